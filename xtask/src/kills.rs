@@ -4,9 +4,9 @@ use std::process::Command;
 
 use crate::{at_least_one, run};
 
-const CLIENTS: &str = "kills::killed_clients_leave_nothing_behind";
-const DRIVERS: &str = "drivers::a_killed_driver_is_a_typed_event_and_the_next_one_begins_anew";
-const PUBLICATIONS: &str = "churn::publications_come_and_go_and_nothing_grows";
+const CLIENTS: &str = "kills::killed_clients_leak_nothing";
+const DRIVERS: &str = "drivers::killed_driver_is_reported_and_its_successor_starts_empty";
+const PUBLICATIONS: &str = "churn::opening_and_closing_publications_leaks_nothing";
 
 /// What chance starts from may be any number.
 const SEED: &str = "TARAN_KILLS_SEED";

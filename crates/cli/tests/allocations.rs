@@ -1,8 +1,8 @@
-//! The proof that the road of a message allocates nothing: offers, claims, sender, receiver, polls, and everything that
-//! the conductors do meanwhile, under an allocator that counts.
+//! Verifies that the data path allocates nothing: offers, claims, sender, receiver, polls, and the duty cycles of the
+//! conductors, under a counting allocator.
 //!
-//! Driver and client are invoked on the one thread of the test, so that whatever is allocated is allocated by what the
-//! test calls, and counted. Counts are per thread: the test harness may do what it likes on its own.
+//! Driver and client are invoked on the thread of the test, so every allocation of theirs is counted. Counts are per
+//! thread; other threads of the test harness do not matter.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
@@ -19,36 +19,36 @@ use taran_net::{FaultRates, FaultSpec, Faulty, Network, SocketNetwork};
 use taran_protocol::option::ThreadingMode;
 
 thread_local! {
-    /// Whether this thread is watched, and what it has allocated meanwhile. Neither is ever dropped, so that the
-    /// allocator may use them at any time.
-    static WATCHED: Cell<bool> = const { Cell::new(false) };
+    /// Whether allocations of this thread are counted, and their number. Neither value has a destructor, so the
+    /// allocator may access them at any time.
+    static COUNTING: Cell<bool> = const { Cell::new(false) };
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, and a count.
-struct Counting;
+/// The system allocator with a counter.
+struct CountingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-// SAFETY: every call goes to the system's allocator with the same arguments, so its guarantees are kept; what is done
-// besides uses memory of the thread that is there already, or, once a failure is certain, allocates unwatched.
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: every call is forwarded to the system allocator with the same arguments, so its guarantees hold. The
+// additional code uses existing thread-local memory, or, once a failure is certain, allocates uncounted.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
+        count_allocation(layout.size());
+        // SAFETY: the caller upholds the contract of `alloc`, which is the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
+        count_allocation(layout.size());
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note(size);
-        // SAFETY: as above; `block` came from the system's allocator, as every block does.
+        count_allocation(size);
+        // SAFETY: as above; `block` came from the system allocator, as every block does.
         unsafe { System.realloc(block, layout, size) }
     }
 
@@ -58,48 +58,48 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Counts an allocation of a watched thread, and says where the first one came from.
-fn note(size: usize) {
-    if WATCHED.get() {
+/// Counts an allocation of a measured thread, and prints the origin of the first one.
+fn count_allocation(size: usize) {
+    if COUNTING.get() {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         if ALLOCATIONS.get() == 1 {
-            WATCHED.set(false);
+            COUNTING.set(false);
             eprintln!(
                 "{size} bytes were allocated here:\n{}",
                 Backtrace::force_capture()
             );
-            WATCHED.set(true);
+            COUNTING.set(true);
         }
     }
 }
 
-/// How many allocations `work` makes.
+/// Returns the number of allocations that `work` makes.
 fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.set(0);
-    WATCHED.set(true);
+    COUNTING.set(true);
     work();
-    WATCHED.set(false);
+    COUNTING.set(false);
     ALLOCATIONS.get()
 }
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Short terms, so that many of them are filled, rotated and cleaned.
 const TERM_LENGTH: i64 = 64 * 1024;
-const MTU_AND_MORE: usize = 4_000;
+const FRAGMENTED_LENGTH: usize = 4_000;
 const FRAGMENT_LIMIT: usize = 10;
 
-/// A driver and a client, run by whoever calls [`Self::turn`].
-struct World {
+/// A driver and a client, invoked by [`Self::duty_cycle`].
+struct Fixture {
     driver: MediaDriver,
     client: Client,
 }
 
-impl World {
-    fn new(network: impl Network + 'static) -> World {
+impl Fixture {
+    fn new(network: impl Network + 'static) -> Fixture {
         let context = DriverContext::new()
             .network(network)
             .threading_mode(ThreadingMode::Invoker)
-            // So that the conductor does all that it does each second many times while it is watched.
+            // The conductor performs its one-second timer work many times during the measurement.
             .timer_interval(Duration::from_millis(5));
         let driver = MediaDriver::launch_embedded(context).expect("the driver starts");
         let client = Context::new()
@@ -108,91 +108,91 @@ impl World {
             .invoker(true)
             .connect()
             .expect("the driver is there");
-        World { driver, client }
+        Fixture { driver, client }
     }
 
-    fn turn(&mut self) {
+    fn duty_cycle(&mut self) {
         self.driver.invoke();
         self.client.invoke();
     }
 
-    fn turn_until<T>(&mut self, mut condition: impl FnMut() -> Option<T>) -> T {
-        let deadline = Instant::now() + PATIENCE;
+    fn run_until<T>(&mut self, mut condition: impl FnMut() -> Option<T>) -> T {
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(result) = condition() {
                 return result;
             }
-            assert!(Instant::now() < deadline, "nothing comes");
-            self.turn();
+            assert!(Instant::now() < deadline, "timed out");
+            self.duty_cycle();
         }
     }
 
-    fn added<T>(&mut self, pending: Result<Pending<T>, taran::AddError>) -> T {
+    fn await_added<T>(&mut self, pending: Result<Pending<T>, taran::AddError>) -> T {
         let mut pending = pending.expect("the command is sent");
-        self.turn_until(|| pending.poll())
+        self.run_until(|| pending.poll())
             .expect("the driver agrees")
     }
 }
 
-/// One stream with all ways to send and to receive.
-struct Road {
+/// One stream with all kinds of publications and subscriptions.
+struct AllOperations {
     shared: Publication,
     exclusive: ExclusivePublication,
     polled: (Subscription, FragmentAssembler),
-    steered: (Subscription, ControlledFragmentAssembler),
+    controlled: (Subscription, ControlledFragmentAssembler),
     long: Vec<u8>,
 }
 
-impl Road {
-    fn new(world: &mut World, channel: &str) -> Road {
+impl AllOperations {
+    fn new(fixture: &mut Fixture, channel: &str) -> AllOperations {
         let channel = format!("{channel}term-length={TERM_LENGTH}");
-        let [polled, steered] = [(); 2].map(|()| {
-            let subscription = world.client.async_add_subscription(&channel, 1);
-            world.added(subscription)
+        let [polled, controlled] = [(); 2].map(|()| {
+            let subscription = fixture.client.async_add_subscription(&channel, 1);
+            fixture.await_added(subscription)
         });
-        let shared = world.client.async_add_publication(&channel, 1);
-        let shared = world.added(shared);
-        let exclusive = world.client.async_add_exclusive_publication(&channel, 1);
-        let exclusive = world.added(exclusive);
-        world.turn_until(|| {
-            let complete = polled.image_count() == 2 && steered.image_count() == 2;
+        let shared = fixture.client.async_add_publication(&channel, 1);
+        let shared = fixture.await_added(shared);
+        let exclusive = fixture.client.async_add_exclusive_publication(&channel, 1);
+        let exclusive = fixture.await_added(exclusive);
+        fixture.run_until(|| {
+            let complete = polled.image_count() == 2 && controlled.image_count() == 2;
             (complete && shared.is_connected() && exclusive.is_connected()).then_some(())
         });
-        Road {
+        AllOperations {
             shared,
             exclusive,
             polled: (polled, FragmentAssembler::new()),
-            steered: (steered, ControlledFragmentAssembler::new()),
-            long: vec![7; MTU_AND_MORE],
+            controlled: (controlled, ControlledFragmentAssembler::new()),
+            long: vec![7; FRAGMENTED_LENGTH],
         }
     }
 
-    /// Sends in every way, once each, and receives in every way, until both streams have passed `terms` more terms.
-    fn drive(&mut self, world: &mut World, terms: i64) {
-        let deadline = Instant::now() + PATIENCE;
+    /// Sends and receives in every way, until both publications have advanced by `terms` terms.
+    fn drive(&mut self, fixture: &mut Fixture, terms: i64) {
+        let deadline = Instant::now() + TIMEOUT;
         let ends = [self.shared.position(), self.exclusive.position()]
             .map(|start| start + terms * TERM_LENGTH);
-        let mut turn = 0_usize;
+        let mut iteration = 0_usize;
         while self.shared.position() < ends[0] || self.exclusive.position() < ends[1] {
-            self.send(turn);
-            world.turn();
-            self.receive(turn);
-            turn += 1;
+            self.send(iteration);
+            fixture.duty_cycle();
+            self.receive(iteration);
+            iteration += 1;
             assert!(
-                !turn.is_multiple_of(1024) || Instant::now() < deadline,
-                "the road is blocked"
+                !iteration.is_multiple_of(1024) || Instant::now() < deadline,
+                "the operations is blocked"
             );
         }
     }
 
-    fn send(&mut self, turn: usize) {
-        let Road {
+    fn send(&mut self, iteration: usize) {
+        let AllOperations {
             shared,
             exclusive,
             long,
             ..
         } = self;
-        match turn % 5 {
+        match iteration % 5 {
             0 => {
                 accept(shared.offer(&long[..100]));
                 accept(exclusive.offer(&long[..100]));
@@ -215,7 +215,7 @@ impl Road {
                     claim.commit();
                 }));
             }
-            // Abandoned claims.
+            // Aborted claims.
             _ => {
                 accept(shared.try_claim(64).map(drop));
                 accept(exclusive.try_claim(64).map(drop));
@@ -223,17 +223,17 @@ impl Road {
         }
     }
 
-    fn receive(&mut self, turn: usize) {
+    fn receive(&mut self, iteration: usize) {
         let mut bytes = 0;
         let (subscription, assembler) = &mut self.polled;
         let handler = assembler.wrap(|message, _| bytes += message.len());
-        let fragments = if turn.is_multiple_of(2) {
+        let fragments = if iteration.is_multiple_of(2) {
             subscription.poll(handler, FRAGMENT_LIMIT)
         } else {
             subscription.bounded_poll(handler, i64::MAX, FRAGMENT_LIMIT)
         };
         fragments.expect("the client lives");
-        let (subscription, assembler) = &mut self.steered;
+        let (subscription, assembler) = &mut self.controlled;
         let handler = assembler.wrap(|message, _| {
             bytes += message.len();
             Action::Commit
@@ -244,7 +244,7 @@ impl Road {
     }
 }
 
-/// Back-pressure and term rotations are part of the road; everything else is a failure of the test.
+/// Back-pressure and term rotations are expected; any other error fails the test.
 #[allow(clippy::needless_pass_by_value)] // what a send returns is judged where it is made
 fn accept<T>(result: Result<T, OfferError>) {
     if let Err(error) = result {
@@ -252,13 +252,13 @@ fn accept<T>(result: Result<T, OfferError>) {
     }
 }
 
-fn prove(channel: &str, network: impl Network + 'static) {
-    let mut world = World::new(network);
-    let mut road = Road::new(&mut world, channel);
-    // Set-up ends when every buffer has had its longest content, and every file each of its pages.
-    road.drive(&mut world, 8);
-    let counted = allocations(|| road.drive(&mut world, 24));
-    assert_eq!(counted, 0, "allocations on the road of {channel}");
+fn assert_no_allocations(channel: &str, network: impl Network + 'static) {
+    let mut fixture = Fixture::new(network);
+    let mut operations = AllOperations::new(&mut fixture, channel);
+    // Warm-up: afterwards every buffer has reached its maximum length and every file page has been touched.
+    operations.drive(&mut fixture, 8);
+    let counted = allocations(|| operations.drive(&mut fixture, 24));
+    assert_eq!(counted, 0, "allocations on the operations of {channel}");
 }
 
 fn udp() -> String {
@@ -268,17 +268,17 @@ fn udp() -> String {
 }
 
 #[test]
-fn nothing_is_allocated_between_processes() {
-    prove("aeron:ipc?", SocketNetwork::new());
+fn data_path_over_ipc_allocates_nothing() {
+    assert_no_allocations("aeron:ipc?", SocketNetwork::new());
 }
 
 #[test]
-fn nothing_is_allocated_over_the_network() {
-    prove(&udp(), SocketNetwork::new());
+fn data_path_over_udp_allocates_nothing() {
+    assert_no_allocations(&udp(), SocketNetwork::new());
 }
 
 #[test]
-fn nothing_is_allocated_when_datagrams_are_lost() {
+fn data_path_with_loss_allocates_nothing() {
     let spec = FaultSpec {
         incoming: FaultRates::loss(0.02),
         outgoing: FaultRates::default(),
@@ -286,12 +286,12 @@ fn nothing_is_allocated_when_datagrams_are_lost() {
     };
     let network = Faulty::new(SocketNetwork::new(), spec);
     let control = network.control();
-    prove(&udp(), network);
+    assert_no_allocations(&udp(), network);
     assert!(control.counts().lost > 0);
 }
 
 #[test]
-fn the_allocator_counts() {
+fn allocator_counts_allocations() {
     let counted = allocations(|| drop(std::hint::black_box(vec![1_u8; 100])));
     assert_eq!(counted, 1);
 }

@@ -1,4 +1,4 @@
-//! Publications by the thousand, opened and closed again and again: the driver ends where it began.
+//! Opens and closes many publications repeatedly; the driver's resources return to their initial level.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -8,34 +8,36 @@ use std::time::{Duration, Instant};
 use taran::{Client, Counter, Pending, Publication};
 use taran_protocol::counter::SystemCounter;
 
-use crate::bench::{PATIENCE, PORT, context, number};
-use crate::level::{Level, private_memory_kib, total_memory_kib};
+use crate::fixture::{TIMEOUT, PORT, context, number};
+use crate::resources::{Resources, private_memory_kib, total_memory_kib};
 use crate::observer::Observer;
 use crate::own_address::own_address;
 use crate::process::{Directory, Driver};
 
-/// Clients that open and close at the same time. The commands of one go one after the other, and each waits for its file.
+/// Clients that open and close concurrently. The driver handles the commands of one client in order, and each waits for
+/// its log file.
 const CLIENTS: usize = 8;
-/// Commands of each that wait for their answers at once.
-const AT_ONCE: usize = 64;
-/// Between two looks at answers that have not come.
-const NAP: Duration = Duration::from_millis(1);
-/// What an allocator may keep of what it once had.
+/// Outstanding commands per client.
+const MAX_OUTSTANDING: usize = 64;
+/// Interval between two polls for responses.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Allowance for memory that the allocator retains.
 const SLACK_KIB: u64 = 2_048;
-/// What the driver holds when all are open is looked at once in so many rounds: it takes as long as opening some thousand.
-const LOOK: u64 = 50;
+/// The resources are read with all publications open once in so many rounds: reading takes as long as opening some
+/// thousand.
+const INSPECT_EVERY: u64 = 50;
 
-/// The usual table of counters has room for more, with much to spare.
-const MANY: u64 = 1_000;
-/// Room for their counters. Of their logs only the pages that are used are taken: to fill and empty 2 GB of memory in each
-/// round takes most of the time, and says little of the driver.
-const OPTIONS_OF_MANY: [&str; 2] = [
+/// Number of publications whose counters fit the default buffers with much to spare.
+const DEFAULT_CAPACITY: u64 = 1_000;
+/// Options for more publications: a larger counters buffer, and sparse log files. Filling 2 GB of memory in each round
+/// would take most of the time and reveal little about the driver.
+const LARGE_OPTIONS: [&str; 2] = [
     "aeron.counters.buffer.length=32m",
     "aeron.perform.storage.checks=false",
 ];
 
-/// The driver gives things back soon, and its agents sleep when they have nothing to do: so many handings over from one to
-/// the other would otherwise be spent spinning.
+/// Options for a quick release of resources. The agents sleep when idle; otherwise the many hand-overs between them
+/// would be spent spinning.
 const OPTIONS: [&str; 8] = [
     "aeron.conductor.idle.strategy=sleep-ms",
     "aeron.sender.idle.strategy=sleep-ms",
@@ -47,36 +49,36 @@ const OPTIONS: [&str; 8] = [
     "aeron.publication.unblock.timeout=70s",
 ];
 
-/// How many (`TARAN_CHURN_PUBLICATIONS`), how often (`TARAN_CHURN_ROUNDS`): half over shared memory, half over the network.
+/// Opens `TARAN_CHURN_PUBLICATIONS` publications `TARAN_CHURN_ROUNDS` times, half over IPC and half over UDP.
 #[test]
-fn publications_come_and_go_and_nothing_grows() {
+fn opening_and_closing_publications_leaks_nothing() {
     let publications = number("TARAN_CHURN_PUBLICATIONS", 200);
     let rounds = number("TARAN_CHURN_ROUNDS", 4);
     let directory = Directory::new("churn");
     let mut options = OPTIONS.to_vec();
-    if publications > MANY {
-        options.extend(OPTIONS_OF_MANY);
+    if publications > DEFAULT_CAPACITY {
+        options.extend(LARGE_OPTIONS);
     }
     let driver = Driver::start(directory.path(), &options);
     let observer = Observer::of(directory.path(), driver.pid());
-    let mut crowd = Crowd::connect(directory.path());
-    let level = observer.level();
+    let mut group = ClientGroup::connect(directory.path());
+    let resources = observer.resources();
     let mapped_bytes = observer.count(SystemCounter::BytesCurrentlyMapped);
-    let mut memory = Memory::default();
+    let mut memory = PrivateMemory::default();
     for round in 1..=rounds {
-        let begun = Instant::now();
-        crowd.open(publications);
-        let opened = begun.elapsed();
-        let full = (round % LOOK == 1).then(|| observer.level());
+        let started = Instant::now();
+        group.open(publications);
+        let opened = started.elapsed();
+        let full = (round % INSPECT_EVERY == 1).then(|| observer.resources());
         if let Some(full) = &full {
             assert_eq!(full.logs as u64, publications);
         }
-        crowd.close(&observer, &level, mapped_bytes);
+        group.close(&observer, &resources, mapped_bytes);
         println!(
-            "round {round}: opened {publications} in {opened:.1?}, all closed after {:.1?}; {}now {level}; {}",
-            begun.elapsed(),
+            "round {round}: opened {publications} in {opened:.1?}, all closed after {:.1?}; {}now {resources}; {}",
+            started.elapsed(),
             full.map_or_else(String::new, |full| format!("at most {full}; ")),
-            memory.look(driver.pid())
+            memory.inspect(driver.pid())
         );
     }
     if let Some(grown) = memory.grown_kib() {
@@ -85,33 +87,33 @@ fn publications_come_and_go_and_nothing_grows() {
             publications * (rounds - 2)
         );
     }
-    drop(crowd);
+    drop(group);
     driver.stop("TERM").assert_code(15).assert_silent();
 }
 
-/// The clients, driven by the test's own thread, and what they have.
-struct Crowd {
-    clients: Vec<Member>,
+/// Clients invoked by the thread of the test, and their publications.
+struct ClientGroup {
+    clients: Vec<ChurnClient>,
     channels: [String; 2],
 }
 
-struct Member {
+struct ChurnClient {
     client: Client,
     _first: Counter,
     pending: VecDeque<Pending<Publication>>,
     open: Vec<Publication>,
 }
 
-impl Crowd {
-    fn connect(directory: &Path) -> Crowd {
+impl ClientGroup {
+    fn connect(directory: &Path) -> ClientGroup {
         let clients = (0..CLIENTS).map(|_| {
             let context = context(directory)
                 .invoker(true)
                 .resource_linger(Duration::ZERO);
             let client = context.connect().unwrap();
-            // With its first command comes the counter of the client's own heartbeat.
+            // The first command of a client also allocates its heartbeat counter.
             let first = client.add_counter(2_000, &[], "first").unwrap();
-            Member {
+            ChurnClient {
                 client,
                 _first: first,
                 pending: VecDeque::new(),
@@ -119,7 +121,7 @@ impl Crowd {
             }
         });
         let address = own_address();
-        Crowd {
+        ClientGroup {
             clients: clients.collect(),
             channels: [
                 "aeron:ipc?term-length=64k".to_owned(),
@@ -128,68 +130,68 @@ impl Crowd {
         }
     }
 
-    /// Opens so many publications, and has them all answered.
+    /// Opens `count` publications and waits for all responses.
     fn open(&mut self, count: u64) {
-        let mut patience = Patience::new(0);
-        let (mut asked, mut opened) = (0, 0);
+        let mut progress = ProgressTimeout::new(0);
+        let (mut requested, mut opened) = (0, 0);
         while opened < count {
-            assert!(patience.is_left(opened), "{opened} of {count} are open");
-            let mut news = 0;
-            for member in &mut self.clients {
-                while asked < count && member.pending.len() < AT_ONCE {
-                    let channel = &self.channels[asked as usize % self.channels.len()];
-                    let stream_id = 1_000 + asked as i32;
-                    let pending = member.client.async_add_publication(channel, stream_id);
-                    member.pending.push_back(pending.unwrap());
-                    asked += 1;
+            assert!(progress.is_running(opened), "{opened} of {count} are open");
+            let mut completed = 0;
+            for client_state in &mut self.clients {
+                while requested < count && client_state.pending.len() < MAX_OUTSTANDING {
+                    let channel = &self.channels[requested as usize % self.channels.len()];
+                    let stream_id = 1_000 + requested as i32;
+                    let pending = client_state.client.async_add_publication(channel, stream_id);
+                    client_state.pending.push_back(pending.unwrap());
+                    requested += 1;
                 }
-                member.client.invoke();
-                // They are answered in the order in which they were asked.
-                while let Some(answer) = member.pending.front_mut().and_then(Pending::poll) {
-                    member.pending.pop_front();
-                    member.open.push(answer.unwrap());
-                    news += 1;
+                client_state.client.invoke();
+                // Responses arrive in the order of the commands.
+                while let Some(answer) = client_state.pending.front_mut().and_then(Pending::poll) {
+                    client_state.pending.pop_front();
+                    client_state.open.push(answer.unwrap());
+                    completed += 1;
                 }
             }
-            opened += news;
-            if news < CLIENTS as u64 {
-                thread::sleep(NAP);
+            opened += completed;
+            if completed < CLIENTS as u64 {
+                thread::sleep(POLL_INTERVAL);
             }
         }
     }
 
-    /// Closes them all, and waits until the driver holds what it held before.
-    fn close(&mut self, observer: &Observer, level: &Level, mapped_bytes: i64) {
-        for member in &mut self.clients {
-            member.open.clear();
+    /// Closes all publications, and waits until the driver's resources are back at their initial level.
+    fn close(&mut self, observer: &Observer, resources: &Resources, mapped_bytes: i64) {
+        for client_state in &mut self.clients {
+            client_state.open.clear();
         }
         let mapped = || observer.count(SystemCounter::BytesCurrentlyMapped);
-        let mut patience = Patience::new(mapped());
+        let mut progress = ProgressTimeout::new(mapped());
         while mapped() > mapped_bytes {
-            assert!(patience.is_left(mapped()), "{:?}", observer.level());
-            for member in &mut self.clients {
-                member.client.invoke();
+            assert!(progress.is_running(mapped()), "{:?}", observer.resources());
+            for client_state in &mut self.clients {
+                client_state.client.invoke();
             }
-            thread::sleep(NAP);
+            thread::sleep(POLL_INTERVAL);
         }
-        observer.await_level(level);
+        observer.await_resources(resources);
     }
 }
 
-/// Waits as long as something goes on: the machine may have other things to do.
-struct Patience<T> {
+/// A timeout that restarts with each progress, because the machine may be busy.
+struct ProgressTimeout<T> {
     last: T,
     deadline: Instant,
 }
 
-impl<T: PartialEq> Patience<T> {
+impl<T: PartialEq> ProgressTimeout<T> {
     fn new(last: T) -> Self {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         Self { last, deadline }
     }
 
-    /// Whether it has gone on lately, from the last look to `now`.
-    fn is_left(&mut self, now: T) -> bool {
+    /// Returns true if the last progress is recent enough.
+    fn is_running(&mut self, now: T) -> bool {
         if now != self.last {
             *self = Self::new(now);
         }
@@ -197,17 +199,17 @@ impl<T: PartialEq> Patience<T> {
     }
 }
 
-/// The driver's private memory, held to what it was after the second round.
+/// Limits the driver's private memory to its level after the second round.
 #[derive(Default)]
-struct Memory {
+struct PrivateMemory {
     rounds: u64,
     settled_kib: u64,
     now_kib: u64,
 }
 
-impl Memory {
-    /// Looks, and says what was seen.
-    fn look(&mut self, pid: u32) -> String {
+impl PrivateMemory {
+    /// Reads the memory and returns a description.
+    fn inspect(&mut self, pid: u32) -> String {
         self.rounds += 1;
         self.now_kib = private_memory_kib(pid);
         if self.rounds <= 2 {

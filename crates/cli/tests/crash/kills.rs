@@ -1,5 +1,5 @@
-//! Clients are killed at random moments and at the worst ones: nobody else sees a wrong byte or waits for long, and the
-//! driver gets everything back.
+//! Clients are killed at random moments and at the worst ones. No other client receives a wrong byte or waits for long,
+//! and the driver recovers all resources.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -8,134 +8,136 @@ use std::time::Instant;
 
 use taran_protocol::counter::SystemCounter;
 
-use crate::bench::{OPTIONS, number, streams};
-use crate::level::private_memory_kib;
+use crate::fixture::{OPTIONS, number, streams};
+use crate::resources::private_memory_kib;
 use crate::observer::Observer;
 use crate::own_address::own_address;
 use crate::pool::{Outcome, Pool};
 use crate::process::{Directory, Driver};
-use crate::victim::{Death, Order};
-use crate::witness::{Testimony, ask_for_things, watch_streams};
+use crate::victim::{KillPoint, VictimSpec};
+use crate::survivor::{SurvivorReport, send_commands, exchange_on_streams};
 
-/// Streams of each kind: over shared memory and over the network.
+/// Number of IPC streams, and of UDP streams.
 const STREAMS: usize = 8;
-/// What an allocator may keep of what it once had.
+/// Allowance for memory that the allocator retains.
 const SLACK_KIB: u64 = 4_096;
 
-/// How many are killed (`TARAN_KILLS`), by how many hands (`TARAN_KILLS_AT_ONCE`), from which seed (`TARAN_KILLS_SEED`).
+/// Kills `TARAN_KILLS` clients, `TARAN_KILLS_AT_ONCE` at a time, with the seed `TARAN_KILLS_SEED`.
 #[test]
-fn killed_clients_leave_nothing_behind() {
+fn killed_clients_leak_nothing() {
     let kills = number("TARAN_KILLS", 48);
     let at_once = number("TARAN_KILLS_AT_ONCE", 6);
     let seed = number("TARAN_KILLS_SEED", u64::from(std::process::id()) << 32);
     println!("{kills} clients will be killed, {at_once} at once, from TARAN_KILLS_SEED={seed}");
-    let begun = Instant::now();
+    let started = Instant::now();
     let directory = Directory::new("kills");
     let driver = Driver::start(directory.path(), &OPTIONS);
     let observer = Observer::of(directory.path(), driver.pid());
-    let order = Order {
+    let spec = VictimSpec {
         directory: directory.path().to_path_buf(),
         address: own_address(),
         streams: STREAMS,
         number: 0,
         seed,
     };
-    let empty = observer.level();
-    let memory_of = MemoryOf::new(driver.pid(), kills);
-    let (outcome, testimony) = with_witnesses(&order, || {
-        Pool::new(order.clone(), kills).run(at_once, |n| memory_of.look(n))
+    let empty = observer.resources();
+    let memory = PrivateMemory::new(driver.pid(), kills);
+    let (outcome, report) = with_survivors(&spec, || {
+        Pool::new(spec.clone(), kills).run(at_once, |n| memory.inspect(n))
     });
     for failure in &outcome.failures {
         eprintln!("{failure}");
     }
-    assert!(outcome.failures.is_empty(), "victims saw what must not be");
-    // All of a moment in which the machine stood still, and few besides: more are those of a driver that gives up the living,
-    // or of a machine on which this says nothing.
+    assert!(outcome.failures.is_empty(), "victims have failed");
+    // Victims that starved in one stall of the machine, and few others. More would mean that the driver times live
+    // clients out, or that the machine is too busy for this test.
     let starved_most = at_once + kills / 1_000;
     assert!(
         outcome.starved <= starved_most,
-        "{} of {kills} victims were given up before they were killed",
+        "{} of {kills} victims timed out before they were killed",
         outcome.starved
     );
-    observer.await_level(&empty);
-    memory_of.assert_bounded();
-    assert_accounts(&observer, &outcome);
+    observer.await_resources(&empty);
+    memory.assert_bounded();
+    assert_counts(&observer, &outcome);
     println!(
         "killed {} clients in {:.0?}: {:?}, {} of them starved",
-        outcome.deaths.values().sum::<u64>(),
-        begun.elapsed(),
-        outcome.deaths,
+        outcome.kills_by_point.values().sum::<u64>(),
+        started.elapsed(),
+        outcome.kills_by_point,
         outcome.starved
     );
-    println!("witnesses: {testimony}");
-    println!("driver: {}; {memory_of}", observer.level());
+    println!("witnesses: {report}");
+    println!("driver: {}; {memory}", observer.resources());
     println!("counts: {}", observer.counts());
     driver.stop("TERM").assert_code(15).assert_silent();
 }
 
-/// Lets the witnesses do their part meanwhile.
-fn with_witnesses(order: &Order, act: impl FnOnce() -> Outcome) -> (Outcome, Testimony) {
+/// Runs the surviving clients during `act`.
+fn with_survivors(spec: &VictimSpec, act: impl FnOnce() -> Outcome) -> (Outcome, SurvivorReport) {
     let over = AtomicBool::new(false);
-    let streams = streams(order.address, order.streams);
+    let streams = streams(spec.address, spec.streams);
     thread::scope(|scope| {
         let (ready, is_ready) = channel();
         let watching = scope.spawn(|| {
-            watch_streams(&order.directory, &streams, &over, move || {
+            exchange_on_streams(&spec.directory, &streams, &over, move || {
                 let _ = ready.send(());
             })
         });
         is_ready.recv().expect("the witness of streams lives");
-        let asking = scope.spawn(|| ask_for_things(&order.directory, &over));
+        let asking = scope.spawn(|| send_commands(&spec.directory, &over));
         let outcome = act();
         over.store(true, Ordering::Relaxed);
-        let testimony = watching.join().expect("the witness of streams lives");
-        let asked = asking.join().expect("the witness of commands lives");
-        let testimony = Testimony {
-            longest_command: asked.longest_command,
-            commands: asked.commands,
-            ..testimony
+        let report = watching.join().expect("the witness of streams lives");
+        let requested = asking.join().expect("the witness of commands lives");
+        let report = SurvivorReport {
+            longest_command: requested.longest_command,
+            commands: requested.commands,
+            ..report
         };
-        (outcome, testimony)
+        (outcome, report)
     })
 }
 
-/// The driver has noticed the deaths of which it had to do something about, and nothing went wrong.
-fn assert_accounts(observer: &Observer, outcome: &Outcome) {
-    let died_of = |death: Death| outcome.deaths.get(&death).copied().unwrap_or(0);
-    if died_of(Death::HalfCommand) > 0 {
+/// Checks that the driver has handled the deaths that required an action, and has recorded no error.
+fn assert_counts(observer: &Observer, outcome: &Outcome) {
+    let killed_at = |kill_point: KillPoint| outcome.kills_by_point.get(&kill_point).copied().unwrap_or(0);
+    if killed_at(KillPoint::PartialCommand) > 0 {
         assert!(observer.count(SystemCounter::UnblockedCommands) > 0);
     }
-    if died_of(Death::SharedClaim) > 0 {
+    if killed_at(KillPoint::SharedClaim) > 0 {
         assert!(observer.count(SystemCounter::UnblockedPublications) > 0);
     }
-    if died_of(Death::Roaming) > 0 {
+    if killed_at(KillPoint::RandomOps) > 0 {
         assert!(observer.count(SystemCounter::ClientTimeouts) > 0);
     }
     observer.for_each_error(|text| {
-        // What a client had asked for before it died may come up after its things are gone: behind a half command.
-        let posthumous = text.contains(") unknown ");
-        assert!(posthumous, "the driver has recorded an error: {text}");
+        // A command of a killed client may be processed after its resources are released, if it was behind a partial
+        // command.
+        let is_late = text.contains(") unknown ");
+        assert!(is_late, "the driver has recorded an error: {text}");
     });
 }
 
-/// The driver's own memory while clients die. It may grow with how many there are at once, not with how many there were.
-struct MemoryOf {
+/// The driver's private memory. It may grow with the number of simultaneous clients, not with the number of killed
+/// ones.
+struct PrivateMemory {
     pid: u32,
-    /// After this one the driver has seen what there is.
+    /// Number of kills after which the driver has reached its normal memory.
     warm: u64,
     warm_kib: AtomicU64,
 }
 
-impl MemoryOf {
-    fn new(pid: u32, kills: u64) -> MemoryOf {
-        MemoryOf {
+impl PrivateMemory {
+    fn new(pid: u32, kills: u64) -> PrivateMemory {
+        PrivateMemory {
             pid,
             warm: (kills / 4).min(1_000),
             warm_kib: AtomicU64::new(0),
         }
     }
 
-    fn look(&self, number: u64) {
+    fn inspect(&self, number: u64) {
         if number <= self.warm {
             let now = private_memory_kib(self.pid);
             self.warm_kib.fetch_max(now, Ordering::Relaxed);
@@ -155,7 +157,7 @@ impl MemoryOf {
     }
 }
 
-impl std::fmt::Display for MemoryOf {
+impl std::fmt::Display for PrivateMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (now, warm) = (private_memory_kib(self.pid), self.warm_kib());
         write!(

@@ -1,9 +1,9 @@
-//! Processes that die: clients and drivers are killed, stopped and started anew, in great numbers and at bad moments, while
-//! others are watched that live through it. Real processes, real files, real sockets on loopback.
+//! Processes that die: many clients and drivers are killed, stopped and restarted, at random and at critical moments,
+//! while surviving processes are checked. Real processes, real files, real sockets on loopback.
 //!
-//! `docs/testing.md` says how to run more of it than a usual test run does.
+//! `docs/testing.md` describes how to run longer variants.
 
-#![expect(clippy::unwrap_used, reason = "a test says by a panic what went wrong")]
+#![expect(clippy::unwrap_used, reason = "tests report failures by panics")]
 
 #[allow(dead_code, reason = "shared with the tests of the command")]
 #[path = "../command/process.rs"]
@@ -12,20 +12,20 @@ mod process;
 #[path = "../shared/own_address.rs"]
 mod own_address;
 
-#[allow(dead_code, reason = "not all of it is wanted here")]
+#[allow(dead_code, reason = "not all of it is used here")]
 #[path = "../shared/own_namespaces.rs"]
 mod own_namespaces;
 
-mod bench;
+mod fixture;
 mod churn;
 mod drivers;
 mod kills;
-mod level;
+mod resources;
 mod message;
 mod observer;
 mod pool;
 mod stopped;
-mod subject;
+mod publisher_process;
 mod time_namespaces;
 mod victim;
-mod witness;
+mod survivor;

@@ -1,11 +1,11 @@
-//! Messages that say who sent them and which one it is, and whose every byte follows from that.
+//! Messages that identify their producer and sequence number, with contents derived from both.
 
 use std::collections::HashMap;
 
-/// Producer, sequence number and length.
+/// Length of producer id, sequence number and length.
 pub(crate) const HEADER_LENGTH: usize = 24;
 
-/// Where messages come from: one sender with one publication. Its messages are numbered from 0.
+/// A sender with one publication. Its messages are numbered from 0.
 #[derive(Debug)]
 pub(crate) struct Producer {
     id: u64,
@@ -21,12 +21,12 @@ impl Producer {
         self.id
     }
 
-    /// Messages that were sent.
+    /// Returns the number of messages sent.
     pub(crate) fn sent(&self) -> u64 {
         self.next
     }
 
-    /// Writes the next message over all of `bytes`, which have at least the length of a header.
+    /// Writes the next message over all of `bytes`, which has at least [`HEADER_LENGTH`] bytes.
     pub(crate) fn write(&self, bytes: &mut [u8]) {
         let length = bytes.len() as u64;
         bytes[..8].copy_from_slice(&self.id.to_le_bytes());
@@ -37,7 +37,7 @@ impl Producer {
         }
     }
 
-    /// The message was accepted; the next one follows.
+    /// Records that the message was accepted.
     pub(crate) fn accepted(&mut self) {
         self.next += 1;
     }
@@ -49,23 +49,24 @@ fn expected(producer: u64, sequence: u64, index: usize) -> u8 {
     (mixed >> 56) as u8
 }
 
-/// What one reader of one stream has received: every byte compared, every message of a producer once and in order.
+/// Messages received by one reader of a stream: every byte is compared, and each message of a producer is received once
+/// and in order.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
     next: HashMap<u64, u64>,
-    /// Messages in all.
+    /// Total number of messages.
     pub(crate) messages: u64,
-    /// The reader may come late, or be let go of for a while: it misses messages.
+    /// True if the reader may miss messages: it joins late, or the stream does not wait for it.
     has_gaps: bool,
 }
 
 impl Received {
-    /// For a reader that was there first.
+    /// For a reader that joins before the first message.
     pub(crate) fn from_the_beginning() -> Received {
         Received::default()
     }
 
-    /// For a reader that joins streams on their way, or that they do not wait for.
+    /// For a reader that joins an active stream or may miss messages.
     pub(crate) fn with_gaps() -> Received {
         Received {
             has_gaps: true,
@@ -73,7 +74,7 @@ impl Received {
         }
     }
 
-    /// Compares a message, or says what is wrong with it.
+    /// Checks a message; the error describes the first difference.
     pub(crate) fn take(&mut self, message: &[u8]) -> Result<(), String> {
         if message.len() < HEADER_LENGTH {
             return Err(format!("a message of {} bytes", message.len()));
@@ -105,15 +106,15 @@ impl Received {
         Ok(())
     }
 
-    /// Messages of one producer.
+    /// Returns the number of messages of one producer.
     pub(crate) fn of(&self, producer: u64) -> u64 {
         self.next.get(&producer).copied().unwrap_or(0)
     }
 }
 
-/// That the checker sees what it is there for.
+/// The checker detects damage, gaps and duplicates.
 #[test]
-fn a_wrong_byte_a_gap_and_a_repetition_are_seen() {
+fn checker_detects_damage_gaps_and_duplicates() {
     let mut producer = Producer::new(7);
     let mut message = [0; 100];
     producer.write(&mut message);

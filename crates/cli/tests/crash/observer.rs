@@ -1,4 +1,4 @@
-//! Looking at a driver from outside.
+//! Inspects a driver from outside.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use taran::DriverView;
 use taran_protocol::counter::SystemCounter;
 
-use crate::bench::{await_true, context};
-use crate::level::Level;
+use crate::fixture::{await_true, context};
+use crate::resources::Resources;
 
-/// Looks at the driver from outside.
+/// A view of a driver, and its process id.
 pub(crate) struct Observer {
     driver: DriverView,
     pid: u32,
@@ -21,40 +21,40 @@ impl Observer {
         Observer { driver, pid }
     }
 
-    pub(crate) fn level(&self) -> Level {
-        Level::of(self.driver.aeron_dir(), self.pid, &self.driver.counters())
+    pub(crate) fn resources(&self) -> Resources {
+        Resources::of(self.driver.aeron_dir(), self.pid, &self.driver.counters())
     }
 
     #[track_caller]
-    pub(crate) fn await_level(&self, expected: &Level) {
-        let mut last = self.level();
+    pub(crate) fn await_resources(&self, expected: &Resources) {
+        let mut last = self.resources();
         let reached = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             await_true("the driver to give everything back", || {
-                last = self.level();
+                last = self.resources();
                 last == *expected
             });
         }));
         assert!(reached.is_ok(), "{last:?} in place of {expected:?}");
     }
 
-    /// Waits until the driver holds the same twice in a row.
+    /// Waits until two consecutive readings of the resources are equal.
     pub(crate) fn await_settled(&self) {
-        let mut last = self.level();
+        let mut last = self.resources();
         await_true("the driver to settle", || {
-            let now = self.level();
+            let now = self.resources();
             let settled = now == last;
             last = now;
             settled
         });
     }
 
-    /// Time since the driver's last sign of life.
+    /// Returns the time since the driver's last heartbeat.
     pub(crate) fn heartbeat_age(&self) -> Duration {
         self.driver.heartbeat_age().unwrap_or_default()
     }
 
-    pub(crate) fn for_each_error(&self, mut look: impl FnMut(&str)) {
-        self.driver.for_each_error(0, |error| look(&error.text));
+    pub(crate) fn for_each_error(&self, mut inspect: impl FnMut(&str)) {
+        self.driver.for_each_error(0, |error| inspect(&error.text));
     }
 
     pub(crate) fn count(&self, counter: SystemCounter) -> i64 {

@@ -1,4 +1,4 @@
-//! Victims, many at once: each slot starts one, kills it, and starts the next.
+//! Runs many victims concurrently: each slot starts one, kills it, and starts the next.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -8,51 +8,52 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::victim::{Death, Order};
+use crate::victim::{KillPoint, VictimSpec};
 
-/// How long a victim may go on once it is where it wants to be.
-const LONGEST_LIFE: Duration = Duration::from_millis(150);
+/// Maximum time between the readiness of a victim and its kill.
+const MAX_LIFETIME: Duration = Duration::from_millis(150);
 
-/// Kills to come and kills that were.
+/// Victims to be killed, and the results so far.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    /// What all victims are told.
-    order: Order,
+    /// Specification of all victims.
+    spec: VictimSpec,
     kills: u64,
     next: AtomicU64,
     outcome: Mutex<Outcome>,
 }
 
-/// What became of the victims.
+/// Results of the victims.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
-    /// How many died of what.
-    pub(crate) deaths: BTreeMap<Death, u64>,
-    /// Victims that the machine left no time to live, before they were killed.
+    /// Number of victims per kill point.
+    pub(crate) kills_by_point: BTreeMap<KillPoint, u64>,
+    /// Number of victims that timed out on a busy machine before they were killed.
     pub(crate) starved: u64,
-    /// What victims saw that must not be, by number.
+    /// Failures reported by victims.
     pub(crate) failures: Vec<String>,
 }
 
 impl Pool {
-    /// `order` is for all victims, but for number and seed, which follow from its seed.
-    pub(crate) fn new(order: Order, kills: u64) -> Pool {
+    /// Creates a pool. `spec` is the specification of all victims, except for number and seed, which are derived from
+    /// it.
+    pub(crate) fn new(spec: VictimSpec, kills: u64) -> Pool {
         Pool {
-            order,
+            spec,
             kills,
             next: AtomicU64::new(0),
             outcome: Mutex::default(),
         }
     }
 
-    /// Kills in `slots` threads until all are dead; `look` is called after each death with the number of the dead.
-    pub(crate) fn run(&self, slots: u64, look: impl Fn(u64) + Sync) -> Outcome {
+    /// Kills victims in `slots` threads until all are dead; calls `inspect` after each with its number.
+    pub(crate) fn run(&self, slots: u64, inspect: impl Fn(u64) + Sync) -> Outcome {
         thread::scope(|scope| {
             for _ in 0..slots {
                 scope.spawn(|| {
-                    while let Some(order) = self.next_order() {
-                        self.live_and_die(&order);
-                        look(order.number);
+                    while let Some(spec) = self.next_spec() {
+                        self.run_victim(&spec);
+                        inspect(spec.number);
                     }
                 });
             }
@@ -60,50 +61,50 @@ impl Pool {
         self.outcome.lock().unwrap().clone()
     }
 
-    fn next_order(&self) -> Option<Order> {
+    fn next_spec(&self) -> Option<VictimSpec> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let failed = !self.outcome.lock().unwrap().failures.is_empty();
-        (number < self.kills && !failed).then(|| Order {
+        (number < self.kills && !failed).then(|| VictimSpec {
             number,
-            seed: self.order.seed.wrapping_add(number),
-            ..self.order.clone()
+            seed: self.spec.seed.wrapping_add(number),
+            ..self.spec.clone()
         })
     }
 
-    fn live_and_die(&self, order: &Order) {
-        let mut random = fastrand::Rng::with_seed(!order.seed);
-        let victim = Victim::start(order);
-        let (mut said, life) = match order.death() {
-            Death::Starting => (String::new(), LONGEST_LIFE / 4),
-            Death::Roaming => (victim.until("READY"), LONGEST_LIFE),
+    fn run_victim(&self, spec: &VictimSpec) {
+        let mut random = fastrand::Rng::with_seed(!spec.seed);
+        let victim = Victim::start(spec);
+        let (mut output_text, life) = match spec.kill_point() {
+            KillPoint::Startup => (String::new(), MAX_LIFETIME / 4),
+            KillPoint::RandomOps => (victim.until("READY"), MAX_LIFETIME),
             _ => (victim.until("HERE"), Duration::ZERO),
         };
-        // The moment of death is what is random here; nothing is waited for.
+        // The time of the kill is random; the sleep waits for nothing.
         thread::sleep(life.mul_f64(random.f64()));
-        said += &victim.kill();
+        output_text += &victim.kill();
         let mut outcome = self.outcome.lock().unwrap();
-        *outcome.deaths.entry(order.death()).or_default() += 1;
-        outcome.starved += u64::from(said.contains("STARVED"));
-        if said.contains("FAILED") || said.contains("panicked") {
+        *outcome.kills_by_point.entry(spec.kill_point()).or_default() += 1;
+        outcome.starved += u64::from(output_text.contains("STARVED"));
+        if output_text.contains("FAILED") || output_text.contains("panicked") {
             outcome.failures.push(format!(
-                "victim {} with seed {} ({:?}):\n{said}",
-                order.number,
-                order.seed,
-                order.death()
+                "victim {} with seed {} ({:?}):\n{output_text}",
+                spec.number,
+                spec.seed,
+                spec.kill_point()
             ));
         }
     }
 }
 
-/// One process. What it says is read here; what it complains about as it dies is, too.
+/// A victim process. Its standard output and error are collected.
 struct Victim {
     child: Mutex<Child>,
     output: Mutex<BufReader<ChildStdout>>,
 }
 
 impl Victim {
-    fn start(order: &Order) -> Victim {
-        let mut child = order
+    fn start(spec: &VictimSpec) -> Victim {
+        let mut child = spec
             .command()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -117,35 +118,35 @@ impl Victim {
         }
     }
 
-    /// Reads until it says this, or that it failed, or nothing more.
+    /// Reads until the process prints this word, or reports a failure, or ends.
     fn until(&self, word: &str) -> String {
-        let mut said = String::new();
+        let mut output_text = String::new();
         let mut output = self.output.lock().unwrap();
         loop {
             let mut line = String::new();
             if output.read_line(&mut line).unwrap_or(0) == 0 {
-                return said + "FAILED: ended too soon";
+                return output_text + "FAILED: ended too soon";
             }
-            said += &line;
+            output_text += &line;
             if [word, "FAILED", "STARVED"]
                 .iter()
                 .any(|word| line.starts_with(word))
             {
-                return said;
+                return output_text;
             }
         }
     }
 
-    /// `kill -9`; what it had said meanwhile.
+    /// Kills the process and returns its remaining output.
     fn kill(self) -> String {
         let mut child = self.child.into_inner().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
-        let mut said = String::new();
-        let _ = self.output.into_inner().unwrap().read_to_string(&mut said);
+        let mut output_text = String::new();
+        let _ = self.output.into_inner().unwrap().read_to_string(&mut output_text);
         if let Some(mut errors) = child.stderr.take() {
-            let _ = errors.read_to_string(&mut said);
+            let _ = errors.read_to_string(&mut output_text);
         }
-        said
+        output_text
     }
 }

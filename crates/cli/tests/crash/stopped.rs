@@ -1,4 +1,4 @@
-//! Processes that stand still: `SIGSTOP` for less and for more than the other side's patience, then `SIGCONT`.
+//! Processes stopped by `SIGSTOP` for less and for more than the timeout of their peer, then continued by `SIGCONT`.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use taran::{AddError, CloseReason, Lost, OfferError, PollError, Subscription};
 use taran_protocol::counter::SystemCounter;
 
-use crate::bench::{OPTIONS, PORT, await_true, context};
+use crate::fixture::{OPTIONS, PORT, await_true, context};
 use crate::message::{Producer, Received};
 use crate::observer::Observer;
 use crate::own_address::own_address;
 use crate::process::{Directory, Driver, signal};
-use crate::subject::Subject;
+use crate::publisher_process::PublisherProcess;
 
 const STREAM: i32 = 77;
 
@@ -22,7 +22,7 @@ fn channels(address: Ipv4Addr) -> [String; 2] {
     ]
 }
 
-/// Reads and compares; how many messages there are by now.
+/// Polls and checks; returns the number of messages so far.
 fn read(subscription: &mut Subscription, received: &mut Received) -> u64 {
     subscription
         .poll(|message, _| received.take(message).unwrap(), 100)
@@ -30,9 +30,9 @@ fn read(subscription: &mut Subscription, received: &mut Received) -> u64 {
     received.messages
 }
 
-/// A client that stands still for less than its liveness timeout goes on as if nothing had been.
+/// A client stopped for less than its liveness timeout continues normally.
 #[test]
-fn a_client_that_stops_for_a_while_goes_on() {
+fn briefly_stopped_client_continues() {
     for channel in channels(own_address()) {
         let directory = Directory::new("pause");
         let driver = Driver::start(
@@ -46,12 +46,12 @@ fn a_client_that_stops_for_a_while_goes_on() {
         let client = context(directory.path()).connect().unwrap();
         let mut subscription = client.add_subscription(&channel, STREAM).unwrap();
         let mut received = Received::from_the_beginning();
-        let subject = Subject::start(directory.path(), &channel, STREAM);
+        let subject = PublisherProcess::start(directory.path(), &channel, STREAM);
         await_true("messages", || read(&mut subscription, &mut received) > 20);
         subject.signal("STOP");
         let before = received.messages;
         let stopped = Instant::now();
-        // What stands still is measured in time; nothing is expected to happen meanwhile.
+        // The stop is measured in time; no event is expected meanwhile.
         await_true("a second to pass", || {
             stopped.elapsed() > Duration::from_secs(1)
         });
@@ -64,10 +64,10 @@ fn a_client_that_stops_for_a_while_goes_on() {
     }
 }
 
-/// One that stands still for longer is given up: its stream ends for its readers, it learns why, and the driver has all of
-/// it back.
+/// A client stopped for longer times out: its stream ends for its subscribers, the client learns the reason, and the
+/// driver recovers its resources.
 #[test]
-fn a_client_that_stops_for_too_long_is_given_up_and_told() {
+fn client_stopped_too_long_times_out_and_learns_why() {
     for channel in channels(own_address()) {
         let directory = Directory::new("stop");
         let driver = Driver::start(directory.path(), &OPTIONS);
@@ -75,9 +75,9 @@ fn a_client_that_stops_for_too_long_is_given_up_and_told() {
         let client = context(directory.path()).connect().unwrap();
         let mut subscription = client.add_subscription(&channel, STREAM).unwrap();
         observer.await_settled();
-        let level = observer.level();
+        let resources = observer.resources();
         let mut received = Received::from_the_beginning();
-        let mut subject = Subject::start(directory.path(), &channel, STREAM);
+        let mut subject = PublisherProcess::start(directory.path(), &channel, STREAM);
         await_true("messages", || read(&mut subscription, &mut received) > 20);
         subject.signal("STOP");
         await_true("the driver to give it up", || {
@@ -94,15 +94,15 @@ fn a_client_that_stops_for_too_long_is_given_up_and_told() {
             ["given up", "slept too long"].contains(&end.as_str()),
             "{end}"
         );
-        observer.await_level(&level);
+        observer.await_resources(&resources);
         assert!(!client.is_closed());
         driver.stop("TERM").assert_code(15).assert_silent();
     }
 }
 
-/// A driver that stands still for less than the driver timeout costs time and nothing else.
+/// A driver stopped for less than the driver timeout only causes a delay.
 #[test]
-fn a_driver_that_stops_for_a_while_goes_on() {
+fn briefly_stopped_driver_continues() {
     for channel in channels(own_address()) {
         let directory = Directory::new("driver-pause");
         let driver = Driver::start(
@@ -141,16 +141,16 @@ fn a_driver_that_stops_for_a_while_goes_on() {
     }
 }
 
-/// One that stands still for longer is lost for good: everything of the client says so, with the reason. Once the driver
-/// goes on, it takes the client when that connects anew.
+/// A driver stopped for longer is lost for its client: every call returns the reason. When the driver continues, a new
+/// client is served.
 #[test]
-fn a_driver_that_stops_for_too_long_is_lost_until_the_client_connects_anew() {
+fn driver_stopped_too_long_is_lost_until_reconnect() {
     let channel = "aeron:ipc?term-length=64k";
     let directory = Directory::new("driver-stop");
     let driver = Driver::start(directory.path(), &OPTIONS);
     let observer = Observer::of(directory.path(), driver.pid());
-    let level = observer.level();
-    // A driver that lives answers within it, on a machine that has other things to do.
+    let resources = observer.resources();
+    // Driver timeout that a live driver meets even on a busy machine.
     let timeout = Duration::from_secs(5);
     let client = context(directory.path())
         .driver_timeout(timeout)
@@ -161,12 +161,12 @@ fn a_driver_that_stops_for_too_long_is_lost_until_the_client_connects_anew() {
     await_true("a connection", || publication.is_connected());
     signal(driver.pid(), "STOP");
     await_true("the client to lose its driver", || client.is_closed());
-    let Some(CloseReason::Lost(lost @ Lost::DriverTimeout { age, timeout: told })) =
+    let Some(CloseReason::Lost(lost @ Lost::DriverTimeout { age, timeout: close_receiver })) =
         client.close_reason()
     else {
         panic!("{:?}", client.close_reason());
     };
-    assert!(age > told && told == timeout);
+    assert!(age > close_receiver && close_receiver == timeout);
     assert_eq!(publication.offer(&[0]), Err(OfferError::DriverLost(lost)));
     assert_eq!(
         subscription.poll(|_, _| (), 1),
@@ -176,13 +176,13 @@ fn a_driver_that_stops_for_too_long_is_lost_until_the_client_connects_anew() {
     assert_eq!(added, Err(AddError::DriverLost(lost)));
 
     signal(driver.pid(), "CONT");
-    // A lost client stays lost, whatever the driver does.
+    // A client that has lost its driver stays closed.
     let again = context(directory.path()).connect().unwrap();
     let subscription = again.add_subscription(channel, STREAM).unwrap();
     let publication = again.add_publication(channel, STREAM).unwrap();
     await_true("a connection", || publication.is_connected());
     assert_eq!(client.close_reason(), Some(CloseReason::Lost(lost)));
     drop((client, subscription, publication, again));
-    observer.await_level(&level);
+    observer.await_resources(&resources);
     driver.stop("TERM").assert_code(15).assert_silent();
 }

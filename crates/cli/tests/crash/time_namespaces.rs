@@ -1,6 +1,6 @@
-//! Drivers and clients whose monotonic clocks have nothing in common: time namespaces, as containers have that were moved
-//! from another machine. What processes tell each other is told in the time of day, which these do not touch; how long
-//! something lasts, each measures with its own clock.
+//! Drivers and clients with unrelated monotonic clocks: time namespaces, as for containers migrated from another
+//! machine. Timestamps exchanged between processes are epoch times, which time namespaces do not change; durations are
+//! measured with the clock of each process.
 
 use std::fs;
 use std::process::Command;
@@ -8,47 +8,47 @@ use std::process::Command;
 use taran::{Client, Publication, Subscription};
 use taran_protocol::counter::SystemCounter;
 
-use crate::bench::{OPTIONS, PORT, await_true, carry, context};
+use crate::fixture::{OPTIONS, PORT, await_true, exchange_messages, context};
 use crate::message::Received;
 use crate::observer::Observer;
 use crate::own_address::own_address;
-use crate::own_namespaces::{Flags, cannot_be_had};
+use crate::own_namespaces::{Flags, skip_or_fail};
 use crate::process::{Directory, Driver, taran};
-use crate::subject::Subject;
+use crate::publisher_process::PublisherProcess;
 
 const STREAM: i32 = 79;
 const MESSAGES: u64 = 500;
 
-/// With the value `1`, a test that finds no time namespaces fails.
+/// With the value `1`, a test fails if time namespaces are not available.
 const REQUIRED: &str = "TARAN_REQUIRE_TIME_NAMESPACES";
 
-/// How to begin a program in a time namespace of its own, as root or as root of a user namespace.
+/// `unshare` flags for a time namespace, as root or as root of a user namespace.
 #[derive(Clone, Copy)]
-struct Elsewhere {
+struct TimeNamespace {
     flags: Flags,
 }
 
-impl Elsewhere {
-    /// `None`, loudly, where this kernel or this user makes no time namespaces.
-    fn find(test: &str) -> Option<Elsewhere> {
-        let ways: [Flags; 2] = [&["-T"], &["-r", "-T"]];
+impl TimeNamespace {
+    /// Returns `None`, with a message, if time namespaces are not available.
+    fn find(test: &str) -> Option<TimeNamespace> {
+        let candidates: [Flags; 2] = [&["-T"], &["-r", "-T"]];
         let works = |flags: &Flags| {
             let mut unshare = Command::new("unshare");
             let output = unshare.args(*flags).args(offset(1)).arg("true").output();
             output.is_ok_and(|output| output.status.success())
         };
-        let found = ways.into_iter().find(works);
+        let found = candidates.into_iter().find(works);
         if found.is_none() {
-            cannot_be_had(
+            skip_or_fail(
                 REQUIRED,
                 test,
                 "time namespaces cannot be made here (unshare -T)",
             );
         }
-        found.map(|flags| Elsewhere { flags })
+        found.map(|flags| TimeNamespace { flags })
     }
 
-    /// The same program, with monotonic clocks that differ from ours by so many seconds.
+    /// Returns the same command with monotonic clocks shifted by `seconds`.
     fn begin(self, seconds: i64, program: &Command) -> Command {
         let mut command = Command::new("unshare");
         command.args(self.flags).args(offset(seconds));
@@ -76,14 +76,14 @@ fn offset(seconds: i64) -> [String; 4] {
     [monotonic, seconds.clone(), boottime, seconds]
 }
 
-/// A clock that is behind ours, but not before the beginning of time.
+/// Returns an offset into the past that keeps the clock positive.
 fn behind() -> i64 {
     let uptime = fs::read_to_string("/proc/uptime").unwrap();
     let seconds: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
     -(seconds as i64 / 2)
 }
 
-/// A stream from one client to another.
+/// Connects a stream between two clients.
 fn stream(from: &Client, to: &Client, channel: &str) -> (Publication, Subscription) {
     let subscription = to.add_subscription(channel, STREAM).unwrap();
     let publication = from.add_publication(channel, STREAM).unwrap();
@@ -91,23 +91,23 @@ fn stream(from: &Client, to: &Client, channel: &str) -> (Publication, Subscripti
     (publication, subscription)
 }
 
-/// One driver is days ahead, another one behind, the clients are here: streams flow within a driver and between them.
+/// One driver's clock is days ahead, another one's is behind. Streams flow within each driver and between them.
 #[test]
-fn drivers_with_clocks_of_their_own_serve_clients_and_each_other() {
-    let test = "drivers_with_clocks_of_their_own_serve_clients_and_each_other";
-    let Some(elsewhere) = Elsewhere::find(test) else {
+fn drivers_with_different_clocks_serve_clients_and_each_other() {
+    let test = "drivers_with_different_clocks_serve_clients_and_each_other";
+    let Some(namespace) = TimeNamespace::find(test) else {
         return;
     };
     let directories = ["ahead", "behind"].map(Directory::new);
     let [ahead, behind] = [(1_000_000, &directories[0]), (behind(), &directories[1])]
-        .map(|(seconds, directory)| elsewhere.driver(seconds, directory));
+        .map(|(seconds, directory)| namespace.driver(seconds, directory));
     let clients = directories
         .each_ref()
         .map(|directory| context(directory.path()).connect().unwrap());
     let [one, other] = &clients;
     for client in &clients {
         let (publication, mut subscription) = stream(client, client, "aeron:ipc?term-length=64k");
-        carry(&publication, &mut subscription, MESSAGES);
+        exchange_messages(&publication, &mut subscription, MESSAGES);
     }
     for (from, to) in [(one, other), (other, one)] {
         let channel = format!(
@@ -115,7 +115,7 @@ fn drivers_with_clocks_of_their_own_serve_clients_and_each_other() {
             own_address()
         );
         let (publication, mut subscription) = stream(from, to, &channel);
-        carry(&publication, &mut subscription, MESSAGES);
+        exchange_messages(&publication, &mut subscription, MESSAGES);
     }
     drop(clients);
     for driver in [ahead, behind] {
@@ -123,12 +123,12 @@ fn drivers_with_clocks_of_their_own_serve_clients_and_each_other() {
     }
 }
 
-/// A client with another clock than its driver's is served, is not taken for dead while it lives, and is when it stands
-/// still.
+/// A client whose clock differs from its driver's is served, does not time out while it runs, and times out when
+/// stopped.
 #[test]
-fn a_client_with_a_clock_of_its_own_lives_and_dies_as_others_do() {
-    let test = "a_client_with_a_clock_of_its_own_lives_and_dies_as_others_do";
-    let Some(elsewhere) = Elsewhere::find(test) else {
+fn client_with_a_different_clock_times_out_only_when_stopped() {
+    let test = "client_with_a_different_clock_times_out_only_when_stopped";
+    let Some(namespace) = TimeNamespace::find(test) else {
         return;
     };
     for seconds in [1_000_000, behind()] {
@@ -139,9 +139,9 @@ fn a_client_with_a_clock_of_its_own_lives_and_dies_as_others_do() {
         let channel = "aeron:ipc?term-length=64k";
         let mut subscription = client.add_subscription(channel, STREAM).unwrap();
         observer.await_settled();
-        let level = observer.level();
-        let subject = Subject::command(directory.path(), channel, STREAM);
-        let mut subject = Subject::begin(&mut elsewhere.begin(seconds, &subject));
+        let resources = observer.resources();
+        let subject = PublisherProcess::command(directory.path(), channel, STREAM);
+        let mut subject = PublisherProcess::begin(&mut namespace.begin(seconds, &subject));
         let mut received = Received::from_the_beginning();
         let mut read = || {
             subscription
@@ -161,7 +161,7 @@ fn a_client_with_a_clock_of_its_own_lives_and_dies_as_others_do() {
             ["given up", "slept too long"].contains(&end.as_str()),
             "{end}"
         );
-        observer.await_level(&level);
+        observer.await_resources(&resources);
         drop((client, subscription));
         driver.stop("TERM").assert_code(15).assert_silent();
     }

@@ -77,22 +77,22 @@ fn exchange_with_loss(loss: f64, count: u64) {
 }
 
 #[test]
-fn streams_cross_without_loss() {
+fn exchange_between_drivers_without_loss_succeeds() {
     exchange_with_loss(0.0, 5_000);
 }
 
 #[test]
-fn streams_survive_one_per_cent_of_loss() {
+fn exchange_between_drivers_with_one_percent_loss_succeeds() {
     exchange_with_loss(0.01, 1_000);
 }
 
 #[test]
-fn streams_survive_ten_per_cent_of_loss() {
+fn exchange_between_drivers_with_ten_percent_loss_succeeds() {
     exchange_with_loss(0.10, 300);
 }
 
 #[test]
-fn streams_cross_over_the_next_version_of_ip() {
+fn exchange_between_drivers_over_ipv6_succeeds() {
     require_java!();
     if UdpSocket::bind("[::1]:0").is_err() {
         eprintln!("SKIPPED: this machine has no IPv6 on its loopback");

@@ -30,7 +30,7 @@ const STREAM: i32 = 9;
 const CLIENT_HEARTBEAT: i32 = 11;
 
 /// A client of either kind that publishes ten messages, claims one more if asked to, and waits to be killed.
-fn dying(party: Party, driver: &Driver, channel: &str, claim: bool) -> Program {
+fn start_victim(party: Party, driver: &Driver, channel: &str, claim: bool) -> Program {
     match party {
         Party::Java => java::start(
             "die",
@@ -47,7 +47,7 @@ fn dying(party: Party, driver: &Driver, channel: &str, claim: bool) -> Program {
     }
 }
 
-fn for_each_death(act: impl Fn(Party, &str)) {
+fn for_each_victim(act: impl Fn(Party, &str)) {
     for party in [Party::Java, Party::Rust] {
         for channel in ["aeron:ipc".to_owned(), udp("")] {
             eprintln!("{party:?} dies on {channel}");
@@ -57,11 +57,11 @@ fn for_each_death(act: impl Fn(Party, &str)) {
 }
 
 /// `kill -9` of a client: its heartbeat counter goes, and the image it fed goes too.
-fn a_killed_client_is_cleaned_up(driver: &Driver) {
-    for_each_death(|party, channel| {
+fn check_resources_of_killed_client(driver: &Driver) {
+    for_each_victim(|party, channel| {
         let client = connect(driver.dir());
         let mut subscription = client.add_subscription(channel, STREAM).unwrap();
-        let mut victim = dying(party, driver, channel, false);
+        let mut victim = start_victim(party, driver, channel, false);
         let said = victim.expect("WAITING");
         let victim_id: i64 = Program::value(&said, "client");
         let counters = client.counters();
@@ -91,13 +91,13 @@ fn a_killed_client_is_cleaned_up(driver: &Driver) {
 }
 
 /// A client dies between claim and commit: the driver pads the hole, and others' messages get through.
-fn an_unfinished_claim_is_unblocked(driver: &Driver) {
-    for_each_death(|party, channel| {
+fn check_uncommitted_claim(driver: &Driver) {
+    for_each_victim(|party, channel| {
         let client = connect(driver.dir());
         let mut subscription = client.add_subscription(channel, STREAM).unwrap();
         let publication = client.add_publication(channel, STREAM).unwrap();
         await_true("connection", || publication.is_connected());
-        let mut victim = dying(party, driver, channel, true);
+        let mut victim = start_victim(party, driver, channel, true);
         victim.expect("WAITING");
         victim.kill();
         let mut message = [0; 64];
@@ -114,25 +114,25 @@ fn an_unfinished_claim_is_unblocked(driver: &Driver) {
 }
 
 #[test]
-fn our_driver_cleans_up_after_a_killed_client() {
+fn taran_driver_releases_resources_of_killed_client() {
     require_java!();
-    a_killed_client_is_cleaned_up(&Driver::taran("killed", VARIABLES));
+    check_resources_of_killed_client(&Driver::taran("killed", VARIABLES));
 }
 
 #[test]
-fn the_official_driver_cleans_up_after_a_killed_client() {
+fn official_driver_releases_resources_of_killed_client() {
     require_java!();
-    a_killed_client_is_cleaned_up(&Driver::official("killed", PROPERTIES));
+    check_resources_of_killed_client(&Driver::official("killed", PROPERTIES));
 }
 
 #[test]
-fn our_driver_unblocks_an_unfinished_claim() {
+fn taran_driver_unblocks_uncommitted_claim() {
     require_java!();
-    an_unfinished_claim_is_unblocked(&Driver::taran("unblock", VARIABLES));
+    check_uncommitted_claim(&Driver::taran("unblock", VARIABLES));
 }
 
 #[test]
-fn the_official_driver_unblocks_an_unfinished_claim() {
+fn official_driver_unblocks_uncommitted_claim() {
     require_java!();
-    an_unfinished_claim_is_unblocked(&Driver::official("unblock", PROPERTIES));
+    check_uncommitted_claim(&Driver::official("unblock", PROPERTIES));
 }

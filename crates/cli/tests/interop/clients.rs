@@ -167,7 +167,7 @@ fn assert_is_late(join_position: i64) {
 macro_rules! list {
     ($driver:expr, $pairs:expr) => {
         #[test]
-        fn every_length_arrives() {
+        fn messages_of_every_length_arrive() {
             require_java!();
             lengths(&$driver("lengths", &[]), $pairs);
         }
@@ -179,19 +179,19 @@ macro_rules! list {
         }
 
         #[test]
-        fn a_million_messages_arrive() {
+        fn one_million_messages_arrive() {
             require_java!();
             a_million(&$driver("million", &[]), $pairs);
         }
 
         #[test]
-        fn four_threads_share_a_publication() {
+        fn publication_shared_by_four_threads_delivers_everything() {
             require_java!();
             threads(&$driver("threads", &[]), $pairs);
         }
 
         #[test]
-        fn a_late_subscriber_joins_where_the_stream_is() {
+        fn late_subscriber_joins_at_the_current_position() {
             require_java!();
             let driver = $driver("late", &[]);
             for party in [JavaClient, RustClient] {

@@ -45,7 +45,7 @@ fn both_ways(ours: &Driver, theirs: &Driver, exchange: impl Fn() -> Exchange) {
 }
 
 #[test]
-fn multicast_reaches_the_official_driver() {
+fn multicast_between_drivers_succeeds() {
     require_java!();
     let (ours, theirs) = pair();
     for ttl in ["", "|ttl=3"] {
@@ -57,7 +57,7 @@ fn multicast_reaches_the_official_driver() {
 }
 
 #[test]
-fn every_flow_control_of_groups_works_both_ways() {
+fn multicast_flow_controls_work_in_both_directions() {
     require_java!();
     let (ours, theirs) = pair();
     for (flow_control, tag) in [
@@ -77,7 +77,7 @@ fn every_flow_control_of_groups_works_both_ways() {
 }
 
 #[test]
-fn destinations_by_command_work_both_ways() {
+fn manual_destinations_work_in_both_directions() {
     require_java!();
     let (ours, theirs) = pair();
     for flow_control in ["", "|fc=min,g:/1"] {
@@ -94,7 +94,7 @@ fn destinations_by_command_work_both_ways() {
 }
 
 #[test]
-fn receivers_that_announce_themselves_are_served_both_ways() {
+fn dynamic_destinations_work_in_both_directions() {
     require_java!();
     let (ours, theirs) = pair();
     for flow_control in ["", "|fc=min,g:/1"] {

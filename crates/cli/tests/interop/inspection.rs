@@ -15,7 +15,7 @@ fn run(program: &str, driver: &Driver, more: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn the_official_counters_reader_sees_system_and_stream_counters() {
+fn official_counters_reader_reads_taran_counters() {
     require_java!();
     let driver = Driver::taran("counters", &[]);
     let client = connect(driver.dir());
@@ -73,7 +73,7 @@ fn the_official_counters_reader_sees_system_and_stream_counters() {
 }
 
 #[test]
-fn the_official_liveness_check_sees_our_driver() {
+fn official_liveness_check_accepts_taran_driver() {
     require_java!();
     let driver = Driver::taran("alive", &[]);
     let _client = connect(driver.dir());
@@ -81,7 +81,7 @@ fn the_official_liveness_check_sees_our_driver() {
 }
 
 #[test]
-fn the_official_error_reader_sees_what_went_wrong() {
+fn official_error_reader_reads_taran_error_log() {
     require_java!();
     let driver = Driver::taran("errors", &[]);
     driver.expect_error("aeron:udp?endpoint=localhost:0");
@@ -102,7 +102,7 @@ fn the_official_error_reader_sees_what_went_wrong() {
 
 /// The codes are those of the C driver (docs/spec/uri-and-configuration.md §1.14).
 #[test]
-fn the_official_client_is_told_why_a_channel_is_refused() {
+fn official_client_receives_codes_of_rejected_channels() {
     require_java!();
     let driver = Driver::taran("refused", &[]);
     driver.expect_error("channel=aeron:");
@@ -127,7 +127,7 @@ fn the_official_client_is_told_why_a_channel_is_refused() {
 }
 
 #[test]
-fn the_official_client_may_end_our_driver_where_that_is_allowed() {
+fn official_client_terminates_taran_driver_when_allowed() {
     require_java!();
     // As every driver of ours here does.
     let driver = Driver::taran("terminate", &[]);
@@ -140,7 +140,7 @@ fn the_official_client_may_end_our_driver_where_that_is_allowed() {
 
 /// The other way round: our reader of counters and our tools in the directory of the official driver.
 #[test]
-fn our_readers_see_the_official_driver() {
+fn taran_tools_read_official_driver() {
     require_java!();
     let driver = Driver::official("readers", &[]);
     let client = connect(driver.dir());

@@ -35,12 +35,12 @@ const THEIRS: [(&str, &str); 4] = [
 /// that it has given up for ever.
 const SHORT: &str = "2s";
 
-fn forgetful_ours() -> Driver {
+fn ours_with_short_timeouts() -> Driver {
     let forget = ("AERON_IMAGE_LIVENESS_TIMEOUT", SHORT);
     Driver::taran("lives-ours", &[&OURS[..], &[forget]].concat())
 }
 
-fn forgetful_theirs() -> Driver {
+fn theirs_with_short_timeouts() -> Driver {
     let forget = ("aeron.image.liveness.timeout", SHORT);
     Driver::official("lives-theirs", &[&THEIRS[..], &[forget]].concat())
 }
@@ -68,7 +68,7 @@ fn each_way(ours: &Driver, theirs: &Driver, act: impl Fn(&Path, &Path, &str)) {
 }
 
 #[test]
-fn a_revoked_stream_is_known_to_be() {
+fn revoked_stream_is_reported_as_revoked() {
     require_java!();
     each_way(&ours(), &theirs(), |from, to, channel| {
         let mut subscriber = start("live-subscriber", to, channel, &[]);
@@ -85,7 +85,7 @@ fn a_revoked_stream_is_known_to_be() {
 }
 
 #[test]
-fn a_closed_stream_is_not_taken_for_a_revoked_one() {
+fn closed_stream_is_not_reported_as_revoked() {
     require_java!();
     each_way(&ours(), &theirs(), |from, to, channel| {
         let mut subscriber = start("live-subscriber", to, channel, &[]);
@@ -103,11 +103,11 @@ fn a_closed_stream_is_not_taken_for_a_revoked_one() {
 }
 
 #[test]
-fn a_stream_that_is_sent_away_is_told_to_its_publisher_and_comes_back() {
+fn rejected_image_is_reported_to_the_publisher_and_rejoins() {
     require_java!();
-    let ours = forgetful_ours();
+    let ours = ours_with_short_timeouts();
     ours.expect_error("errorMessage=no sense in it");
-    each_way(&ours, &forgetful_theirs(), |from, to, channel| {
+    each_way(&ours, &theirs_with_short_timeouts(), |from, to, channel| {
         let mut publisher = start("live-publisher", from, channel, &[]);
         let session: i32 = Program::value(&publisher.expect("PUBLICATION"), "session");
         let reject = argument("reject", "no sense in it");
@@ -137,7 +137,7 @@ fn a_stream_that_is_sent_away_is_told_to_its_publisher_and_comes_back() {
 }
 
 #[test]
-fn an_untethered_subscriber_lets_the_stream_go_on_and_comes_back() {
+fn untethered_subscriber_is_detached_and_rejoins() {
     require_java!();
     each_way(&ours(), &theirs(), |from, to, channel| {
         let mut tethered = start("live-subscriber", to, channel, &[]);
@@ -162,9 +162,9 @@ fn an_untethered_subscriber_lets_the_stream_go_on_and_comes_back() {
 /// The sender stands still for so long that its stream is given up, while a subscriber that was left behind lingers. The
 /// official receiver waits for that one for ever then, and the stream never comes back.
 #[test]
-fn a_stream_that_is_given_up_while_a_subscriber_lingers_comes_back() {
+fn stream_timed_out_with_lingering_subscriber_rejoins() {
     require_java!();
-    let from = forgetful_theirs();
+    let from = theirs_with_short_timeouts();
     let patient = [
         ("AERON_TIMER_INTERVAL", "100ms"),
         ("AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT", "500ms"),

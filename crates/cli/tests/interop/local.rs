@@ -42,13 +42,13 @@ fn spies(driver: &Driver) {
 }
 
 #[test]
-fn spies_read_from_our_driver() {
+fn spies_on_taran_driver_receive_everything() {
     require_java!();
     spies(&ours());
 }
 
 #[test]
-fn our_client_spies_on_the_official_driver() {
+fn taran_spy_on_official_driver_receives_everything() {
     require_java!();
     spies(&theirs());
 }
@@ -62,7 +62,7 @@ fn each_way(act: impl Fn((Party, &Path), (Party, &Path))) {
 }
 
 #[test]
-fn a_chosen_session_reaches_who_asks_for_it() {
+fn session_specific_subscription_receives_its_session_only() {
     require_java!();
     each_way(|publisher, subscriber| {
         let channel = udp("");
@@ -77,7 +77,7 @@ fn a_chosen_session_reaches_who_asks_for_it() {
 }
 
 #[test]
-fn a_stream_begins_in_the_middle_on_both_sides() {
+fn stream_with_initial_position_starts_there() {
     require_java!();
     each_way(|publisher, subscriber| {
         let channel = udp("");
@@ -94,7 +94,7 @@ fn a_stream_begins_in_the_middle_on_both_sides() {
 }
 
 #[test]
-fn a_session_is_taken_from_the_publication_with_the_tag() {
+fn session_id_by_tag_selects_the_tagged_publication() {
     require_java!();
     each_way(|publisher, subscriber| {
         let client = connect(publisher.1);

@@ -43,7 +43,7 @@ impl Two {
 }
 
 #[test]
-fn cubic_streams_cross_under_provoked_loss() {
+fn cubic_streams_with_injected_loss_deliver_everything() {
     require_java!();
     // DATA, NAK, status messages, RTTM.
     let loss = (LOSS, "rate=0.05|seed=7|recv-msg-mask=0x4e");
@@ -65,7 +65,7 @@ fn cubic_streams_cross_under_provoked_loss() {
 }
 
 #[test]
-fn round_trips_are_measured_in_both_directions() {
+fn rtt_is_measured_in_both_directions() {
     require_java!();
     let two = Two::new(&[MEASURE]);
     for from_us in [true, false] {
@@ -91,7 +91,7 @@ fn round_trips_are_measured_in_both_directions() {
 
 /// What arrives is in order and whole, what is lost is padded over by whoever receives.
 #[test]
-fn an_unreliable_subscriber_gets_over_provoked_loss() {
+fn unreliable_subscriber_skips_injected_gaps() {
     require_java!();
     let gaps = "term-id=0|gap-radix=4096|gap-length=64|total-gaps=10";
     let two = Two::new(&[
@@ -145,7 +145,7 @@ fn an_unreliable_subscriber_gets_over_provoked_loss() {
 /// Our driver loses, the official one asks, and the other way round: a NAK and a retransmission for each gap, and
 /// none that was not asked for.
 #[test]
-fn every_gap_is_repaired_once() {
+fn injected_gaps_are_repaired_once() {
     require_java!();
     let gaps = "term-id=0|gap-radix=4096|gap-length=64|total-gaps=15";
     let start = "|term-length=64k|init-term-id=0|term-id=0|term-offset=0|nak-delay=50us";
@@ -176,7 +176,7 @@ fn epoch_ns() -> i64 {
 }
 
 #[test]
-fn messages_carry_the_times_of_sending_and_receiving() {
+fn channel_timestamps_are_written_to_messages() {
     require_java!();
     let two = Two::new(&[]);
     for from_us in [true, false] {

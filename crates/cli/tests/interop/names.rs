@@ -66,7 +66,7 @@ fn await_known(driver: &Driver, count: i64) {
 }
 
 #[test]
-fn drivers_of_both_kinds_find_each_other_by_name() {
+fn name_resolution_between_drivers_finds_names() {
     require_java!();
     for (first, second) in [(Kind::Ours, Kind::Official), (Kind::Official, Kind::Ours)] {
         let a = named(first, "driver-a", None);

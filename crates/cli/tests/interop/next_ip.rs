@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::drivers::Driver;
 use crate::exchange::{Exchange, Party, await_true, port};
-use crate::machines::in_own_world;
+use crate::machines::in_own_namespaces;
 use crate::require_java;
 
 fn endpoint() -> String {
@@ -23,7 +23,7 @@ fn with_loopback(test: &str, body: impl FnOnce()) {
         body();
         return;
     }
-    in_own_world(test, || {
+    in_own_namespaces(test, || {
         succeed("ip", &["link", "set", "lo", "up"]);
         body();
     });
@@ -58,9 +58,9 @@ fn succeed(program: &str, arguments: &[&str]) -> String {
 
 /// On a machine of its own with a cable: the loopback interface takes no part in groups of IPv6.
 #[test]
-fn groups_of_a_link_and_of_a_site_are_heard() {
+fn ipv6_link_and_site_multicast_succeeds() {
     require_java!();
-    in_own_world("next_ip::groups_of_a_link_and_of_a_site_are_heard", || {
+    in_own_namespaces("next_ip::ipv6_link_and_site_multicast_succeeds", || {
         let ends = "link add name va type veth peer name vb";
         let address = "-6 addr add fd0a::1/64 dev va nodad";
         for command in [
@@ -89,10 +89,10 @@ fn groups_of_a_link_and_of_a_site_are_heard() {
 }
 
 #[test]
-fn destinations_are_served_by_command_and_by_announcement() {
+fn ipv6_manual_and_dynamic_destinations_work() {
     require_java!();
     with_loopback(
-        "next_ip::destinations_are_served_by_command_and_by_announcement",
+        "next_ip::ipv6_manual_and_dynamic_destinations_work",
         || {
             both_ways(|| {
                 let heard_on = format!("aeron:udp?{}", endpoint());
@@ -114,10 +114,10 @@ fn destinations_are_served_by_command_and_by_announcement() {
 }
 
 #[test]
-fn sources_are_heard_and_two_paths_are_one_stream() {
+fn ipv6_multi_destination_subscriptions_work() {
     require_java!();
     with_loopback(
-        "next_ip::sources_are_heard_and_two_paths_are_one_stream",
+        "next_ip::ipv6_multi_destination_subscriptions_work",
         || {
             both_ways(|| {
                 let paths =

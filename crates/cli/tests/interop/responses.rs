@@ -179,7 +179,7 @@ fn theirs() -> Driver {
 }
 
 #[test]
-fn our_server_answers_official_requesters() {
+fn taran_server_responds_to_official_requesters() {
     require_java!();
     let (ours, theirs) = (ours(), theirs());
     for server in [Party::Java, Party::Rust] {
@@ -188,7 +188,7 @@ fn our_server_answers_official_requesters() {
 }
 
 #[test]
-fn official_servers_answer_our_requesters() {
+fn official_server_responds_to_taran_requesters() {
     require_java!();
     let (ours, theirs) = (ours(), theirs());
     for server in [Party::Java, Party::Rust] {
@@ -206,13 +206,13 @@ fn within(driver: &Driver) {
 }
 
 #[test]
-fn answers_find_their_way_within_our_driver() {
+fn responses_within_taran_driver_reach_their_requesters() {
     require_java!();
     within(&ours());
 }
 
 #[test]
-fn answers_find_their_way_within_the_official_driver() {
+fn responses_within_official_driver_reach_their_requesters() {
     require_java!();
     within(&theirs());
 }

@@ -369,13 +369,13 @@ fn official(name: &str) -> Driver {
 }
 
 #[test]
-fn our_publishers_heed_slow_official_receivers_as_they_should() {
+fn taran_publisher_with_slow_official_receiver_applies_flow_control() {
     require_java!();
     every_case(&ours("from"), [&official("fast"), &official("slow")]);
 }
 
 #[test]
-fn official_publishers_find_our_slow_receivers_to_be_what_they_expect() {
+fn official_publisher_with_slow_taran_receiver_applies_flow_control() {
     require_java!();
     every_case(&official("from"), [&ours("fast"), &ours("slow")]);
 }

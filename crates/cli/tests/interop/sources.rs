@@ -38,7 +38,7 @@ fn both_ways(ours: &Driver, theirs: &Driver, exchange: impl Fn() -> Exchange) {
 }
 
 #[test]
-fn groups_are_heard_both_ways() {
+fn multicast_subscriptions_work_in_both_directions() {
     require_java!();
     let (ours, theirs) = (ours(), theirs());
     for interface in ["localhost", "127.0.0.0/8", "{lo}"] {
@@ -53,7 +53,7 @@ fn groups_are_heard_both_ways() {
 }
 
 #[test]
-fn each_kind_of_source_works_both_ways() {
+fn multi_destination_subscriptions_work_in_both_directions() {
     require_java!();
     let (ours, theirs) = (ours(), theirs());
     both_ways(&ours, &theirs, || {
@@ -78,7 +78,7 @@ fn each_kind_of_source_works_both_ways() {
 }
 
 #[test]
-fn one_stream_over_two_paths_works_both_ways() {
+fn stream_over_two_paths_works_in_both_directions() {
     require_java!();
     let (ours, theirs) = (ours(), theirs());
     both_ways(&ours, &theirs, || {
@@ -91,7 +91,7 @@ fn one_stream_over_two_paths_works_both_ways() {
 }
 
 #[test]
-fn the_official_client_reads_local_sources_of_our_driver() {
+fn official_client_reads_ipc_and_spy_sources_of_taran_driver() {
     require_java!();
     let ours = ours();
     let ours = ours.dir();

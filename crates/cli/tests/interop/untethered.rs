@@ -130,7 +130,7 @@ fn run(from: &Path, to: &Path, channel: &str) {
 }
 
 #[test]
-fn our_untethered_subscriber_is_left_behind_and_comes_back() {
+fn untethered_subscriber_falls_behind_and_rejoins() {
     require_java!();
     let (ours, theirs) = (lives::ours(), lives::theirs());
     let (ours, theirs) = (ours.dir(), theirs.dir());

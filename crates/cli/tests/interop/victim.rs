@@ -24,7 +24,7 @@ pub(crate) fn start(dir: &Path, channel: &str, stream_id: i32, claim: bool) -> P
         Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
-                "victim::waits_to_be_killed",
+                "victim::victim_waits_to_be_killed",
                 "--ignored",
                 "--nocapture",
             ])
@@ -34,7 +34,7 @@ pub(crate) fn start(dir: &Path, channel: &str, stream_id: i32, claim: bool) -> P
 
 #[test]
 #[ignore = "a process that other tests start and kill"]
-fn waits_to_be_killed() {
+fn victim_waits_to_be_killed() {
     let Ok(order) = std::env::var(ORDER) else {
         return;
     };

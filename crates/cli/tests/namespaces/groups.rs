@@ -1,10 +1,10 @@
-//! Groups that span machines, and machines with several interfaces.
+//! Multicast groups across machines, and machines with several interfaces.
 
 use std::collections::BTreeSet;
 
-use crate::driven::{Driven, wait_until};
-use crate::machines::{Machine, in_own_world};
-use crate::stream::{Reader, Writer, carry};
+use crate::machine_driver::{DrivenMachine, wait_until};
+use crate::machines::{Machine, in_own_namespaces};
+use crate::stream::{Reader, Writer, exchange};
 
 const GROUP: &str = "aeron:udp?endpoint=224.20.30.39:24326|term-length=64k";
 
@@ -13,11 +13,11 @@ fn sessions(reader: &mut Reader) -> BTreeSet<i32> {
     images.iter().map(|image| image.session_id()).collect()
 }
 
-/// One machine publishes to a group on either of its networks, and each network hears its own stream alone.
+/// One machine publishes to the same group on each of its networks; each network receives only its own stream.
 #[test]
-fn a_group_lives_on_the_interface_that_the_channel_names() {
-    in_own_world(
-        "groups::a_group_lives_on_the_interface_that_the_channel_names",
+fn multicast_stream_stays_on_the_interface_of_its_channel() {
+    in_own_namespaces(
+        "groups::multicast_stream_stays_on_the_interface_of_its_channel",
         || {
             let (middle, left, right) = (
                 Machine::new("middle"),
@@ -26,10 +26,10 @@ fn a_group_lives_on_the_interface_that_the_channel_names() {
             );
             middle.join("10.9.1.1/24", &left, "10.9.1.2/24", "left");
             middle.join("10.9.2.1/24", &right, "10.9.2.2/24", "right");
-            let sending = Driven::start(&middle, &[]);
-            let receiving = [Driven::start(&left, &[]), Driven::start(&right, &[])];
+            let sending = DrivenMachine::start(&middle, &[]);
+            let receiving = [DrivenMachine::start(&left, &[]), DrivenMachine::start(&right, &[])];
             let on = |network: &str| format!("{GROUP}|interface={network}");
-            // By the network, by an address in it, by the name of the interface.
+            // Selected by network, by address in the network, and by interface name.
             let mut readers: Vec<Reader> = receiving
                 .iter()
                 .zip([on("10.9.1.0/24"), on("{right}")])
@@ -46,7 +46,7 @@ fn a_group_lives_on_the_interface_that_the_channel_names() {
                 .collect();
             for (writer, reader) in writers.iter_mut().zip(&mut readers) {
                 writer.await_connected();
-                carry(writer, &mut [reader], 2_000);
+                exchange(writer, &mut [reader], 2_000);
             }
             for (writer, reader) in writers.iter().zip(&mut readers) {
                 assert_eq!(
@@ -54,37 +54,37 @@ fn a_group_lives_on_the_interface_that_the_channel_names() {
                     BTreeSet::from([writer.publication.session_id()])
                 );
             }
-            // A machine on both networks that joins the group on one of them hears that one alone, too.
+            // A machine on both networks that joins the group on one of them receives only that network's stream.
             let both = on("10.9.2.1");
             let mut inner = Reader::new(sending.client.add_subscription(&both, 11).unwrap());
             let outer = on("10.9.1.0/24");
-            let silent = receiving[0].client.add_publication(&outer, 11).unwrap();
-            let heard = receiving[1]
+            let unconnected = receiving[0].client.add_publication(&outer, 11).unwrap();
+            let connected = receiving[1]
                 .client
                 .add_publication(on("10.9.2.0/24"), 11)
                 .unwrap();
             wait_until("the one on the network of the group is connected", || {
-                heard.is_connected()
+                connected.is_connected()
             });
-            let mut writer = Writer::new(heard);
-            carry(&mut writer, &mut [&mut inner], 2_000);
+            let mut writer = Writer::new(connected);
+            exchange(&mut writer, &mut [&mut inner], 2_000);
             assert_eq!(
                 sessions(&mut inner),
                 BTreeSet::from([writer.publication.session_id()])
             );
-            assert!(!silent.is_connected());
-            drop((readers, writers, inner, writer, silent));
+            assert!(!unconnected.is_connected());
+            drop((readers, writers, inner, writer, unconnected));
             sending.stop();
-            receiving.into_iter().for_each(Driven::stop);
+            receiving.into_iter().for_each(DrivenMachine::stop);
         },
     );
 }
 
-/// Three receivers on one network, each of which loses something else.
+/// Three receivers on one network, each with its own losses.
 #[test]
-fn everybody_in_a_group_gets_all_of_a_stream_that_each_loses_some_of() {
-    in_own_world(
-        "groups::everybody_in_a_group_gets_all_of_a_stream_that_each_loses_some_of",
+fn multicast_with_loss_at_each_receiver_delivers_everything() {
+    in_own_namespaces(
+        "groups::multicast_with_loss_at_each_receiver_delivers_everything",
         || {
             let switch = Machine::new("switch");
             let names = ["one", "two", "three", "source"];
@@ -93,12 +93,12 @@ fn everybody_in_a_group_gets_all_of_a_stream_that_each_loses_some_of() {
             let members: Vec<(&Machine, &str)> = machines.iter().zip(addresses).collect();
             switch.switch(&members);
             machines[..3].iter().for_each(|machine| machine.lose(5));
-            let mut drivers: Vec<Driven> = machines
+            let mut drivers: Vec<DrivenMachine> = machines
                 .iter()
-                .map(|machine| Driven::start(machine, &[]))
+                .map(|machine| DrivenMachine::start(machine, &[]))
                 .collect();
             let source = drivers.pop().unwrap();
-            // The slowest sets the pace.
+            // The slowest receiver limits the sender.
             let channel = format!("{GROUP}|interface=10.9.3.0/24|fc=min,g:/3");
             let mut readers: Vec<Reader> = drivers
                 .iter()
@@ -107,7 +107,7 @@ fn everybody_in_a_group_gets_all_of_a_stream_that_each_loses_some_of() {
             let mut writer = Writer::new(source.client.add_publication(&channel, 10).unwrap());
             writer.await_connected();
             let mut all: Vec<&mut Reader> = readers.iter_mut().collect();
-            carry(&mut writer, &mut all, 5_000);
+            exchange(&mut writer, &mut all, 5_000);
             for machine in &machines[..3] {
                 let (seen, lost) = machine.seen_and_lost();
                 let expected = seen / 20;
@@ -118,7 +118,7 @@ fn everybody_in_a_group_gets_all_of_a_stream_that_each_loses_some_of() {
             }
             drop((readers, writer));
             source.stop();
-            drivers.into_iter().for_each(Driven::stop);
+            drivers.into_iter().for_each(DrivenMachine::stop);
         },
     );
 }

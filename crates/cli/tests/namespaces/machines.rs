@@ -1,4 +1,4 @@
-//! Machines that are network namespaces, and the cables between them.
+//! Machines, as network namespaces, and the links between them.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -6,43 +6,43 @@ use std::time::{Duration, Instant};
 
 use crate::own_namespaces::{Flags, inside};
 
-/// Runs the body of a test where it may make machines, in a network and a mount namespace of its own; see [`inside`].
-/// `test` is the path of the test.
-pub(crate) fn in_own_world(test: &str, body: impl FnOnce()) {
-    inside(test, ways_in, || {
+/// Runs the body of a test in its own network and mount namespace, where it may create machines; see [`inside`]. `test`
+/// is the path of the test.
+pub(crate) fn in_own_namespaces(test: &str, body: impl FnOnce()) {
+    inside(test, unshare_flags, || {
         run("mount", &["-t", "tmpfs", "tmpfs", "/run"]);
         body();
     });
 }
 
-/// How to become somebody who may do all that the tests do: as root simply so, else as root of a user namespace.
-fn ways_in() -> Result<Flags, String> {
+/// Returns the `unshare` flags for the required privileges: directly as root, otherwise within a user namespace.
+fn unshare_flags() -> Result<Flags, String> {
     const TRY: &str = include_str!("try.sh");
-    let ways: [Flags; 2] = [&["-m", "-n"], &["-r", "-m", "-n"]];
-    let mut said = String::new();
-    for flags in ways {
+    let candidates: [Flags; 2] = [&["-m", "-n"], &["-r", "-m", "-n"]];
+    let mut reason = String::new();
+    for flags in candidates {
         match Command::new("unshare")
             .args(flags)
             .args(["sh", "-c", TRY])
             .output()
         {
             Ok(output) if output.status.success() => return Ok(flags),
-            Ok(output) => said = String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-            Err(error) => said = error.to_string(),
+            Ok(output) => reason = String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Err(error) => reason = error.to_string(),
         }
     }
     Err(format!(
-        "network namespaces cannot be made here (root, iproute2 and nftables are needed): {said}"
+        "network namespaces are not available (requires root, iproute2 and nftables): {reason}"
     ))
 }
 
-/// A machine.
+/// A machine: a network namespace.
 pub(crate) struct Machine {
     name: &'static str,
 }
 
 impl Machine {
-    /// A machine that nobody can reach yet.
+    /// Creates a machine without links.
     pub(crate) fn new(name: &'static str) -> Machine {
         run("ip", &["netns", "add", name]);
         let machine = Machine { name };
@@ -50,7 +50,7 @@ impl Machine {
         machine
     }
 
-    /// Lays a cable to another machine. `path` names the interface at both ends; the addresses are given as
+    /// Links this machine to another one. `path` is the interface name at both ends; addresses have the form
     /// `10.9.1.1/24`.
     pub(crate) fn join(&self, address: &str, other: &Machine, other_address: &str, path: &str) {
         let ends = [
@@ -66,22 +66,21 @@ impl Machine {
         }
     }
 
-    /// Begins to use an interface. Datagrams go over the cable one by one, as they would over a real one, so that they
-    /// are lost one by one.
+    /// Configures an interface. GSO is disabled on it, so that datagrams cross the link, and are lost, one by one.
     fn attach(&self, interface: &str, address: &str) {
         self.run("ip", &["addr", "add", address, "dev", interface]);
         let up = ["link", "set", interface, "gso_max_segs", "1", "up"];
         self.run("ip", &up);
     }
 
-    /// Waits until the kernel calls an interface running. It does so some time after both ends are up, and until then
-    /// drivers refuse groups on it.
+    /// Waits until the kernel reports an interface as up, some time after both ends are. Until then, drivers reject
+    /// groups on it.
     fn await_link(&self, interface: &str) {
-        let patience = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(30);
         let show = ["-oneline", "link", "show", "dev", interface];
         while !self.run("ip", &show).contains(" state UP ") {
             assert!(
-                Instant::now() < patience,
+                Instant::now() < deadline,
                 "{interface} of {} does not come up: {}",
                 self.name,
                 self.run("ip", &show)
@@ -90,7 +89,7 @@ impl Machine {
         }
     }
 
-    /// Makes this machine the switch of several others, each with its address: one network.
+    /// Makes this machine the switch of a network of other machines, each with its address.
     pub(crate) fn switch(&self, members: &[(&Machine, &str)]) {
         let bridge = [
             "link",
@@ -118,16 +117,16 @@ impl Machine {
         }
     }
 
-    /// Pulls the cable out, or puts it in again.
-    pub(crate) fn plug(&self, path: &str, is_in: bool) {
-        let state = if is_in { "up" } else { "down" };
+    /// Disconnects or reconnects the link.
+    pub(crate) fn plug(&self, path: &str, is_connected: bool) {
+        let state = if is_connected { "up" } else { "down" };
         self.run("ip", &["link", "set", path, state]);
-        if is_in {
+        if is_connected {
             self.await_link(path);
         }
     }
 
-    /// From now on the kernel throws `percent` of the datagrams away that come in.
+    /// Makes the kernel drop `percent` of the incoming datagrams.
     pub(crate) fn lose(&self, percent: u32) {
         let script = format!(
             "table inet loss {{
@@ -143,17 +142,17 @@ impl Machine {
         self.run("nft", &[&script]);
     }
 
-    /// How many datagrams came in since [`Self::lose`], and how many of them were lost.
+    /// Returns the numbers of datagrams received and dropped since [`Self::lose`].
     pub(crate) fn seen_and_lost(&self) -> (u64, u64) {
-        let said = self.run("nft", &["list", "counters", "table", "inet", "loss"]);
-        let mut counts = said.split("packets ").skip(1).map(|rest| {
+        let output = self.run("nft", &["list", "counters", "table", "inet", "loss"]);
+        let mut counts = output.split("packets ").skip(1).map(|rest| {
             let number = rest.split_whitespace().next().unwrap();
             number.parse::<u64>().unwrap()
         });
         (counts.next().unwrap(), counts.next().unwrap())
     }
 
-    /// A program on this machine.
+    /// Returns a command that runs a program on this machine.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", self.name, program]);
@@ -168,7 +167,7 @@ impl Machine {
     }
 }
 
-/// Runs a program that has to succeed: its output.
+/// Runs a program that has to succeed; returns its output.
 fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     assert!(

@@ -1,8 +1,8 @@
-//! Two paths between two machines, and cables that are pulled out.
+//! Two paths between two machines, and broken links.
 
-use crate::driven::{Driven, wait_until};
-use crate::machines::{Machine, in_own_world};
-use crate::stream::{Reader, Writer, carry};
+use crate::machine_driver::{DrivenMachine, wait_until};
+use crate::machines::{Machine, in_own_namespaces};
+use crate::stream::{Reader, Writer, exchange};
 
 const DESTINATIONS: [&str; 2] = [
     "aeron:udp?endpoint=10.9.1.2:24327",
@@ -12,14 +12,14 @@ const DESTINATIONS: [&str; 2] = [
 const PATHS: [&str; 2] = ["first", "second"];
 
 #[test]
-fn a_stream_over_two_paths_goes_on_while_either_is_cut() {
-    in_own_world(
-        "paths::a_stream_over_two_paths_goes_on_while_either_is_cut",
+fn stream_over_two_paths_survives_the_loss_of_either() {
+    in_own_namespaces(
+        "paths::stream_over_two_paths_survives_the_loss_of_either",
         || {
             let (here, there) = (Machine::new("here"), Machine::new("there"));
             here.join("10.9.1.1/24", &there, "10.9.1.2/24", PATHS[0]);
             here.join("10.9.2.1/24", &there, "10.9.2.2/24", PATHS[1]);
-            let (sending, receiving) = (Driven::start(&here, &[]), Driven::start(&there, &[]));
+            let (sending, receiving) = (DrivenMachine::start(&here, &[]), DrivenMachine::start(&there, &[]));
             let channel = "aeron:udp?control-mode=manual|term-length=64k";
             let subscription = receiving.client.add_subscription(channel, 10).unwrap();
             let publication = sending.client.add_publication(channel, 10).unwrap();
@@ -30,18 +30,18 @@ fn a_stream_over_two_paths_goes_on_while_either_is_cut() {
             let mut reader = Reader::new(subscription);
             let mut writer = Writer::new(publication);
             writer.await_connected();
-            carry(&mut writer, &mut [&mut reader], 1_000);
-            wait_until("both paths carry the image", || {
+            exchange(&mut writer, &mut [&mut reader], 1_000);
+            wait_until("both paths exchange the image", || {
                 let images = reader.subscription.images();
                 images.len() == 1 && images[0].active_transport_count() == 2
             });
             for path in PATHS {
                 here.plug(path, false);
-                carry(&mut writer, &mut [&mut reader], 1_000);
+                exchange(&mut writer, &mut [&mut reader], 1_000);
                 here.plug(path, true);
-                // The path is of use again before the other is cut.
-                wait_until("both paths carry the image", || {
-                    carry(&mut writer, &mut [&mut reader], 10);
+                // Both paths have to work before the other one is cut.
+                wait_until("both paths exchange the image", || {
+                    exchange(&mut writer, &mut [&mut reader], 10);
                     reader.subscription.images()[0].active_transport_count() == 2
                 });
             }

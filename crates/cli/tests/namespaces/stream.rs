@@ -1,25 +1,25 @@
-//! Numbered messages: offered in order, and looked at one by one as they arrive.
+//! Streams of numbered messages whose order and contents are checked.
 
 use taran::{Publication, Subscription};
 
-use crate::driven::wait_until;
+use crate::machine_driver::wait_until;
 
-/// Bytes of a message.
+/// Length of a message in bytes.
 pub(crate) const LENGTH: usize = 1000;
 
-/// The writing end of a stream.
+/// The publishing side of a stream.
 pub(crate) struct Writer {
     pub(crate) publication: Publication,
     next: u64,
 }
 
-/// The reading end of a stream.
+/// The subscribing side of a stream.
 pub(crate) struct Reader {
     pub(crate) subscription: Subscription,
     next: u64,
 }
 
-/// Message `number`: its number, then bytes that depend on it.
+/// Returns message `number`: the number, then bytes derived from it.
 fn message(number: u64) -> [u8; LENGTH] {
     let mut bytes = [number as u8; LENGTH];
     bytes[..8].copy_from_slice(&number.to_le_bytes());
@@ -49,8 +49,8 @@ impl Reader {
         }
     }
 
-    /// Takes what is there; each message has to be the next one.
-    fn take(&mut self) {
+    /// Polls, and checks that each message is the next one.
+    fn poll(&mut self) {
         let next = &mut self.next;
         let taken = self.subscription.poll(
             |bytes, _| {
@@ -63,8 +63,8 @@ impl Reader {
     }
 }
 
-/// Writes `count` more messages and reads until each reader has all of them.
-pub(crate) fn carry(writer: &mut Writer, readers: &mut [&mut Reader], count: u64) {
+/// Publishes `count` more messages and polls until each reader has received them.
+pub(crate) fn exchange(writer: &mut Writer, readers: &mut [&mut Reader], count: u64) {
     let end = writer.next + count;
     wait_until("everybody has all messages", || {
         for _ in 0..64 {
@@ -82,7 +82,7 @@ pub(crate) fn carry(writer: &mut Writer, readers: &mut [&mut Reader], count: u64
             writer.next += 1;
         }
         for reader in readers.iter_mut() {
-            reader.take();
+            reader.poll();
         }
         writer.next == end && readers.iter().all(|reader| reader.next == end)
     });

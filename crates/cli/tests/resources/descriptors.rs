@@ -1,4 +1,4 @@
-//! A driver that may have few descriptors (`ulimit -n`).
+//! A driver with a low limit on descriptors (`ulimit -n`).
 
 use std::net::SocketAddr;
 
@@ -7,10 +7,10 @@ use taran::{AddError, Client, ErrorCode, Publication, Subscription};
 use crate::attach::{connect, own_socket_address, wait_for, wait_until};
 use crate::process::{Directory, Driver};
 
-/// Enough for the driver itself and some streams.
+/// Enough for the driver and a few streams.
 const DESCRIPTORS: u32 = 40;
 
-/// A driver with so many descriptors, as a shell starts it.
+/// Starts a driver with this limit, through a shell.
 fn driver_with(descriptors: u32, directory: &Directory) -> Driver {
     let mut command = std::process::Command::new("sh");
     let script = format!("ulimit -n {descriptors} && exec \"$0\" driver");
@@ -36,7 +36,7 @@ fn carry(publication: &Publication, subscription: &mut Subscription, from: u32) 
 }
 
 #[test]
-fn a_driver_out_of_descriptors_refuses_and_goes_on() {
+fn driver_out_of_descriptors_rejects_commands_and_recovers() {
     let directory = Directory::new("descriptors");
     let driver = driver_with(DESCRIPTORS, &directory);
     let client = connect(directory.path());
@@ -79,7 +79,7 @@ fn a_driver_out_of_descriptors_refuses_and_goes_on() {
     says_so(&client.add_publication("aeron:ipc", 10).err().unwrap());
     carry(&publication, &mut subscription, 100);
 
-    // What is closed can be had again, as soon as the agents have let go of it.
+    // Descriptors of closed publications become available once the agents have released them.
     others.clear();
     for endpoint in endpoints {
         others.push(wait_for("a descriptor", || add(&client, endpoint).ok()));

@@ -1,8 +1,8 @@
-//! Real processes that run out of what the system gives: commands get typed errors, streams go on, and so does
-//! everything when the shortage is over.
+//! Real processes that exhaust system resources: commands fail with typed errors, streams continue, and everything
+//! recovers when resources are available again.
 //!
-//! Each single step that may fail is failed in virtual time by `crates/driver/tests/conductor/shortages`; here is that the
-//! system's own answers arrive the same way. Full file systems are in `bad_input/space.rs`.
+//! `crates/driver/tests/conductor/shortages` injects failures of each single step in virtual time; these tests check
+//! that errors of the real system arrive the same way. Full file systems are tested in `bad_input/space.rs`.
 
 #[allow(dead_code, reason = "shared with the tests of bad input")]
 #[path = "../bad_input/attach.rs"]

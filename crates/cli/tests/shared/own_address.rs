@@ -1,9 +1,9 @@
-//! Addresses for tests that run side by side.
+//! Addresses for tests that run concurrently.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// A loopback address that no other test of this machine has, so that every port of it is free.
+/// Returns a loopback address that no other test of this machine uses, so that all its ports are free.
 pub(crate) fn own_address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let [_, _, high, low] = std::process::id().to_be_bytes();

@@ -1,23 +1,23 @@
-//! Tests that need Linux namespaces of their own, where nobody else sees what they do.
+//! Linux namespaces for single tests, isolated from other processes.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// Set for the process inside.
+/// Set in the process inside the namespaces.
 const INSIDE: &str = "NAMESPACES_TEST_INSIDE_ITS_OWN";
 
-/// With the value `1`, a test that finds no network or mount namespaces fails.
+/// With the value `1`, tests fail if network or mount namespaces are not available.
 const REQUIRED: &str = "TARAN_REQUIRE_NAMESPACES";
 
-/// How the line of a test begins that did not run.
+/// Prefix of the output line of a skipped test.
 const SKIPPED: &str = "SKIPPED";
 
 /// Options of `unshare`.
 pub(crate) type Flags = &'static [&'static str];
 
-/// Runs the body of a test inside: this program runs once more, for that test alone, in what `unshare` makes with these
-/// flags. What it makes there is gone with it, however it ends. `test` is the path of the test; `flags` may say why there
-/// are none, and then the test is skipped.
+/// Runs the body of a test inside new namespaces: this program runs again for that test alone, under `unshare` with
+/// these flags. The namespaces are removed when that process ends. `test` is the path of the test. If `flags` returns
+/// an error, the test is skipped.
 pub(crate) fn inside(
     test: &str,
     flags: impl FnOnce() -> Result<Flags, String>,
@@ -29,7 +29,7 @@ pub(crate) fn inside(
     }
     let flags = match flags() {
         Ok(flags) => flags,
-        Err(why) => return cannot_be_had(REQUIRED, test, &why),
+        Err(why) => return skip_or_fail(REQUIRED, test, &why),
     };
     let output = Command::new("unshare")
         .args(flags)
@@ -50,14 +50,14 @@ pub(crate) fn inside(
     }
 }
 
-/// Skips a test for want of namespaces, or fails it if the variable says that they are required.
-pub(crate) fn cannot_be_had(variable: &str, test: &str, why: &str) {
+/// Skips a test because namespaces are not available, or fails it if the variable requires them.
+pub(crate) fn skip_or_fail(variable: &str, test: &str, why: &str) {
     let required = std::env::var_os(variable).is_some_and(|value| value == "1");
     assert!(!required, "namespaces are required, but {why}");
     skipped(test, why);
 }
 
-/// Says, past the capture of the test's output, that a test did not run.
+/// Reports a skipped test on standard error, bypassing the capture of the test's output.
 pub(crate) fn skipped(test: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "{SKIPPED} {test}: {why}");
 }

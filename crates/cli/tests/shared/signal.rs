@@ -1,8 +1,9 @@
-//! Signals to processes that a test has started.
+//! Sends signals to processes started by a test.
 
 use std::process::Command;
 
-/// Sends a signal by its name.
+/// Sends a signal by name.
+///
 pub(crate) fn signal(process: u32, name: &str) {
     let status = Command::new("kill")
         .args(["-s", name, &process.to_string()])

@@ -1,4 +1,4 @@
-//! The drivers: ours on both machines, the official one on the second.
+//! The drivers: Taran drivers on both machines, the official one on the second.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::process::{Directory, Driver};
 use crate::program::Program;
 use crate::waiting::Starvation;
 
-/// Options of our drivers, by the names of the official ones.
+/// Options of the Taran drivers, by the names of the official ones.
 const OPTIONS: [(&str, &str); 4] = [
     ("AERON_TERM_BUFFER_LENGTH", "1m"),
     ("AERON_IPC_TERM_BUFFER_LENGTH", "1m"),
@@ -20,13 +20,13 @@ const OPTIONS: [(&str, &str); 4] = [
     ("AERON_DIR_DELETE_ON_SHUTDOWN", "true"),
 ];
 
-/// The same for the official one.
+/// The same for the official driver.
 const PROPERTIES: [&str; 2] = [
     "-Daeron.term.buffer.length=1m",
     "-Daeron.ipc.term.buffer.length=1m",
 ];
 
-/// One of our drivers.
+/// A Taran driver.
 pub(crate) struct Ours {
     pub(crate) name: &'static str,
     pub(crate) driver: Driver,
@@ -54,9 +54,9 @@ impl Ours {
     }
 }
 
-/// All of them.
+/// All drivers.
 pub(crate) struct Drivers {
-    /// Ours: on the first machine, and on the second.
+    /// Taran drivers on the first and on the second machine.
     pub(crate) ours: [Ours; 2],
     official: Program,
     official_directory: Directory,
@@ -82,13 +82,13 @@ impl Drivers {
         }
     }
 
-    /// The directories: ours here, ours there, the official one there.
+    /// Returns the directories: Taran on the first machine, Taran and official on the second.
     pub(crate) fn directories(&self) -> [PathBuf; 3] {
         let [here, there] = &self.ours;
         [here.path(), there.path(), self.official_directory.path()].map(Path::to_path_buf)
     }
 
-    /// Sees who gets no time.
+    /// Returns a detector of starved drivers.
     pub(crate) fn starvation(&self) -> Starvation {
         let directories = self.directories();
         Starvation::of(
@@ -99,9 +99,9 @@ impl Drivers {
         )
     }
 
-    /// Ends them: what they complain of.
+    /// Stops the drivers; returns the errors.
     pub(crate) fn stop(self) -> Vec<String> {
-        let mut complaints = Vec::new();
+        let mut errors = Vec::new();
         for Ours {
             name,
             driver,
@@ -110,7 +110,7 @@ impl Drivers {
         {
             let outcome = driver.stop("TERM");
             if !outcome.stderr.is_empty() {
-                complaints.push(format!(
+                errors.push(format!(
                     "{name} wrote to standard error: {}",
                     outcome.stderr
                 ));
@@ -118,7 +118,7 @@ impl Drivers {
             drop(directory);
         }
         self.official.finish();
-        complaints
+        errors
     }
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn counters(cnc: &Cnc) -> CountersReader {
     CountersReader::new(cnc.counters_metadata.clone(), cnc.counters_values.clone())
 }
 
-/// `Main` of the interop project, on a machine or, for clients, which need no network, on none.
+/// Returns a command that runs `Main` of the interop project, on a machine, or without a network namespace for clients.
 pub(crate) fn java(machine: Option<&Machine>) -> Command {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/target");
     let jars =

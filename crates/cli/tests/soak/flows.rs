@@ -1,34 +1,34 @@
-//! The streams: what flows from where to where, and how.
+//! The flows: endpoints and parameters of every stream.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::drivers::Drivers;
-use crate::ends::{Due, Reading, Writing};
+use crate::endpoints::{Expected, SubscriptionSpec, PublicationSpec};
 use crate::message::SHORT;
 use crate::official;
-use crate::responses::{self, Answering, Server};
+use crate::responses::{self, ServerSpec, Server};
 use crate::tally::Tally;
 use crate::traffic;
-use crate::waiting::{Starvation, Trouble};
+use crate::waiting::{Starvation, RoundError};
 
-/// One kind of stream, told over and over.
+/// One kind of stream, run in repeated rounds.
 pub(crate) struct Flow {
     name: &'static str,
     stream: i32,
-    story: Story,
+    kind: FlowKind,
 }
 
-enum Story {
-    /// Our clients write and read, on whichever drivers.
-    Ours(Writing, Vec<Reading>),
-    /// An official client writes, one of ours reads.
-    OfficialWrites(Writing, Reading),
-    /// One of ours writes, an official client reads.
-    OfficialReads(Writing, Reading),
-    /// One of ours asks, and reads the answers.
-    Asked(Writing, Reading, Answering),
+enum FlowKind {
+    /// Published and received by Taran clients, on any drivers.
+    Ours(PublicationSpec, Vec<SubscriptionSpec>),
+    /// Published by an official client, received by a Taran client.
+    OfficialPublishes(PublicationSpec, SubscriptionSpec),
+    /// Published by a Taran client, received by an official client.
+    OfficialSubscribes(PublicationSpec, SubscriptionSpec),
+    /// Requests of a Taran client, with responses.
+    RequestResponse(PublicationSpec, SubscriptionSpec, ServerSpec),
 }
 
 impl Flow {
@@ -36,117 +36,117 @@ impl Flow {
         self.name
     }
 
-    /// Whether what the cable loses is lost for somebody.
+    /// Returns true if messages lost by the link are missing for a subscriber.
     pub(crate) fn may_lose(&self) -> bool {
-        let Story::Ours(_, reading) = &self.story else {
+        let FlowKind::Ours(_, subscription_spec) = &self.kind else {
             return false;
         };
-        reading.iter().any(Reading::may_lose)
+        subscription_spec.iter().any(SubscriptionSpec::may_lose)
     }
 
-    /// Rounds, one after the other, until the time is over or something went wrong.
+    /// Runs rounds until the end time or the first error.
     pub(crate) fn run(self, until: Instant, tally: &Tally, starvation: &Starvation) {
         let mut round = 0;
         while Instant::now() < until && !tally.has_failed() {
             round += 1;
             let starved = starvation.so_far();
-            // A program that says or does something else than it should is a panic.
-            let told = catch_unwind(AssertUnwindSafe(|| self.tell(tally)))
+            // Unexpected output of an external program is a panic.
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.run_round(tally)))
                 .unwrap_or_else(|panic| Err(official::why(&*panic)));
-            match told {
+            match outcome {
                 Ok(()) => tally.round(self.name),
-                Err(Trouble::Failed(why)) if starvation.so_far() != starved => {
+                Err(RoundError::Failed(why)) if starvation.so_far() != starved => {
                     tally.starved(self.name, &format!("round {round}: {why}"));
                 }
-                Err(Trouble::Failed(why) | Trouble::Wrong(why)) => {
-                    tally.complain(self.name, &format!("round {round}: {why}"));
+                Err(RoundError::Failed(why) | RoundError::Wrong(why)) => {
+                    tally.record_error(self.name, &format!("round {round}: {why}"));
                 }
             }
         }
     }
 
-    fn tell(&self, tally: &Tally) -> Result<(), Trouble> {
+    fn run_round(&self, tally: &Tally) -> Result<(), RoundError> {
         let (name, stream) = (self.name, self.stream);
-        match &self.story {
-            Story::Ours(writing, reading) => traffic::round(name, stream, writing, reading, tally),
-            Story::OfficialWrites(writing, reading) => {
-                official::writes(name, stream, writing, reading, tally)
+        match &self.kind {
+            FlowKind::Ours(publication_spec, subscription_spec) => traffic::round(name, stream, publication_spec, subscription_spec, tally),
+            FlowKind::OfficialPublishes(publication_spec, subscription_spec) => {
+                official::writes(name, stream, publication_spec, subscription_spec, tally)
             }
-            Story::OfficialReads(writing, reading) => {
-                official::reads(name, stream, writing, reading, tally)
+            FlowKind::OfficialSubscribes(publication_spec, subscription_spec) => {
+                official::reads(name, stream, publication_spec, subscription_spec, tally)
             }
-            Story::Asked(requests, answers, answering) => {
-                responses::round(name, stream, requests, answers, answering, tally)
+            FlowKind::RequestResponse(requests, answers, server_spec) => {
+                responses::round(name, stream, requests, answers, server_spec, tally)
             }
         }
     }
 }
 
-/// All flows, with those of IPv6 or without.
+/// Returns all flows, with or without those over IPv6.
 pub(crate) fn all(drivers: &Drivers, with_ipv6: bool) -> Vec<Flow> {
-    let mut stories = one_to_one(drivers);
-    stories.extend(to_several(drivers));
-    stories.extend(with_official_clients(drivers));
-    stories.extend(of_another_kind(drivers));
+    let mut kinds = one_to_one(drivers);
+    kinds.extend(to_several(drivers));
+    kinds.extend(with_official_clients(drivers));
+    kinds.extend(with_other_parameters(drivers));
     if with_ipv6 {
-        stories.extend(ipv6(drivers));
+        kinds.extend(ipv6(drivers));
     }
-    let flow = |((name, story), stream)| Flow {
+    let flow = |((name, kind), stream)| Flow {
         name,
         stream,
-        story,
+        kind,
     };
-    stories.into_iter().zip(1_001..).map(flow).collect()
+    kinds.into_iter().zip(1_001..).map(flow).collect()
 }
 
-type Stories = Vec<(&'static str, Story)>;
+type FlowKinds = Vec<(&'static str, FlowKind)>;
 
-fn write(on: &Path, channel: &str) -> Writing {
-    Writing::new(on.to_path_buf(), channel)
+fn write(on: &Path, channel: &str) -> PublicationSpec {
+    PublicationSpec::new(on.to_path_buf(), channel)
 }
 
-fn read(on: &Path, channel: &str) -> Reading {
-    Reading::new(on.to_path_buf(), channel)
+fn read(on: &Path, channel: &str) -> SubscriptionSpec {
+    SubscriptionSpec::new(on.to_path_buf(), channel)
 }
 
-/// A channel to the second machine.
+/// Returns a channel to the second machine.
 fn to(port: u16) -> String {
     format!("aeron:udp?endpoint=10.9.1.2:{port}")
 }
 
-/// A channel to the first machine.
+/// Returns a channel to the first machine.
 fn back(port: u16) -> String {
     format!("aeron:udp?endpoint=10.9.1.1:{port}")
 }
 
-fn one_to_one(drivers: &Drivers) -> Stories {
+fn one_to_one(drivers: &Drivers) -> FlowKinds {
     let [here, there, official] = drivers.directories();
     let spy = format!("aeron-spy:{}", to(24_101));
     vec![
         (
             "unicast and spy, ours to ours",
-            Story::Ours(
+            FlowKind::Ours(
                 write(&here, &to(24_101)),
                 vec![read(&there, &to(24_101)), read(&here, &spy)],
             ),
         ),
         (
             "unicast, ours to official",
-            Story::Ours(
+            FlowKind::Ours(
                 write(&here, &to(24_102)),
                 vec![read(&official, &to(24_102))],
             ),
         ),
         (
             "unicast, official to ours",
-            Story::Ours(
+            FlowKind::Ours(
                 write(&official, &back(24_103)),
                 vec![read(&here, &back(24_103))],
             ),
         ),
         (
             "several sources",
-            Story::Ours(
+            FlowKind::Ours(
                 write(&there, "aeron:udp?control-mode=manual|fc=max")
                     .destination(&back(24_601))
                     .destination(&back(24_602)),
@@ -159,12 +159,12 @@ fn one_to_one(drivers: &Drivers) -> Stories {
         ),
         (
             "ipc",
-            Story::Ours(write(&here, "aeron:ipc"), vec![read(&here, "aeron:ipc")]),
+            FlowKind::Ours(write(&here, "aeron:ipc"), vec![read(&here, "aeron:ipc")]),
         ),
     ]
 }
 
-fn to_several(drivers: &Drivers) -> Stories {
+fn to_several(drivers: &Drivers) -> FlowKinds {
     let [here, there, official] = drivers.directories();
     let group = "aeron:udp?endpoint=224.20.30.39:24301|interface=10.9.1";
     let dynamic = |control: u16, more: &str| {
@@ -176,7 +176,7 @@ fn to_several(drivers: &Drivers) -> Stories {
     vec![
         (
             "multicast, ours to both",
-            Story::Ours(
+            FlowKind::Ours(
                 write(&here, &format!("{group}.1|fc=min,g:/2")),
                 vec![
                     read(&there, &format!("{group}.2")),
@@ -186,7 +186,7 @@ fn to_several(drivers: &Drivers) -> Stories {
         ),
         (
             "several by announcement",
-            Story::Ours(
+            FlowKind::Ours(
                 write(&here, &dynamic(24_401, "fc=min,g:/2")),
                 vec![
                     read(&there, &announced(24_402, 24_401, "")),
@@ -196,7 +196,7 @@ fn to_several(drivers: &Drivers) -> Stories {
         ),
         (
             "several by command",
-            Story::Ours(
+            FlowKind::Ours(
                 write(&here, "aeron:udp?control-mode=manual|fc=min,g:/2")
                     .destination(&to(24_501))
                     .destination(&to(24_502)),
@@ -205,110 +205,110 @@ fn to_several(drivers: &Drivers) -> Stories {
         ),
         (
             "tagged, two waited for, one not",
-            Story::Ours(
+            FlowKind::Ours(
                 write(&here, &dynamic(24_411, "fc=tagged,g:1001/2")),
                 vec![
                     read(&there, &announced(24_412, 24_411, "|gtag=1001")),
                     read(&official, &announced(24_413, 24_411, "|gtag=1001")),
-                    read(&there, &announced(24_414, 24_411, "")).due(Due::AFew),
+                    read(&there, &announced(24_414, 24_411, "")).expected(Expected::First),
                 ],
             ),
         ),
     ]
 }
 
-fn with_official_clients(drivers: &Drivers) -> Stories {
+fn with_official_clients(drivers: &Drivers) -> FlowKinds {
     let [here, there, official] = drivers.directories();
-    let asked = |by: Server, directory: PathBuf, port: u16| {
+    let request_response = |by: Server, directory: PathBuf, port: u16| {
         let answers = format!(
             "aeron:udp?control-mode=response|control=10.9.1.2:{}",
             port + 1
         );
-        Story::Asked(
+        FlowKind::RequestResponse(
             write(&here, &to(port)),
             read(&here, &answers).lengths(SHORT),
-            Answering { by, directory },
+            ServerSpec { by, directory },
         )
     };
     vec![
         (
             "ipc, official client writes",
-            Story::OfficialWrites(write(&here, "aeron:ipc"), read(&here, "aeron:ipc")),
+            FlowKind::OfficialPublishes(write(&here, "aeron:ipc"), read(&here, "aeron:ipc")),
         ),
         (
             "udp, official client reads",
-            Story::OfficialReads(write(&here, &to(24_801)), read(&there, &to(24_801))),
+            FlowKind::OfficialSubscribes(write(&here, &to(24_801)), read(&there, &to(24_801))),
         ),
         (
             "udp, official client writes",
-            Story::OfficialWrites(write(&official, &back(24_901)), read(&here, &back(24_901))),
+            FlowKind::OfficialPublishes(write(&official, &back(24_901)), read(&here, &back(24_901))),
         ),
         (
             "responses, ours answers",
-            asked(Server::Ours, there.clone(), 24_701),
+            request_response(Server::Ours, there.clone(), 24_701),
         ),
         (
             "responses, official answers",
-            asked(Server::Official, official.clone(), 24_711),
+            request_response(Server::Official, official.clone(), 24_711),
         ),
     ]
 }
 
-fn of_another_kind(drivers: &Drivers) -> Stories {
+fn with_other_parameters(drivers: &Drivers) -> FlowKinds {
     let [here, there, official] = drivers.directories();
     let cubic = |channel: String| format!("{channel}|cc=cubic");
     let unreliable = |channel: String| format!("{channel}|reliable=false");
     vec![
         (
             "cubic, ours to ours",
-            Story::Ours(
+            FlowKind::Ours(
                 write(&here, &to(24_201)),
                 vec![read(&there, &cubic(to(24_201)))],
             ),
         ),
         (
             "cubic, official to ours",
-            Story::Ours(
+            FlowKind::Ours(
                 write(&official, &back(24_202)),
                 vec![read(&here, &cubic(back(24_202)))],
             ),
         ),
         (
             "cubic, ours to official",
-            Story::Ours(
+            FlowKind::Ours(
                 write(&here, &to(24_203)),
                 vec![read(&official, &cubic(to(24_203)))],
             ),
         ),
         (
             "unreliable, ours to ours",
-            Story::Ours(
+            FlowKind::Ours(
                 write(&here, &to(24_211)),
-                vec![read(&there, &unreliable(to(24_211))).due(Due::WhatArrives)],
+                vec![read(&there, &unreliable(to(24_211))).expected(Expected::Lossy)],
             ),
         ),
         (
             "unreliable, official to ours",
-            Story::Ours(
+            FlowKind::Ours(
                 write(&official, &back(24_212)),
-                vec![read(&here, &unreliable(back(24_212))).due(Due::WhatArrives)],
+                vec![read(&here, &unreliable(back(24_212))).expected(Expected::Lossy)],
             ),
         ),
     ]
 }
 
-fn ipv6(drivers: &Drivers) -> Stories {
+fn ipv6(drivers: &Drivers) -> FlowKinds {
     let [here, there, official] = drivers.directories();
     let group = "aeron:udp?endpoint=[ff05::2030:45]:24303|interface";
     let back = "aeron:udp?endpoint=[fd09::1]:24911";
     vec![
         (
             "IPv6, official client writes",
-            Story::OfficialWrites(write(&official, back), read(&here, back)),
+            FlowKind::OfficialPublishes(write(&official, back), read(&here, back)),
         ),
         (
             "IPv6 multicast, ours to both",
-            Story::Ours(
+            FlowKind::Ours(
                 write(&here, &format!("{group}=[fd09::1]|fc=min,g:/2")),
                 vec![
                     read(&there, &format!("{group}=[fd09::2]")),

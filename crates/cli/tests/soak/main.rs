@@ -1,15 +1,15 @@
-//! A day in the life of a network, in minutes: our drivers and the official one on two machines, our clients and official
-//! ones, streams of every kind that come and go, and a cable that loses and repeats datagrams.
+//! Soak test: Taran drivers and an official one on two machines, Taran and official clients, streams of every kind that
+//! start and end repeatedly, and a link that loses and duplicates datagrams.
 //!
-//! `cargo xtask soak --minutes M` runs it; by itself the test says so and does nothing. It needs root and a JDK.
+//! `cargo xtask soak --minutes M` runs it; otherwise the test is skipped with a message. It requires root and a JDK.
 //!
-//! * `machines`, from the tests between namespaces: the two machines; `weather`: what their cable does.
-//! * `drivers`: what runs on them; `flows`: the streams, each a story that is told over and over.
-//! * `traffic`, `responses` and `official`: how a round of a story is told by our clients, and by official ones; `ends`
-//!   and `message`: who writes and reads what; `waiting`: for how long.
-//! * `watch`: what must not grow, and what must not be recorded.
+//! * `machines`, shared with the namespace tests: the two machines; `link_faults`: faults of their link.
+//! * `drivers`: the drivers on them; `flows`: the streams, each run in repeated rounds.
+//! * `traffic`, `responses` and `official`: a round with Taran clients, with responses, and with official clients;
+//!   `endpoints` and `message`: publishing and receiving sides and their messages; `waiting`: time limits.
+//! * `resource_monitor`: limits on resources and recorded errors.
 
-#![expect(clippy::unwrap_used, reason = "a test says by a panic what went wrong")]
+#![expect(clippy::unwrap_used, reason = "tests report failures by panics")]
 
 #[allow(dead_code, reason = "shared with the tests of the command")]
 #[path = "../command/process.rs"]
@@ -19,7 +19,7 @@ mod process;
 #[path = "../namespaces/machines.rs"]
 mod machines;
 
-#[allow(dead_code, reason = "not all of it is wanted here")]
+#[allow(dead_code, reason = "not all of it is used here")]
 #[path = "../shared/own_namespaces.rs"]
 mod own_namespaces;
 
@@ -28,7 +28,7 @@ mod own_namespaces;
 mod program;
 
 mod drivers;
-mod ends;
+mod endpoints;
 mod flows;
 mod message;
 mod official;
@@ -36,8 +36,8 @@ mod responses;
 mod tally;
 mod traffic;
 mod waiting;
-mod watch;
-mod weather;
+mod resource_monitor;
+mod link_faults;
 
 use std::sync::Arc;
 use std::thread;
@@ -46,13 +46,13 @@ use std::time::{Duration, Instant};
 use drivers::Drivers;
 use flows::Flow;
 use tally::Tally;
-use watch::Watch;
+use resource_monitor::ResourceMonitor;
 
-/// Set by `cargo xtask soak`.
+/// Duration of the test in seconds, set by `cargo xtask soak`.
 const SECONDS: &str = "TARAN_SOAK_SECONDS";
 
-/// A driver may need some seconds to forget clients that are gone; one that needs so long never will.
-const AFTERMATH: Duration = Duration::from_secs(90);
+/// Time limit for the drivers to release the resources of ended clients.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(90);
 
 #[test]
 fn soak() {
@@ -61,7 +61,7 @@ fn soak() {
         return;
     };
     let time = Duration::from_secs(seconds.parse().unwrap());
-    machines::in_own_world("soak", || run(time));
+    machines::in_own_namespaces("soak", || run(time));
 }
 
 fn run(time: Duration) {
@@ -74,16 +74,16 @@ fn run(time: Duration) {
     let is_ipv6_there = [(&here, "fd09::1/64"), (&there, "fd09::2/64")]
         .into_iter()
         .all(|(machine, address)| takes_ipv6(machine, address));
-    let weather = [
-        weather::begin(&here, ["10.9.1.2", "fd09::2"]),
-        weather::begin(&there, ["10.9.1.1", "fd09::1"]),
+    let faults = [
+        link_faults::apply(&here, ["10.9.1.2", "fd09::2"]),
+        link_faults::apply(&there, ["10.9.1.1", "fd09::1"]),
     ];
-    println!("soak: {} seconds; the cable {}", time.as_secs(), weather[0]);
+    println!("soak: {} seconds; the cable {}", time.as_secs(), faults[0]);
     if !is_ipv6_there {
         println!("soak: LEFT OUT: there is no IPv6 here, nor are its flows");
     }
     let drivers = Drivers::start(&here, &there);
-    let mut watch = Watch::begin(&drivers, time);
+    let mut monitor = ResourceMonitor::begin(&drivers, time);
     let tally = Arc::new(Tally::default());
     let until = started + time;
     let starvation = drivers.starvation();
@@ -100,38 +100,38 @@ fn run(time: Duration) {
         .collect();
     while Instant::now() < until && !tally.has_failed() {
         thread::sleep(Duration::from_secs(1).min(until.saturating_duration_since(Instant::now())));
-        if watch.is_due(started.elapsed()) {
-            watch.look(&drivers, started.elapsed());
+        if monitor.is_due(started.elapsed()) {
+            monitor.sample(&drivers, started.elapsed());
             println!(
                 "{}",
-                watch.report(started.elapsed(), &tally, [&here, &there])
+                monitor.report(started.elapsed(), &tally, [&here, &there])
             );
         }
     }
     for flow in flows {
-        flow.join().expect("what a flow says is in the tally");
+        flow.join().expect("a flow records its errors in the tally");
     }
-    watch.look(&drivers, started.elapsed());
+    monitor.sample(&drivers, started.elapsed());
     println!(
         "{}",
-        watch.report(started.elapsed(), &tally, [&here, &there])
+        monitor.report(started.elapsed(), &tally, [&here, &there])
     );
     let gone = Instant::now();
-    while !watch.is_over(&drivers) && gone.elapsed() < AFTERMATH {
+    while !monitor.is_over(&drivers) && gone.elapsed() < RELEASE_TIMEOUT {
         thread::sleep(Duration::from_millis(100));
     }
     println!(
         "soak: {} s after the last client has gone",
         gone.elapsed().as_secs()
     );
-    let mut complaints = tally.complaints();
-    complaints.extend(tally.starvation());
-    complaints.extend(tally.idle(&names));
-    complaints.extend(tally.spared(&losing));
-    complaints.extend(watch.end(&drivers));
-    complaints.extend(weather::calm([&here, &there]));
-    complaints.extend(drivers.stop());
-    let verdict = if complaints.is_empty() {
+    let mut errors = tally.errors();
+    errors.extend(tally.starvation());
+    errors.extend(tally.flows_without_rounds(&names));
+    errors.extend(tally.flows_without_loss(&losing));
+    errors.extend(monitor.end(&drivers));
+    errors.extend(link_faults::check_losses([&here, &there]));
+    errors.extend(drivers.stop());
+    let verdict = if errors.is_empty() {
         "PASSED"
     } else {
         "FAILED"
@@ -140,12 +140,12 @@ fn run(time: Duration) {
         "soak: {verdict} after {} s: {tally}",
         started.elapsed().as_secs()
     );
-    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
 }
 
-/// Gives a machine's end of the cable, which lies, an address of IPv6. Whether this kernel has such.
+/// Adds an IPv6 address to a machine's end of the link. Returns true if the kernel supports IPv6.
 fn takes_ipv6(machine: &machines::Machine, address: &str) -> bool {
-    // Nobody else has it: the kernel need not ask around before it can be used.
+    // No duplicate address detection: the address is usable at once.
     let add = ["-6", "addr", "add", address, "dev", "path", "nodad"];
     let output = machine.command("ip").args(add).output();
     output.is_ok_and(|output| output.status.success())

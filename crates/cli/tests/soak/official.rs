@@ -1,20 +1,20 @@
-//! A round of a stream with an official client at one end: a process that comes and goes.
+//! A round of a flow with an official client, run in a process of its own.
 
 use std::any::Any;
 use std::time::{Duration, Instant};
 
 use crate::drivers::java;
-use crate::ends::{Reading, Writing};
+use crate::endpoints::{SubscriptionSpec, PublicationSpec};
 use crate::message::LENGTHS;
 use crate::program::Program;
 use crate::tally::Tally;
 use crate::traffic;
-use crate::waiting::{Trouble, an_official_client_starved, await_all};
+use crate::waiting::{RoundError, record_starved_official_client, await_all};
 
-/// Messages of a round.
+/// Number of messages in a round.
 const MESSAGES: u64 = 5_000;
 
-/// Rounds begin that far apart at least: a virtual machine takes more to start than to send.
+/// Minimum time between the starts of two rounds, because starting a Java virtual machine costs more than sending.
 const PAUSE: Duration = Duration::from_secs(15);
 
 /// Starts a program of the interop project.
@@ -33,61 +33,61 @@ pub(crate) fn start(name: &str, arguments: &[(&str, String)]) -> Program {
     Program::start(name, &mut command)
 }
 
-/// An official client writes, one of ours reads.
+/// An official client publishes, a Taran client receives.
 pub(crate) fn writes(
     flow: &'static str,
     stream: i32,
-    writing: &Writing,
-    reading: &Reading,
+    publication_spec: &PublicationSpec,
+    subscription_spec: &SubscriptionSpec,
     tally: &Tally,
-) -> Result<(), Trouble> {
+) -> Result<(), RoundError> {
     let began = Instant::now();
-    let mut reader = reading.begin(stream)?;
+    let mut reader = subscription_spec.begin(stream)?;
     let mut publisher = start(
         "publish",
         &[
-            ("dir", writing.directory.display().to_string()),
-            ("channel", writing.channel.clone()),
+            ("dir", publication_spec.directory.display().to_string()),
+            ("channel", publication_spec.channel.clone()),
             ("stream", stream.to_string()),
             ("linger", "true".to_owned()),
         ],
     );
     publisher.expect("PUBLICATION");
     let outcome = await_all("the official client's messages", || {
-        reader.follow()?;
+        reader.poll()?;
         Ok(reader.has_all(MESSAGES))
     });
     if let Err(why) = outcome {
         let why = why.and(&format!("{} of {MESSAGES}", reader.received()));
-        return Err(ask(publisher, why));
+        return Err(explain(publisher, why));
     }
     publisher.finish();
     reader.end(MESSAGES)?;
     reader.account(flow, MESSAGES, tally);
-    rest(began);
+    pause(began);
     Ok(())
 }
 
-/// One of ours writes, an official client reads, and holds every byte against what it should be.
+/// A Taran client publishes, an official client receives and checks every byte.
 pub(crate) fn reads(
     flow: &'static str,
     stream: i32,
-    writing: &Writing,
-    reading: &Reading,
+    publication_spec: &PublicationSpec,
+    subscription_spec: &SubscriptionSpec,
     tally: &Tally,
-) -> Result<(), Trouble> {
+) -> Result<(), RoundError> {
     let began = Instant::now();
     let mut subscriber = start(
         "subscribe",
         &[
-            ("dir", reading.directory.display().to_string()),
-            ("channel", reading.channel.clone()),
+            ("dir", subscription_spec.directory.display().to_string()),
+            ("channel", subscription_spec.channel.clone()),
             ("stream", stream.to_string()),
             ("await", "eos".to_owned()),
         ],
     );
     subscriber.expect("SUBSCRIBED");
-    let (_client, publication) = writing.begin(stream)?;
+    let (_client, publication) = publication_spec.begin(stream)?;
     await_all("the official client is there", || {
         Ok(publication.is_connected())
     })?;
@@ -98,42 +98,42 @@ pub(crate) fn reads(
         Ok(written == MESSAGES)
     });
     if let Err(why) = outcome {
-        return Err(ask(subscriber, why));
+        return Err(explain(subscriber, why));
     }
     let received = subscriber.expect("RECEIVED");
     drop(publication);
     subscriber.finish();
     tally.received(flow, MESSAGES, Program::value(&received, "bytes"));
-    rest(began);
+    pause(began);
     Ok(())
 }
 
-/// What was waited for in vain may be explained by what the program at the other end has said: then its end is a panic.
-fn ask(program: Program, why: Trouble) -> Trouble {
-    if matches!(why, Trouble::Failed(_)) {
+/// Lets the external program explain a timeout: if it has failed itself, its end is a panic.
+fn explain(program: Program, why: RoundError) -> RoundError {
+    if matches!(why, RoundError::Failed(_)) {
         program.finish();
     }
     why
 }
 
-/// What a panic of a program's keeper says. Official clients that were given no time say so by an exception; those that
-/// read what they should not, by a word of their own.
-pub(crate) fn why(panic: &(dyn Any + Send)) -> Trouble {
+/// Converts the panic of an external program. Official clients report starvation by an exception, and wrong messages by
+/// `MISMATCH`.
+pub(crate) fn why(panic: &(dyn Any + Send)) -> RoundError {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.unwrap_or_else(|| "a panic, see above".to_owned());
     if ["ConductorServiceTimeoutException", "ClientTimeoutException"]
         .iter()
         .any(|exception| text.contains(exception))
     {
-        an_official_client_starved();
+        record_starved_official_client();
     }
     if text.contains("MISMATCH") {
-        Trouble::Wrong(text)
+        RoundError::Wrong(text)
     } else {
-        Trouble::Failed(text)
+        RoundError::Failed(text)
     }
 }
 
-fn rest(began: Instant) {
+fn pause(began: Instant) {
     std::thread::sleep(PAUSE.saturating_sub(began.elapsed()));
 }

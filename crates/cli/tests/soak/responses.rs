@@ -1,4 +1,4 @@
-//! A round of requests, each of which is answered over a channel that the server opens for whoever asks.
+//! A round of requests, each answered over a response channel that the server opens per requester.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -7,59 +7,59 @@ use std::time::Instant;
 
 use taran::{Client, Publication, Subscription};
 
-use crate::ends::{Reading, Writing};
+use crate::endpoints::{SubscriptionSpec, PublicationSpec};
 use crate::message::SHORT;
 use crate::official;
 use crate::program::Program;
 use crate::tally::Tally;
 use crate::traffic::{BURST, ROUND, offer};
-use crate::waiting::{STEP, Trouble, again, await_all, connect, text};
+use crate::waiting::{POLL_INTERVAL, RoundError, retry, await_all, connect, text};
 
-/// Answers flow on a stream that many above that of the requests.
-const ANSWERS: i32 = 1_000;
+/// Offset of the stream id of the responses from that of the requests.
+const RESPONSE_STREAM_OFFSET: i32 = 1_000;
 
-/// Who answers, and where.
-pub(crate) struct Answering {
+/// The responding client and its driver.
+pub(crate) struct ServerSpec {
     pub(crate) by: Server,
     pub(crate) directory: PathBuf,
 }
 
-/// What kind of client.
+/// Implementation of the responding client.
 #[derive(Clone, Copy)]
 pub(crate) enum Server {
     Ours,
     Official,
 }
 
-/// Requests are written to `requests`, and answers come on `answers`, with `control-mode=response`.
+/// Sends requests on `requests` and receives responses on `answers`, with `control-mode=response`.
 pub(crate) fn round(
     flow: &'static str,
     stream: i32,
-    requests: &Writing,
-    answers: &Reading,
-    answering: &Answering,
+    requests: &PublicationSpec,
+    answers: &SubscriptionSpec,
+    server_spec: &ServerSpec,
     tally: &Tally,
-) -> Result<(), Trouble> {
-    let mut server = Answers::begin(answering, &requests.channel, &answers.channel, stream)?;
-    let mut reader = answers.begin(stream + ANSWERS)?;
+) -> Result<(), RoundError> {
+    let mut server = RunningServer::begin(server_spec, &requests.channel, &answers.channel, stream)?;
+    let mut reader = answers.begin(stream + RESPONSE_STREAM_OFFSET)?;
     let id = reader.subscription.registration_id();
     let asking = format!("{}|response-correlation-id={id}", requests.channel);
-    let asking = Writing::new(requests.directory.clone(), &asking);
+    let asking = PublicationSpec::new(requests.directory.clone(), &asking);
     let (_client, publication) = asking.begin(stream)?;
     await_all("requests and answers are connected", || {
-        server.turn()?;
+        server.poll()?;
         Ok(publication.is_connected() && reader.subscription.is_connected())
     })?;
     let (until, mut written) = (Instant::now() + ROUND, 0);
     while Instant::now() < until {
         written += offer(&publication, SHORT, written, BURST)?;
-        server.turn()?;
-        reader.follow()?;
-        thread::sleep(STEP);
+        server.poll()?;
+        reader.poll()?;
+        thread::sleep(POLL_INTERVAL);
     }
     await_all("all is answered", || {
-        server.turn()?;
-        reader.follow()?;
+        server.poll()?;
+        reader.poll()?;
         Ok(reader.has_all(written))
     })
     .map_err(|why| why.and(&format!("{} of {written}", reader.received())))?;
@@ -71,51 +71,51 @@ pub(crate) fn round(
 }
 
 /// A running server.
-enum Answers {
-    Ours(Box<Echo>),
+enum RunningServer {
+    Ours(Box<EchoServer>),
     Official(Program),
 }
 
-impl Answers {
+impl RunningServer {
     fn begin(
-        answering: &Answering,
+        server_spec: &ServerSpec,
         requests: &str,
         answers: &str,
         stream: i32,
-    ) -> Result<Answers, String> {
-        match answering.by {
-            Server::Ours => Ok(Answers::Ours(Box::new(Echo::begin(
-                answering, requests, answers, stream,
+    ) -> Result<RunningServer, String> {
+        match server_spec.by {
+            Server::Ours => Ok(RunningServer::Ours(Box::new(EchoServer::begin(
+                server_spec, requests, answers, stream,
             )?))),
             Server::Official => {
                 let mut program = official::start(
                     "answer",
                     &[
-                        ("dir", answering.directory.display().to_string()),
+                        ("dir", server_spec.directory.display().to_string()),
                         ("channel", requests.to_owned()),
                         ("stream", stream.to_string()),
                         ("reply", answers.to_owned()),
-                        ("reply-stream", (stream + ANSWERS).to_string()),
+                        ("reply-stream", (stream + RESPONSE_STREAM_OFFSET).to_string()),
                     ],
                 );
                 program.expect("READY");
-                Ok(Answers::Official(program))
+                Ok(RunningServer::Official(program))
             }
         }
     }
 
-    /// What there is to do for whoever has no thread of his own.
-    fn turn(&mut self) -> Result<(), String> {
+    /// Runs one cycle of a server that has no thread of its own.
+    fn poll(&mut self) -> Result<(), String> {
         match self {
-            Answers::Ours(echo) => echo.turn(),
-            Answers::Official(_) => Ok(()),
+            RunningServer::Ours(echo) => echo.poll(),
+            RunningServer::Official(_) => Ok(()),
         }
     }
 
-    fn end(self) -> Result<(), Trouble> {
+    fn end(self) -> Result<(), RoundError> {
         match self {
-            Answers::Ours(echo) => echo.end(),
-            Answers::Official(program) => {
+            RunningServer::Ours(echo) => echo.end(),
+            RunningServer::Official(program) => {
                 program.finish();
                 Ok(())
             }
@@ -123,8 +123,8 @@ impl Answers {
     }
 }
 
-/// A client of ours that answers each request with itself.
-struct Echo {
+/// A Taran client that sends each request back as its response.
+struct EchoServer {
     client: Client,
     requests: Subscription,
     channel: String,
@@ -133,30 +133,30 @@ struct Echo {
     waiting: VecDeque<(i32, Vec<u8>)>,
 }
 
-impl Echo {
+impl EchoServer {
     fn begin(
-        answering: &Answering,
+        server_spec: &ServerSpec,
         requests: &str,
         answers: &str,
         stream: i32,
-    ) -> Result<Echo, String> {
-        let client = connect(&answering.directory)?;
-        Ok(Echo {
-            requests: again(|| client.add_subscription(requests, stream))?,
+    ) -> Result<EchoServer, String> {
+        let client = connect(&server_spec.directory)?;
+        Ok(EchoServer {
+            requests: retry(|| client.add_subscription(requests, stream))?,
             client,
             channel: answers.to_owned(),
-            stream: stream + ANSWERS,
+            stream: stream + RESPONSE_STREAM_OFFSET,
             answers: HashMap::new(),
             waiting: VecDeque::new(),
         })
     }
 
-    fn turn(&mut self) -> Result<(), String> {
+    fn poll(&mut self) -> Result<(), String> {
         for image in self.requests.image_views() {
             if !self.answers.contains_key(&image.session_id()) {
                 let id = image.correlation_id();
                 let channel = format!("{}|response-correlation-id={id}", self.channel);
-                let publication = again(|| self.client.add_publication(&channel, self.stream))?;
+                let publication = retry(|| self.client.add_publication(&channel, self.stream))?;
                 self.answers.insert(image.session_id(), publication);
             }
         }
@@ -177,7 +177,7 @@ impl Echo {
     }
 
     /// When all requests have come.
-    fn end(&self) -> Result<(), Trouble> {
+    fn end(&self) -> Result<(), RoundError> {
         await_all("the end of the requests", || {
             Ok(self.requests.has_no_images())
         })?;

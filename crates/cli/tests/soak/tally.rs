@@ -1,20 +1,20 @@
-//! What all flows together have done.
+//! Totals and errors of all flows.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What starves within this time of the first to do so starves of the same: a machine that stands still does so for all
-/// flows, which find out one after the other, those with the patience of an official program (two minutes) last.
-const ONE_PAUSE: Duration = Duration::from_secs(130);
+/// Starvation within this time of a first case counts as the same stall: a stall of the machine affects all flows, and
+/// the timeouts that reveal it are up to two minutes apart (official programs).
+const SAME_STALL: Duration = Duration::from_secs(130);
 
-/// A flow may starve as much oftener than it is told to its end.
-const UNLUCKY: u64 = 2;
+/// Number by which a flow's starved rounds may exceed its completed ones.
+const MAX_EXCESS_STARVED: u64 = 2;
 
-/// Of one flow.
+/// Totals of one flow.
 #[derive(Clone, Copy, Debug, Default)]
-struct Done {
+struct FlowTotals {
     rounds: u64,
     messages: u64,
     bytes: u64,
@@ -22,7 +22,7 @@ struct Done {
     starved: u64,
 }
 
-/// Counts of flows, and what went wrong in them.
+/// Totals of all flows and their errors.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     state: Mutex<State>,
@@ -30,11 +30,11 @@ pub(crate) struct Tally {
 
 #[derive(Debug, Default)]
 struct State {
-    flows: BTreeMap<&'static str, Done>,
-    complaints: Vec<String>,
-    /// When the machine last began to have no time for a client or a driver, and how often it did.
-    pause_began: Option<Instant>,
-    pauses: u64,
+    flows: BTreeMap<&'static str, FlowTotals>,
+    errors: Vec<String>,
+    /// Start of the last stall of the machine, and number of stalls.
+    stall_began: Option<Instant>,
+    stalls: u64,
 }
 
 impl Tally {
@@ -42,7 +42,7 @@ impl Tally {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Messages were received and were the right ones.
+    /// Records messages that were received and correct.
     pub(crate) fn received(&self, flow: &'static str, messages: u64, bytes: u64) {
         let mut state = self.state();
         let done = state.flows.entry(flow).or_default();
@@ -50,83 +50,83 @@ impl Tally {
         done.bytes += bytes;
     }
 
-    /// Messages did not come, nor had to.
+    /// Records messages that were not received and did not have to be.
     pub(crate) fn missed(&self, flow: &'static str, messages: u64) {
         self.state().flows.entry(flow).or_default().missed += messages;
     }
 
-    /// A round is over, and all was as it should be.
+    /// Records a completed round.
     pub(crate) fn round(&self, flow: &'static str) {
         self.state().flows.entry(flow).or_default().rounds += 1;
     }
 
-    /// A round came to nothing, as the machine had no time for a client or a driver: it proves nothing.
+    /// Records a round that failed because a client or driver was starved of CPU time.
     pub(crate) fn starved(&self, flow: &'static str, what: &str) {
         eprintln!("soak: starved: {flow}: {what}");
         let mut state = self.state();
         state.flows.entry(flow).or_default().starved += 1;
-        let is_another = |began: Instant| began.elapsed() > ONE_PAUSE;
-        if state.pause_began.is_none_or(is_another) {
-            state.pauses += 1;
-            state.pause_began = Some(Instant::now());
+        let is_another = |began: Instant| began.elapsed() > SAME_STALL;
+        if state.stall_began.is_none_or(is_another) {
+            state.stalls += 1;
+            state.stall_began = Some(Instant::now());
         }
     }
 
-    /// What to say if that happened too often: twice, and once more in twenty rounds, is an accident.
+    /// Returns an error if starvation was too frequent: more than twice, plus once in twenty rounds.
     pub(crate) fn starvation(&self) -> Option<String> {
         let state = self.state();
         let rounds: u64 = state.flows.values().map(|done| done.rounds).sum();
-        let pauses = state.pauses;
-        (pauses > 2 + rounds / 20).then(|| {
-            format!("clients starved {pauses} times, {rounds} rounds were told to their end")
+        let stalls = state.stalls;
+        (stalls > 2 + rounds / 20).then(|| {
+            format!("clients starved {stalls} times, {rounds} rounds were completed")
         })
     }
 
-    pub(crate) fn complain(&self, flow: &'static str, what: &str) {
-        let complaint = format!("{flow}: {what}");
-        eprintln!("soak: {complaint}");
-        self.state().complaints.push(complaint);
+    pub(crate) fn record_error(&self, flow: &'static str, what: &str) {
+        let error = format!("{flow}: {what}");
+        eprintln!("soak: {error}");
+        self.state().errors.push(error);
     }
 
     pub(crate) fn has_failed(&self) -> bool {
-        !self.state().complaints.is_empty()
+        !self.state().errors.is_empty()
     }
 
-    pub(crate) fn complaints(&self) -> Vec<String> {
-        self.state().complaints.clone()
+    pub(crate) fn errors(&self) -> Vec<String> {
+        self.state().errors.clone()
     }
 
-    /// Flows that have told no round to its end, or starved oftener than that: want of time is no way to live.
-    pub(crate) fn idle(&self, flows: &[&'static str]) -> Vec<String> {
+    /// Returns an error for each flow that has completed no round, or was starved too often.
+    pub(crate) fn flows_without_rounds(&self, flows: &[&'static str]) -> Vec<String> {
         let state = self.state();
         let is_idle = |flow: &&&'static str| {
             let done = state.flows.get(**flow).copied().unwrap_or_default();
-            done.rounds + done.starved == 0 || done.starved > done.rounds + UNLUCKY
+            done.rounds + done.starved == 0 || done.starved > done.rounds + MAX_EXCESS_STARVED
         };
-        let idle = flows.iter().filter(is_idle);
-        idle.map(|flow| format!("{flow}: no round came to its end, or few"))
+        let flows_without_rounds = flows.iter().filter(is_idle);
+        flows_without_rounds.map(|flow| format!("{flow}: no round was completed, or too few"))
             .collect()
     }
 
-    /// Flows over a cable that loses, from which nothing is missing although nothing is repaired in them.
-    pub(crate) fn spared(&self, flows: &[&'static str]) -> Vec<String> {
-        /// Among fewer messages none may be lost by chance: not once in ten thousand runs.
+    /// Returns an error for each unreliable flow without loss, although the link loses datagrams.
+    pub(crate) fn flows_without_loss(&self, flows: &[&'static str]) -> Vec<String> {
+        /// With fewer messages, no loss may be chance; with more, its probability is below one in ten thousand.
         const ENOUGH: u64 = 1_000;
         let state = self.state();
         let done = |flow| state.flows.get(flow).copied().unwrap_or_default();
-        let is_spared =
+        let is_lossless =
             |flow: &&&'static str| done(**flow).missed == 0 && done(**flow).messages > ENOUGH;
-        let spared = flows.iter().filter(is_spared);
-        spared
+        let flows_without_loss = flows.iter().filter(is_lossless);
+        flows_without_loss
             .map(|flow| format!("{flow}: nothing is repaired, and nothing is missing"))
             .collect()
     }
 
-    /// A line for each flow.
+    /// Returns one line per flow.
     pub(crate) fn lines(&self) -> String {
         let state = self.state();
         let lines = state.flows.iter().map(|(name, done)| {
-            let Done {
+            let FlowTotals {
                 rounds,
                 messages,
                 bytes,
@@ -161,11 +161,11 @@ impl fmt::Display for Tally {
                 });
         write!(
             f,
-            "{} flows, {rounds} rounds ({} starved), {messages} messages, {} MB, {} complaints",
+            "{} flows, {rounds} rounds ({} starved), {messages} messages, {} MB, {} errors",
             state.flows.len(),
             all.map(|done| done.starved).sum::<u64>(),
             bytes / 1_000_000,
-            state.complaints.len()
+            state.errors.len()
         )
     }
 }

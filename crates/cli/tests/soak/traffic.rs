@@ -1,34 +1,34 @@
-//! A round of a stream between our clients, on whichever drivers: they come, they write and read, they go.
+//! A round of a flow between Taran clients on any drivers: they connect, exchange messages, and close.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use taran::Publication;
 
-use crate::ends::{Reader, Reading, Writing};
+use crate::endpoints::{Reader, SubscriptionSpec, PublicationSpec};
 use crate::message::{LENGTHS, message};
 use crate::tally::Tally;
-use crate::waiting::{STEP, Trouble, await_all};
+use crate::waiting::{POLL_INTERVAL, RoundError, await_all};
 
-/// How long a round writes.
+/// Time during which a round publishes.
 pub(crate) const ROUND: Duration = Duration::from_secs(10);
 
-/// Messages are offered so many at a time.
+/// Most messages per offer loop.
 pub(crate) const BURST: u64 = 2;
 
-/// One round: `stream` is that of the flow.
+/// Runs one round on the stream id of the flow.
 pub(crate) fn round(
     flow: &'static str,
     stream: i32,
-    writing: &Writing,
-    reading: &[Reading],
+    publication_spec: &PublicationSpec,
+    subscription_spec: &[SubscriptionSpec],
     tally: &Tally,
-) -> Result<(), Trouble> {
+) -> Result<(), RoundError> {
     let mut readers = Vec::new();
-    for one in reading {
+    for one in subscription_spec {
         readers.push(one.begin(stream)?);
     }
-    let (_client, publication) = writing.begin(stream)?;
+    let (_client, publication) = publication_spec.begin(stream)?;
     let session_id = publication.session_id();
     await_all("all receive the stream", || {
         Ok(publication.is_connected() && readers.iter().all(|reader| reader.has_image(session_id)))
@@ -37,13 +37,13 @@ pub(crate) fn round(
     while Instant::now() < until {
         written += offer(&publication, LENGTHS, written, BURST)?;
         for reader in &mut readers {
-            reader.follow()?;
+            reader.poll()?;
         }
-        thread::sleep(STEP);
+        thread::sleep(POLL_INTERVAL);
     }
     await_all("all have all", || {
         for reader in &mut readers {
-            reader.follow()?;
+            reader.poll()?;
         }
         Ok(readers.iter().all(|reader| reader.has_all(written)))
     })
@@ -59,7 +59,7 @@ pub(crate) fn round(
     Ok(())
 }
 
-/// Offers so many messages at most, from `number` on: how many were taken.
+/// Offers at most `most` messages from `number` on; returns how many were accepted.
 pub(crate) fn offer(
     publication: &Publication,
     lengths: &[usize],

@@ -1,4 +1,4 @@
-//! Patience, and what to make of it when it ends: a machine that gives somebody no time proves nothing.
+//! Time limits, and detection of starvation: a timeout on a machine that gave a process no CPU time proves nothing.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,57 +9,57 @@ use taran::{AddError, Client, CloseReason, Context, ErrorCode, Lost};
 use taran_core::counters::CountersReader;
 use taran_protocol::counter::SystemCounter;
 
-/// How long anything may take that a round waits for.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit for any wait in a round.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Between two looks at everything.
-pub(crate) const STEP: Duration = Duration::from_millis(1);
+/// Interval between two polls.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A driver that did nothing for so long has lost what its peers send in that time, and may have lost its peers.
+/// A driver that was stalled for so long has lost datagrams, and possibly its peers.
 const STALL: Duration = Duration::from_secs(4);
 
-/// Clients that had no time to show that they live.
+/// Number of clients that timed out because they were starved.
 static STARVED: AtomicU64 = AtomicU64::new(0);
 
-/// What ended a round.
+/// Reason why a round ended.
 #[derive(Debug)]
-pub(crate) enum Trouble {
-    /// A peer that had no time may be behind it.
+pub(crate) enum RoundError {
+    /// A failure that starvation of a peer may explain.
     Failed(String),
-    /// Something came that was never to come: no want of time explains it.
+    /// A wrong message, which starvation cannot explain.
     Wrong(String),
 }
 
-impl Trouble {
-    /// The same, with more to say.
-    pub(crate) fn and(self, more: &str) -> Trouble {
+impl RoundError {
+    /// Adds a detail to the reason.
+    pub(crate) fn and(self, more: &str) -> RoundError {
         match self {
-            Trouble::Failed(why) => Trouble::Failed(format!("{why}: {more}")),
-            Trouble::Wrong(why) => Trouble::Wrong(format!("{why}: {more}")),
+            RoundError::Failed(why) => RoundError::Failed(format!("{why}: {more}")),
+            RoundError::Wrong(why) => RoundError::Wrong(format!("{why}: {more}")),
         }
     }
 }
 
-impl From<String> for Trouble {
-    fn from(why: String) -> Trouble {
-        Trouble::Failed(why)
+impl From<String> for RoundError {
+    fn from(why: String) -> RoundError {
+        RoundError::Failed(why)
     }
 }
 
-/// Sees which drivers and clients the machine gave no time.
+/// Detects drivers and clients that were starved of CPU time.
 #[derive(Clone)]
 pub(crate) struct Starvation {
     drivers: Vec<CountersReader>,
 }
 
 impl Starvation {
-    /// Of these drivers.
+    /// Creates a detector for these drivers.
     pub(crate) fn of(drivers: Vec<CountersReader>) -> Starvation {
         Starvation { drivers }
     }
 
-    /// What is not the same later if somebody starved meanwhile: the clients that ended so, and the longest time between
-    /// two turns of each driver if that is a stall.
+    /// Returns values that change when a process is starved: the number of starved clients, and the maximum cycle time
+    /// of each driver if it is a stall.
     pub(crate) fn so_far(&self) -> Vec<u64> {
         let longest = |counters: &CountersReader| {
             let longest = counters.value(SystemCounter::ConductorMaxCycleTime.id());
@@ -77,7 +77,7 @@ impl Starvation {
     }
 }
 
-/// A client of the driver in a directory.
+/// Connects a client to the driver in a directory.
 pub(crate) fn connect(directory: &Path) -> Result<Client, String> {
     let context = Context::new().aeron_dir(directory);
     let context = context.on_close(|end| {
@@ -88,38 +88,38 @@ pub(crate) fn connect(directory: &Path) -> Result<Client, String> {
     context.connect().map_err(text)
 }
 
-/// An official client could not show that it lives: its program has said so.
-pub(crate) fn an_official_client_starved() {
+/// Records that an official client was starved, according to its output.
+pub(crate) fn record_starved_official_client() {
     STARVED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Asks, and asks again as long as what was closed a moment ago is about to go.
-pub(crate) fn again<T>(mut ask: impl FnMut() -> Result<T, AddError>) -> Result<T, String> {
-    let deadline = Instant::now() + PATIENCE;
+/// Retries a command while the resources of an earlier round are still being released.
+pub(crate) fn retry<T>(mut explain: impl FnMut() -> Result<T, AddError>) -> Result<T, String> {
+    let deadline = Instant::now() + TIMEOUT;
     loop {
-        match ask() {
+        match explain() {
             Err(AddError::Registration(refused))
                 if refused.code == ErrorCode::ResourceTemporarilyUnavailable
                     && Instant::now() < deadline =>
             {
-                thread::sleep(STEP);
+                thread::sleep(POLL_INTERVAL);
             }
             other => return other.map_err(text),
         }
     }
 }
 
-/// Waits, with patience.
+/// Waits until the condition is true.
 pub(crate) fn await_all(
     what: &str,
-    mut is_so: impl FnMut() -> Result<bool, Trouble>,
-) -> Result<(), Trouble> {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so()? {
+    mut condition: impl FnMut() -> Result<bool, RoundError>,
+) -> Result<(), RoundError> {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition()? {
         if Instant::now() > deadline {
-            return Err(format!("waited in vain: {what}").into());
+            return Err(format!("timed out waiting for: {what}").into());
         }
-        thread::sleep(STEP);
+        thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }

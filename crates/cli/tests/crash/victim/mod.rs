@@ -1,10 +1,10 @@
-//! A client in a process of its own, made to be killed: this test program, started once more.
+//! A client in its own process, to be killed. The process is this test program, started again.
 //!
-//! What it does follows from its order. It says `READY` when it is connected, `HERE` when it stands at the point where it is
-//! to die, and `FAILED` with a reason when it saw what must not be; then it waits for its end.
+//! Its behaviour is derived from its specification. It prints `READY` when it is connected, `HERE` when it has reached
+//! its kill point, and `FAILED` with a reason if it has detected an error; then it waits to be killed.
 
 mod points;
-mod roaming;
+mod random_ops;
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -12,70 +12,70 @@ use std::process::Command;
 
 use taran::{AddError, Lost};
 
-use crate::bench::{Stream, connect, streams};
+use crate::fixture::{Stream, connect, streams};
 
-/// Where the process finds its order; the test below does nothing without it.
+/// Variable with the specification of the process; without it, the test below does nothing.
 const ORDER: &str = "TARAN_TEST_VICTIM";
 const SEPARATOR: char = '\n';
 
-/// Where a victim dies.
+/// Point at which a victim is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Death {
-    /// Anywhere: it does everything that clients do, until it is killed.
-    Roaming,
-    /// Anywhere, and it may not even have begun.
-    Starting,
-    /// With a claim on a publication that others use, too.
+pub(crate) enum KillPoint {
+    /// At any time, during random client operations.
+    RandomOps,
+    /// At any time, possibly during its startup.
+    Startup,
+    /// With a claim on a shared publication.
     SharedClaim,
-    /// With a claim on a publication of its own, and messages before it.
+    /// With a claim on an exclusive publication, after some messages.
     ExclusiveClaim,
-    /// Between two fragments of a message: the first is there, the second is begun, the third is not.
-    HalfMessage,
-    /// With room taken in a term and nothing written to it.
-    BareRoom,
-    /// With a command begun and not finished.
-    HalfCommand,
-    /// With room taken for a command and nothing written to it.
-    BareCommandRoom,
+    /// Between two fragments of a message: the first is committed, the second is started, the third is reserved.
+    PartialMessage,
+    /// With space reserved in a term and nothing written to it.
+    ReservedSpace,
+    /// With a command started and not committed.
+    PartialCommand,
+    /// With space reserved for a command and nothing written to it.
+    ReservedCommandSpace,
 }
 
-impl Death {
-    /// In what proportion victims die of what. A command that is not finished stops all other commands for the liveness
-    /// timeout, so few die of that.
-    pub(crate) fn of(number: u64) -> Death {
+impl KillPoint {
+    /// Selects the kill point of a victim. An uncommitted command blocks all other commands for the liveness timeout,
+    /// so few victims are killed there.
+    pub(crate) fn of(number: u64) -> KillPoint {
         match (number % 160, number % 48) {
-            (7, _) => Death::HalfCommand,
-            (31, _) => Death::BareCommandRoom,
-            (_, 1 | 17 | 33) => Death::SharedClaim,
-            (_, 3 | 19 | 35) => Death::ExclusiveClaim,
-            (_, 5 | 21) => Death::HalfMessage,
-            (_, 13 | 37) => Death::BareRoom,
-            (_, rest) if rest % 4 == 2 => Death::Starting,
-            _ => Death::Roaming,
+            (7, _) => KillPoint::PartialCommand,
+            (31, _) => KillPoint::ReservedCommandSpace,
+            (_, 1 | 17 | 33) => KillPoint::SharedClaim,
+            (_, 3 | 19 | 35) => KillPoint::ExclusiveClaim,
+            (_, 5 | 21) => KillPoint::PartialMessage,
+            (_, 13 | 37) => KillPoint::ReservedSpace,
+            (_, rest) if rest % 4 == 2 => KillPoint::Startup,
+            _ => KillPoint::RandomOps,
         }
     }
 }
 
-/// What a victim is told.
+/// Specification of a victim.
 #[derive(Clone, Debug)]
-pub(crate) struct Order {
+pub(crate) struct VictimSpec {
     pub(crate) directory: PathBuf,
     pub(crate) address: Ipv4Addr,
-    /// How many streams of each kind the witnesses have.
+    /// Number of streams of each kind that surviving clients use.
     pub(crate) streams: usize,
-    /// No other victim has it.
+    /// Unique number of the victim.
     pub(crate) number: u64,
     pub(crate) seed: u64,
 }
 
-impl Order {
-    pub(crate) fn death(&self) -> Death {
-        Death::of(self.number)
+impl VictimSpec {
+    pub(crate) fn kill_point(&self) -> KillPoint {
+        KillPoint::of(self.number)
     }
 
-    /// The command that starts the victim.
+    /// Returns the command that starts the victim.
     pub(crate) fn command(&self) -> Command {
-        let order = [
+        let spec = [
             self.directory.display().to_string(),
             self.address.to_string(),
             self.streams.to_string(),
@@ -84,17 +84,17 @@ impl Order {
         ];
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
-            .args(["--exact", "victim::waits_to_be_killed", "--ignored"])
+            .args(["--exact", "victim::victim_waits_to_be_killed", "--ignored"])
             .arg("--nocapture")
-            .env(ORDER, order.join(&SEPARATOR.to_string()));
+            .env(ORDER, spec.join(&SEPARATOR.to_string()));
         command
     }
 
-    fn read() -> Option<Order> {
-        let order = std::env::var(ORDER).ok()?;
-        let fields: Vec<&str> = order.split(SEPARATOR).collect();
+    fn read() -> Option<VictimSpec> {
+        let spec = std::env::var(ORDER).ok()?;
+        let fields: Vec<&str> = spec.split(SEPARATOR).collect();
         let [directory, address, streams, number, seed] = fields.try_into().unwrap();
-        Some(Order {
+        Some(VictimSpec {
             directory: PathBuf::from(directory),
             address: address.parse().unwrap(),
             streams: streams.parse().unwrap(),
@@ -111,61 +111,61 @@ impl Order {
         streams(self.address, self.streams)
     }
 
-    /// Ids of producers that nobody else has.
+    /// Returns a unique producer id.
     fn producer(&self, handle: u64) -> u64 {
         (self.number + 1) << 16 | handle
     }
 }
 
-/// Why a victim ends before it is killed.
+/// Reason why a victim ends before it is killed.
 #[derive(Debug)]
-enum Trouble {
-    /// What must not be.
+enum VictimError {
+    /// An error of the system under test.
     Wrong(String),
-    /// The machine was so busy that the driver gave the victim up, or had to.
+    /// The machine was so busy that the client timed out.
     Starved,
 }
 
-impl Trouble {
-    fn of_lost(lost: Lost) -> Trouble {
+impl VictimError {
+    fn of_lost(lost: Lost) -> VictimError {
         match lost {
-            Lost::ClientTimeout { .. } | Lost::ServiceInterval { .. } => Trouble::Starved,
-            lost => Trouble::Wrong(lost.to_string()),
+            Lost::ClientTimeout { .. } | Lost::ServiceInterval { .. } => VictimError::Starved,
+            lost => VictimError::Wrong(lost.to_string()),
         }
     }
 }
 
-impl From<AddError> for Trouble {
-    fn from(error: AddError) -> Trouble {
+impl From<AddError> for VictimError {
+    fn from(error: AddError) -> VictimError {
         match error {
-            AddError::DriverLost(lost) => Trouble::of_lost(lost),
-            error => Trouble::Wrong(error.to_string()),
+            AddError::DriverLost(lost) => VictimError::of_lost(lost),
+            error => VictimError::Wrong(error.to_string()),
         }
     }
 }
 
-impl From<String> for Trouble {
-    fn from(reason: String) -> Trouble {
-        Trouble::Wrong(reason)
+impl From<String> for VictimError {
+    fn from(reason: String) -> VictimError {
+        VictimError::Wrong(reason)
     }
 }
 
 #[test]
 #[ignore = "a process that other tests start and kill"]
-fn waits_to_be_killed() {
-    let Some(order) = Order::read() else {
+fn victim_waits_to_be_killed() {
+    let Some(spec) = VictimSpec::read() else {
         return;
     };
-    let client = connect(&order.directory);
+    let client = connect(&spec.directory);
     println!("\nREADY");
-    let ended = match order.death() {
-        Death::Roaming | Death::Starting => roaming::roam(&order, client),
-        point => points::go_to(point, &order, &client).map(|never| match never {}),
+    let ended = match spec.kill_point() {
+        KillPoint::RandomOps | KillPoint::Startup => random_ops::run_random_ops(&spec, client),
+        point => points::run_to(point, &spec, &client).map(|never| match never {}),
     };
     match ended {
         Ok(()) => {}
-        Err(Trouble::Starved) => println!("STARVED"),
-        Err(Trouble::Wrong(reason)) => println!("FAILED {reason}"),
+        Err(VictimError::Starved) => println!("STARVED"),
+        Err(VictimError::Wrong(reason)) => println!("FAILED {reason}"),
     }
     let _ = std::io::stdin().read_line(&mut String::new());
 }

@@ -1,4 +1,4 @@
-//! Points at which a victim stands still to be killed, in the middle of something that others have to live with.
+//! Kill points: a victim stops in the middle of an operation that affects other clients.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -12,32 +12,32 @@ use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
 use taran_protocol::command::Command;
 use taran_protocol::log::LogBuffers;
 
-use super::{Death, Order, Trouble};
-use crate::bench::PATIENCE;
+use super::{KillPoint, VictimSpec, VictimError};
+use crate::fixture::TIMEOUT;
 use crate::message::{HEADER_LENGTH, Producer};
 
-/// Bytes before the payload of a frame.
+/// Length of a frame header.
 const FRAME_HEADER: usize = 32;
 const BEGIN_FLAG: u8 = 0x80;
-/// Bytes behind the records of a ring, and where in them the tail is (docs/spec/shared-memory.md §3.1).
+/// Length of a ring's trailer, and offset of the tail in it (docs/spec/shared-memory.md §3.1).
 const RING_TRAILER: usize = 768;
 const RING_TAIL: usize = 128;
 
-/// Goes there and waits for its end.
-pub(super) fn go_to(point: Death, order: &Order, client: &Client) -> Result<Infallible, Trouble> {
-    let mut random = order.random();
-    let streams = order.shared_streams();
+/// Reaches the kill point and waits to be killed.
+pub(super) fn run_to(point: KillPoint, spec: &VictimSpec, client: &Client) -> Result<Infallible, VictimError> {
+    let mut random = spec.random();
+    let streams = spec.shared_streams();
     let stream = &streams[random.usize(..streams.len())];
     match point {
-        Death::SharedClaim => {
+        KillPoint::SharedClaim => {
             let publication = client.add_publication(&stream.channel, stream.id)?;
             let length = random.usize(HEADER_LENGTH..1_300);
             let _claim = await_accepted(|| publication.try_claim(length))?;
-            stand_here()
+            wait_to_be_killed()
         }
-        Death::ExclusiveClaim => {
+        KillPoint::ExclusiveClaim => {
             let mut publication = client.add_exclusive_publication(&stream.channel, stream.id)?;
-            let mut producer = Producer::new(order.producer(0));
+            let mut producer = Producer::new(spec.producer(0));
             for _ in 0..random.usize(..20) {
                 let mut message = vec![0; random.usize(HEADER_LENGTH..3_000)];
                 producer.write(&mut message);
@@ -47,25 +47,25 @@ pub(super) fn go_to(point: Death, order: &Order, client: &Client) -> Result<Infa
             while let Err(error) = publication.try_claim(100).map(std::mem::forget) {
                 retry(error)?;
             }
-            stand_here()
+            wait_to_be_killed()
         }
-        Death::HalfMessage | Death::BareRoom => {
+        KillPoint::PartialMessage | KillPoint::ReservedSpace => {
             let publication = client.add_publication(&stream.channel, stream.id)?;
-            // One whole message first: it is connected, and there is room.
+            // One complete message first, so that the publication is connected and has space.
             let mut message = [0; 100];
-            Producer::new(order.producer(0)).write(&mut message);
+            Producer::new(spec.producer(0)).write(&mut message);
             await_accepted(|| publication.offer(&message))?;
-            let log = open_log(&order.directory, publication.original_registration_id());
-            if point == Death::BareRoom {
+            let log = open_log(&spec.directory, publication.original_registration_id());
+            if point == KillPoint::ReservedSpace {
                 let length = 64 * random.i64(1..20);
-                take_room(&log, length);
+                reserve_space(&log, length);
             } else {
-                half_message(&log);
+                write_partial_message(&log);
             }
-            stand_here()
+            wait_to_be_killed()
         }
-        Death::HalfCommand => {
-            let ring = open_cnc(&order.directory).to_driver;
+        KillPoint::PartialCommand => {
+            let ring = open_cnc(&spec.directory).to_driver;
             let producer = CommandProducer::open(&ring).map_err(|error| error.to_string())?;
             let mut bytes = Vec::new();
             let type_id = Command::AddPublication {
@@ -80,27 +80,27 @@ pub(super) fn go_to(point: Death, order: &Order, client: &Client) -> Result<Infa
                 .map_err(|error| error.to_string())?;
             let written = random.usize(..bytes.len());
             claim[..written].copy_from_slice(&bytes[..written]);
-            stand_here()
+            wait_to_be_killed()
         }
-        Death::BareCommandRoom => {
-            take_command_room(&open_cnc(&order.directory).to_driver, 8 * random.i64(1..40));
-            stand_here()
+        KillPoint::ReservedCommandSpace => {
+            reserve_command_space(&open_cnc(&spec.directory).to_driver, 8 * random.i64(1..40));
+            wait_to_be_killed()
         }
-        Death::Roaming | Death::Starting => unreachable!("no points"),
+        KillPoint::RandomOps | KillPoint::Startup => unreachable!("no points"),
     }
 }
 
-/// Whoever started this process kills it now. If that one died itself, so does this.
-fn stand_here() -> ! {
+/// Waits to be killed by the parent. Ends if the parent has died.
+fn wait_to_be_killed() -> ! {
     println!("HERE");
     let _ = std::io::stdin().read_line(&mut String::new());
-    // No destructor runs, so that nothing is finished after all.
+    // Exits without destructors, so that nothing is committed.
     std::process::exit(1)
 }
 
 /// Offers until it is accepted.
-fn await_accepted<T>(mut offer: impl FnMut() -> Result<T, OfferError>) -> Result<T, Trouble> {
-    let deadline = Instant::now() + PATIENCE;
+fn await_accepted<T>(mut offer: impl FnMut() -> Result<T, OfferError>) -> Result<T, VictimError> {
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         match offer() {
             Ok(accepted) => return Ok(accepted),
@@ -112,10 +112,10 @@ fn await_accepted<T>(mut offer: impl FnMut() -> Result<T, OfferError>) -> Result
     }
 }
 
-/// Waits a little before an offer is repeated, if that makes sense.
-fn retry(error: OfferError) -> Result<(), Trouble> {
+/// Yields before a retry, if the error is retryable.
+fn retry(error: OfferError) -> Result<(), VictimError> {
     match error {
-        OfferError::DriverLost(lost) => Err(Trouble::of_lost(lost)),
+        OfferError::DriverLost(lost) => Err(VictimError::of_lost(lost)),
         error if error.is_retryable() => {
             std::thread::yield_now();
             Ok(())
@@ -133,19 +133,19 @@ fn open_log(directory: &Path, registration_id: i64) -> LogBuffers {
     LogBuffers::open(&FileStorage.open(&path).unwrap()).unwrap()
 }
 
-/// Moves the tail of the active term, as a publisher does first of all. Where that was.
-fn take_room(log: &LogBuffers, length: i64) -> Option<(usize, usize)> {
+/// Advances the tail of the active term, the first step of a publisher. Returns partition and offset.
+fn reserve_space(log: &LogBuffers, length: i64) -> Option<(usize, usize)> {
     let partition = log.active_term_count().rem_euclid(3) as usize;
     let tail = log.metadata().tails[partition].fetch_add(length, Ordering::AcqRel);
     let offset = (tail & 0xffff_ffff) as usize;
-    // Behind the end, a publisher would turn the log next. This one died before.
+    // Beyond the end of the term, a publisher would rotate the log next. This one is killed before.
     (offset + length as usize <= log.term_length() as usize).then_some((partition, offset))
 }
 
-/// Takes room for three frames, finishes the first, begins the second, and leaves the third alone.
-fn half_message(log: &LogBuffers) {
+/// Reserves space for three frames, commits the first, begins the second, and leaves the third untouched.
+fn write_partial_message(log: &LogBuffers) {
     let length = log.mtu() as usize;
-    let Some((partition, offset)) = take_room(log, 3 * length as i64) else {
+    let Some((partition, offset)) = reserve_space(log, 3 * length as i64) else {
         return;
     };
     let term = log.term(partition);
@@ -160,7 +160,7 @@ fn half_message(log: &LogBuffers) {
     }
 }
 
-/// A header whose length says that the frame is not finished.
+/// Writes a header whose length marks the frame as uncommitted.
 fn begin_frame(log: &LogBuffers, term: &Region, at: usize, term_id: i32, length: usize, flags: u8) {
     term.atomic_i32(at)
         .store(-(length as i32), Ordering::Release);
@@ -176,14 +176,14 @@ fn begin_frame(log: &LogBuffers, term: &Region, at: usize, term_id: i32, length:
     }
 }
 
-/// Moves the tail of the ring of commands, where the room fits before the end.
-fn take_command_room(ring: &Region, length: i64) {
+/// Advances the tail of the command ring if the space fits before its end.
+fn reserve_command_space(ring: &Region, length: i64) {
     let capacity = ring.len() - RING_TRAILER;
     let tail = ring.atomic_i64(capacity + RING_TAIL);
     let moved = tail.fetch_update(Ordering::AcqRel, Ordering::Acquire, |tail| {
         let to_end = capacity as i64 - (tail & (capacity as i64 - 1));
         (length <= to_end).then_some(tail + length)
     });
-    // At the end of the ring there is nothing to die of; the victim dies all the same.
+    // At the end of the ring no space is reserved; the victim is killed all the same.
     let _ = moved;
 }

@@ -32,7 +32,7 @@ fn rows() -> Vec<(String, Vec<String>, Vec<String>)> {
 }
 
 #[test]
-fn every_method_of_the_official_client_has_a_row() {
+fn client_page_lists_every_official_method() {
     require_java!();
     let said = java::start("surface", &[]).finish();
     let official: BTreeSet<String> = said
@@ -67,7 +67,7 @@ fn sources(folder: &Path) -> String {
 }
 
 #[test]
-fn every_name_of_ours_exists() {
+fn client_page_names_existing_items_only() {
     let text: String = ["client", "core", "protocol"]
         .map(|name| sources(&root().join("crates").join(name).join("src")))
         .concat();

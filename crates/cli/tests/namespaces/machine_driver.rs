@@ -1,4 +1,4 @@
-//! A machine with a driver and a client of it.
+//! A machine with a driver and a client.
 
 use std::time::{Duration, Instant};
 
@@ -8,18 +8,18 @@ use taran_protocol::counter::SystemCounter;
 use crate::machines::Machine;
 use crate::process::{Directory, Driver};
 
-/// How long anything may take before a test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Time limit for any wait of a test.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The driver runs on the machine; the client, which needs no network, in the test.
-pub(crate) struct Driven {
+/// The driver runs on the machine; the client needs no network and runs in the test process.
+pub(crate) struct DrivenMachine {
     pub(crate) client: Client,
     driver: Driver,
     _directory: Directory,
 }
 
-impl Driven {
-    pub(crate) fn start(machine: &Machine, options: &[(&str, &str)]) -> Driven {
+impl DrivenMachine {
+    pub(crate) fn start(machine: &Machine, options: &[(&str, &str)]) -> DrivenMachine {
         let directory = Directory::new("namespace");
         let mut command = machine.command(env!("CARGO_BIN_EXE_taran"));
         command
@@ -32,31 +32,31 @@ impl Driven {
             .aeron_dir(directory.path())
             .connect()
             .unwrap();
-        Driven {
+        DrivenMachine {
             client,
             driver,
             _directory: directory,
         }
     }
 
-    /// What the driver has counted.
+    /// Returns the value of a system counter.
     pub(crate) fn count(&self, counter: SystemCounter) -> i64 {
         self.client.counters().value(counter.id()).unwrap()
     }
 
-    /// Ends client and driver. The driver has said nothing on standard error.
+    /// Stops client and driver. The driver must have written nothing to standard error.
     pub(crate) fn stop(self) {
         drop(self.client);
         self.driver.stop("TERM").assert_silent();
     }
 }
 
-/// Waits, with patience, until something is so.
+/// Waits until the condition is true.
 #[track_caller]
-pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "timed out waiting for: {what}");
         std::thread::yield_now();
     }
 }

@@ -1,17 +1,17 @@
-//! What happens to datagrams on the cable, as far as this kernel can do it.
+//! Faults of the link, as far as the kernel supports them.
 
 use std::process::Command;
 
 use crate::machines::Machine;
 
-/// Of so many datagrams that come in one is lost.
+/// One incoming datagram in so many is lost.
 const ONE_IN: u32 = 100;
 
-/// Of so many datagrams that go out one goes out twice.
+/// One outgoing datagram in so many is duplicated.
 const TWICE_ONE_IN: u32 = 200;
 
-/// Loses some of what comes in to a machine, and sends some of what goes out to its peer twice. In words, what there is.
-pub(crate) fn begin(machine: &Machine, peers: [&str; 2]) -> String {
+/// Applies the faults to a machine's end of the link; returns a description of those in effect.
+pub(crate) fn apply(machine: &Machine, peers: [&str; 2]) -> String {
     machine.lose(100 / ONE_IN);
     let mut words = format!("loses one datagram in {ONE_IN}");
     let repeats = |family: &str, peer: &str| {
@@ -25,7 +25,7 @@ pub(crate) fn begin(machine: &Machine, peers: [&str; 2]) -> String {
         );
         works(machine, "nft", &[&script])
     };
-    // Each says so where it cannot be had, and the other goes on.
+    // Each fault is skipped with a message if it is not supported.
     for (family, peer) in ["ip", "ip6"].into_iter().zip(peers) {
         words.push_str(&if repeats(family, peer) {
             format!(", repeats one in {TWICE_ONE_IN} ({family})")
@@ -43,8 +43,9 @@ pub(crate) fn begin(machine: &Machine, peers: [&str; 2]) -> String {
     words
 }
 
-/// A cable that has lost nothing proves nothing.
-pub(crate) fn calm(machines: [&Machine; 2]) -> Option<String> {
+/// Returns an error if the link has lost nothing, because the run then proves nothing.
+///
+pub(crate) fn check_losses(machines: [&Machine; 2]) -> Option<String> {
     let all = machines.map(Machine::seen_and_lost);
     all.iter().any(|(_, lost)| *lost == 0).then(|| {
         format!("the cable lost nothing: of those that came and are lost there are {all:?}")

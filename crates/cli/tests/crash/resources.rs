@@ -1,4 +1,4 @@
-//! What a driver holds: counters, files, descriptors, memory.
+//! Resources held by a driver: counters, files, descriptors, memory.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,29 +8,29 @@ use std::path::Path;
 
 use taran_core::counters::CountersReader;
 
-/// What must be back where it was when everybody is gone.
+/// Resources that must be back at their initial level when all clients have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Level {
-    /// How many of each type.
+pub(crate) struct Resources {
+    /// Number of counters of each type.
     pub(crate) counters: BTreeMap<i32, usize>,
-    /// Files of logs.
+    /// Number of log files.
     pub(crate) logs: usize,
-    /// Bytes that the directory takes of its file system.
+    /// Storage bytes used by the directory.
     pub(crate) storage_bytes: u64,
-    /// Descriptors of the driver.
+    /// Number of descriptors of the driver.
     pub(crate) descriptors: usize,
-    /// Mapped files of the driver.
+    /// Number of mapped files of the driver.
     pub(crate) mappings: usize,
 }
 
-impl Level {
-    pub(crate) fn of(directory: &Path, pid: u32, counters: &CountersReader) -> Level {
+impl Resources {
+    pub(crate) fn of(directory: &Path, pid: u32, counters: &CountersReader) -> Resources {
         let mut types = BTreeMap::new();
         counters.for_each(|counter| *types.entry(counter.type_id).or_insert(0) += 1);
         let (logs, storage_bytes) = storage(directory);
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
         let within = directory.to_str().unwrap();
-        Level {
+        Resources {
             counters: types,
             logs,
             storage_bytes,
@@ -40,7 +40,7 @@ impl Level {
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for Resources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counters: usize = self.counters.values().sum();
         write!(
@@ -54,7 +54,8 @@ impl fmt::Display for Level {
     }
 }
 
-/// Log files below a directory, and the bytes that all its files take. Files may go away while one looks.
+/// Returns the number of log files below a directory, and the storage bytes of all its files. Files may disappear
+/// meanwhile.
 fn storage(directory: &Path) -> (usize, u64) {
     let Ok(entries) = fs::read_dir(directory) else {
         return (0, 0);
@@ -69,7 +70,7 @@ fn storage(directory: &Path) -> (usize, u64) {
             logs += below.0;
             bytes += below.1;
         } else {
-            // A block is 512 bytes, whatever the file system's are.
+            // A block is 512 bytes, whatever the block size of the file system.
             bytes += metadata.blocks() * 512;
             logs += usize::from(
                 entry
@@ -82,12 +83,12 @@ fn storage(directory: &Path) -> (usize, u64) {
     (logs, bytes)
 }
 
-/// Memory of a process that no file stands behind, in KiB.
+/// Returns the anonymous memory of a process in KiB.
 pub(crate) fn private_memory_kib(pid: u32) -> u64 {
     memory_kib(pid, "RssAnon:")
 }
 
-/// All memory of a process that is in use, mapped files included, in KiB.
+/// Returns the resident memory of a process in KiB, including mapped files.
 pub(crate) fn total_memory_kib(pid: u32) -> u64 {
     memory_kib(pid, "VmRSS:")
 }

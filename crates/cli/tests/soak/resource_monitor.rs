@@ -1,7 +1,7 @@
-//! What must not grow in our drivers, and what must not be recorded.
+//! Limits on the resources of the Taran drivers, and on the errors they record.
 //!
-//! While streams come and go everything moves; what is held is what is left when all of them are gone: counters,
-//! descriptors and files as at the start, and no more memory of its own than after the warm-up, but for some slack.
+//! Resources vary while streams start and end. The limits apply when all streams have ended: counters, descriptors and
+//! files as at the start, and no more private memory than after the warm-up, with some slack.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,22 +15,22 @@ use crate::drivers::{Drivers, Ours, cnc, counters};
 use crate::machines::Machine;
 use crate::tally::Tally;
 
-/// Between two reports.
+/// Interval between two reports.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Nothing is said of memory before; of a short soak that is the first half.
+/// Memory is not limited before this time; in a short run, before the first half.
 const WARM_UP: Duration = Duration::from_secs(60);
 
-/// How much more memory than after the warm-up is none: a quarter, and so many kilobytes.
+/// Allowed growth of memory after the warm-up: a quarter plus this.
 const SLACK_KB: u64 = 4_096;
 
-/// What may be recorded: advice to ask again, when a port is asked for whose socket is about to go.
+/// Errors that may be recorded: the advice to retry when a port is requested whose socket is being closed.
 const EXPECTED: [&str; 1] = ["please retry"];
 
-/// What a driver uses.
+/// Resources used by a driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Usage {
-    /// Memory of its own, which is not that of logs.
+    /// Anonymous memory, which excludes mapped logs.
     memory_kb: u64,
     descriptors: u64,
     counters: u64,
@@ -39,53 +39,53 @@ struct Usage {
 }
 
 impl Usage {
-    /// What a driver gives back as soon as nobody needs it.
+    /// Returns the resources that a driver releases when they are no longer needed.
     fn held(&self) -> [u64; 4] {
         [self.descriptors, self.counters, self.files, self.file_kb]
     }
 }
 
-pub(crate) struct Watch {
+pub(crate) struct ResourceMonitor {
     at_start: [Usage; 2],
     warm_up: Duration,
     warm: Option<[Usage; 2]>,
     now: [Usage; 2],
-    looked: Duration,
-    moved: [[i64; 4]; 2],
+    sampled_at: Duration,
+    reported: [[i64; 4]; 2],
 }
 
-/// What is reported of each driver besides what it uses.
-const MOVED: [SystemCounter; 4] = [
+/// Counters that are reported for each driver besides its resources.
+const REPORTED: [SystemCounter; 4] = [
     SystemCounter::NaksSent,
     SystemCounter::NaksReceived,
     SystemCounter::RetransmitsSent,
     SystemCounter::InvalidPackets,
 ];
 
-impl Watch {
-    /// `time` is that of the whole soak.
-    pub(crate) fn begin(drivers: &Drivers, time: Duration) -> Watch {
+impl ResourceMonitor {
+    /// Starts monitoring. `time` is the duration of the whole run.
+    pub(crate) fn begin(drivers: &Drivers, time: Duration) -> ResourceMonitor {
         let at_start = drivers.ours.each_ref().map(usage);
-        Watch {
+        ResourceMonitor {
             at_start,
             warm_up: WARM_UP.min(time / 2),
             warm: None,
             now: at_start,
-            looked: Duration::ZERO,
-            moved: [[0; 4]; 2],
+            sampled_at: Duration::ZERO,
+            reported: [[0; 4]; 2],
         }
     }
 
     pub(crate) fn is_due(&self, elapsed: Duration) -> bool {
-        elapsed >= self.looked + INTERVAL || (self.warm.is_none() && elapsed >= self.warm_up)
+        elapsed >= self.sampled_at + INTERVAL || (self.warm.is_none() && elapsed >= self.warm_up)
     }
 
-    pub(crate) fn look(&mut self, drivers: &Drivers, elapsed: Duration) {
-        self.looked = elapsed;
+    pub(crate) fn sample(&mut self, drivers: &Drivers, elapsed: Duration) {
+        self.sampled_at = elapsed;
         self.now = drivers.ours.each_ref().map(usage);
-        self.moved = drivers.ours.each_ref().map(|ours| {
+        self.reported = drivers.ours.each_ref().map(|ours| {
             let counters = counters(&cnc(ours.path()));
-            MOVED.map(|counter| counters.value(counter.id()).unwrap())
+            REPORTED.map(|counter| counters.value(counter.id()).unwrap())
         });
         if elapsed >= self.warm_up {
             self.warm.get_or_insert(self.now);
@@ -99,7 +99,7 @@ impl Watch {
         machines: [&Machine; 2],
     ) -> String {
         let mut text = format!("-- {} s: {tally}\n{}", elapsed.as_secs(), tally.lines());
-        for ((usage, moved), name) in self.now.iter().zip(self.moved).zip(["here", "there"]) {
+        for ((usage, reported), name) in self.now.iter().zip(self.reported).zip(["here", "there"]) {
             let Usage {
                 memory_kb,
                 descriptors,
@@ -107,9 +107,9 @@ impl Watch {
                 files,
                 file_kb,
             } = usage;
-            let [sent, received, resent, invalid] = moved;
+            let [sent, received, resent, invalid] = reported;
             text.push_str(&format!(
-                "  driver {name}: {memory_kb} kB of its own, {descriptors} descriptors, {counters} counters, {files} \
+                "  driver {name}: {memory_kb} kB private, {descriptors} descriptors, {counters} counters, {files} \
                  files of {file_kb} kB; NAKs sent {sent}, received {received}, retransmits {resent}, invalid {invalid}\n"
             ));
         }
@@ -122,15 +122,15 @@ impl Watch {
         text
     }
 
-    /// Whether our drivers hold what they held at the start.
+    /// Returns true if the drivers' resources are back at their level at the start.
     pub(crate) fn is_over(&self, drivers: &Drivers) -> bool {
         let now = drivers.ours.each_ref().map(usage);
         now.each_ref().map(Usage::held) == self.at_start.each_ref().map(Usage::held)
     }
 
-    /// When all clients have gone and are forgotten: what is left that should not be, and what was recorded.
+    /// Returns the errors after all clients have ended: remaining resources, and recorded errors.
     pub(crate) fn end(&mut self, drivers: &Drivers) -> Vec<String> {
-        let mut complaints = Vec::new();
+        let mut errors = Vec::new();
         for (index, ours) in drivers.ours.iter().enumerate() {
             let (before, left) = (self.at_start[index], usage(ours));
             println!(
@@ -138,7 +138,7 @@ impl Watch {
                 ours.name
             );
             if before.held() != left.held() {
-                complaints.push(format!(
+                errors.push(format!(
                     "{}: something is left: {before:?} became {left:?}",
                     ours.name
                 ));
@@ -147,7 +147,7 @@ impl Watch {
                 let most = warm[index].memory_kb * 5 / 4 + SLACK_KB;
                 if left.memory_kb > most {
                     let memory = left.memory_kb;
-                    complaints.push(format!(
+                    errors.push(format!(
                         "{}: {memory} kB of memory, {most} are allowed",
                         ours.name
                     ));
@@ -156,11 +156,11 @@ impl Watch {
             error_log::read(&cnc(ours.path()).error_log, 0, |observation| {
                 let record = format!("{observation:?}");
                 if !EXPECTED.iter().any(|text| record.contains(text)) {
-                    complaints.push(format!("{} recorded {record}", ours.name));
+                    errors.push(format!("{} recorded {record}", ours.name));
                 }
             });
         }
-        complaints
+        errors
     }
 }
 
@@ -189,11 +189,11 @@ fn usage(ours: &Ours) -> Usage {
     }
 }
 
-/// Number of files below a directory, and the kilobytes that they take.
+/// Returns the number of files below a directory, and their size in kilobytes.
 fn files(directory: &Path) -> (u64, u64) {
     let mut all = (0, 0);
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        // Logs come and go while one looks.
+        // Logs are created and removed meanwhile.
         let Ok(metadata) = entry.metadata() else {
             continue;
         };

@@ -1,4 +1,5 @@
-//! A client in a process of its own that publishes steadily and says how it ends: this test program, started once more.
+//! A client in its own process that publishes steadily and reports how it ended. The process is this test program,
+//! started again.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,58 +8,58 @@ use std::time::{Duration, Instant};
 
 use taran::{CloseReason, Lost};
 
-use crate::bench::{PATIENCE, connect};
+use crate::fixture::{TIMEOUT, connect};
 use crate::message::Producer;
 use crate::process::signal;
 
-/// Where the process finds what to do; the test below does nothing without it.
+/// Variable with the arguments of the process; without it, the test below does nothing.
 const ORDER: &str = "TARAN_TEST_SUBJECT";
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A running subject. Killed when dropped.
-pub(crate) struct Subject {
+/// A running process. Killed when dropped.
+pub(crate) struct PublisherProcess {
     child: Child,
-    /// The subject ends when this is closed.
+    /// The process ends when this is closed.
     _input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
-impl Subject {
-    /// Starts one that publishes on this stream, as producer 0.
-    pub(crate) fn start(directory: &Path, channel: &str, stream_id: i32) -> Subject {
-        Subject::begin(&mut Subject::command(directory, channel, stream_id))
+impl PublisherProcess {
+    /// Starts a process that publishes on this stream as producer 0.
+    pub(crate) fn start(directory: &Path, channel: &str, stream_id: i32) -> PublisherProcess {
+        PublisherProcess::begin(&mut PublisherProcess::command(directory, channel, stream_id))
     }
 
-    /// How to start one, for who wants to change that.
+    /// Returns the command of the process, for modification.
     pub(crate) fn command(directory: &Path, channel: &str, stream_id: i32) -> Command {
-        let order = format!("{}\n{channel}\n{stream_id}", directory.display());
+        let spec = format!("{}\n{channel}\n{stream_id}", directory.display());
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
-            .args(["--exact", "subject::publishes", "--ignored", "--nocapture"])
-            .env(ORDER, order);
+            .args(["--exact", "publisher_process::publishes_until_closed", "--ignored", "--nocapture"])
+            .env(ORDER, spec);
         command
     }
 
-    /// Starts it by that command.
-    pub(crate) fn begin(command: &mut Command) -> Subject {
+    /// Starts the process with this command.
+    pub(crate) fn begin(command: &mut Command) -> PublisherProcess {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        Subject {
+        PublisherProcess {
             _input: child.stdin.take().unwrap(),
             output: BufReader::new(child.stdout.take().unwrap()),
             child,
         }
     }
 
-    /// Sends it a signal by name.
+    /// Sends a signal by name.
     pub(crate) fn signal(&self, name: &str) {
         signal(self.child.id(), name);
     }
 
-    /// Waits for the line that says how it ended.
+    /// Waits for the line that reports how it ended.
     pub(crate) fn end(&mut self) -> String {
         loop {
             let mut line = String::new();
@@ -71,7 +72,7 @@ impl Subject {
     }
 }
 
-impl Drop for Subject {
+impl Drop for PublisherProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -80,22 +81,22 @@ impl Drop for Subject {
 
 #[test]
 #[ignore = "a process that other tests start"]
-fn publishes() {
-    let Ok(order) = std::env::var(ORDER) else {
+fn publishes_until_closed() {
+    let Ok(spec) = std::env::var(ORDER) else {
         return;
     };
-    // Whoever started it may have died.
+    // Ends when the parent has died.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_line(&mut String::new());
         std::process::exit(1);
     });
-    let [directory, channel, stream_id] = order.split('\n').collect::<Vec<_>>().try_into().unwrap();
+    let [directory, channel, stream_id] = spec.split('\n').collect::<Vec<_>>().try_into().unwrap();
     let client = connect(Path::new(directory));
     let publication = client
         .add_publication(channel, stream_id.parse().unwrap())
         .unwrap();
     let mut producer = Producer::new(0);
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while client.close_reason().is_none() && Instant::now() < end {
         let mut message = [0; 200];
         producer.write(&mut message);

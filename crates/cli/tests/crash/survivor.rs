@@ -1,5 +1,4 @@
-//! Clients that live through it all: they send and receive on the streams that victims die on, compare every byte, and
-//! notice how long they are held up.
+//! Surviving clients: they send and receive on the streams that victims use, compare every byte, and measure delays.
 
 use std::fmt;
 use std::path::Path;
@@ -9,28 +8,28 @@ use std::time::{Duration, Instant};
 
 use taran::{Client, FragmentAssembler, OfferError, Publication, Subscription};
 
-use crate::bench::{PATIENCE, Stream, connect};
+use crate::fixture::{TIMEOUT, Stream, connect};
 use crate::message::{HEADER_LENGTH, Producer, Received};
 
-/// Longest message of a witness.
+/// Maximum message length.
 const LONGEST_MESSAGE: usize = 5_000;
-/// What a turn leaves to the others: there are more processes than cores.
+/// Pause per cycle, because there are more processes than cores.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What the witnesses saw.
+/// Results of the surviving clients.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Testimony {
-    /// Messages of witnesses and victims whose every byte was compared.
+pub(crate) struct SurvivorReport {
+    /// Number of compared messages, of survivors and victims.
     pub(crate) messages: u64,
-    /// The longest time without a witness's message on any one stream.
+    /// Longest time without a message of the survivor on any stream.
     pub(crate) longest_silence: Duration,
-    /// The longest time that a command took.
+    /// Longest response time of a command.
     pub(crate) longest_command: Duration,
-    /// Commands that were answered.
+    /// Number of answered commands.
     pub(crate) commands: u64,
 }
 
-impl fmt::Display for Testimony {
+impl fmt::Display for SurvivorReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -40,49 +39,50 @@ impl fmt::Display for Testimony {
     }
 }
 
-/// Watches the streams until `over`, and then until all that was sent has come. `ready` is called when each has begun.
-pub(crate) fn watch_streams(
+/// Exchanges messages on the streams until `over`, then until all messages have arrived. `ready` is called when each
+/// stream has started.
+pub(crate) fn exchange_on_streams(
     directory: &Path,
     streams: &[Stream],
     over: &AtomicBool,
     ready: impl FnOnce(),
-) -> Testimony {
+) -> SurvivorReport {
     let (sending, receiving) = (connect(directory), connect(directory));
-    let mut watched: Vec<Watched> = streams
+    let mut checked: Vec<CheckedStream> = streams
         .iter()
         .enumerate()
-        .map(|(number, stream)| Watched::new(&sending, &receiving, stream, number as u64))
+        .map(|(number, stream)| CheckedStream::new(&sending, &receiving, stream, number as u64))
         .collect();
-    let turn = |watched: &mut Vec<Watched>| {
-        for stream in watched {
+    let turn = |checked: &mut Vec<CheckedStream>| {
+        for stream in checked {
             stream.send();
             stream.receive();
         }
         thread::sleep(PAUSE);
     };
-    while watched.iter().any(|stream| stream.arrived() == 0) {
-        turn(&mut watched);
+    while checked.iter().any(|stream| stream.received_by_all() == 0) {
+        turn(&mut checked);
     }
     ready();
     while !over.load(Ordering::Relaxed) {
-        turn(&mut watched);
+        turn(&mut checked);
     }
-    while watched.iter_mut().any(|stream| {
+    while checked.iter_mut().any(|stream| {
         stream.receive();
         !stream.has_everything()
     }) {
         thread::sleep(PAUSE);
     }
-    let longest = watched.iter().map(|stream| stream.longest_silence).max();
-    Testimony {
-        messages: watched.iter().map(Watched::compared).sum(),
+    let longest = checked.iter().map(|stream| stream.longest_silence).max();
+    SurvivorReport {
+        messages: checked.iter().map(CheckedStream::compared).sum(),
         longest_silence: longest.unwrap_or_default(),
-        ..Testimony::default()
+        ..SurvivorReport::default()
     }
 }
 
-/// One stream with a witness at each end, and a spy on it where it leaves the machine.
-struct Watched {
+/// A stream with a publisher, a subscriber, and a spy if it is a UDP stream.
+struct CheckedStream {
     stream: Stream,
     publication: Publication,
     producer: Producer,
@@ -98,8 +98,8 @@ struct Reader {
     received: Received,
 }
 
-impl Watched {
-    fn new(sending: &Client, receiving: &Client, stream: &Stream, number: u64) -> Watched {
+impl CheckedStream {
+    fn new(sending: &Client, receiving: &Client, stream: &Stream, number: u64) -> CheckedStream {
         let mut channels = vec![stream.channel.clone()];
         if stream.channel.starts_with("aeron:udp") {
             channels.push(format!("aeron-spy:{}", stream.channel));
@@ -112,10 +112,10 @@ impl Watched {
                 received: Received::from_the_beginning(),
             })
             .collect();
-        Watched {
+        CheckedStream {
             publication: sending.add_publication(&stream.channel, stream.id).unwrap(),
             stream: stream.clone(),
-            // The numbers above are the victims'.
+            // Higher producer ids belong to the victims.
             producer: Producer::new(number),
             random: fastrand::Rng::with_seed(number),
             readers,
@@ -135,7 +135,7 @@ impl Watched {
     }
 
     fn receive(&mut self) {
-        let before = self.arrived();
+        let before = self.received_by_all();
         for reader in &mut self.readers {
             let (stream, received) = (&self.stream, &mut reader.received);
             let handler = reader.assembler.wrap(|message, header| {
@@ -146,28 +146,28 @@ impl Watched {
             });
             reader.subscription.poll(handler, 1_000).unwrap();
         }
-        if self.arrived() != before || self.has_everything() {
+        if self.received_by_all() != before || self.has_everything() {
             self.last = Instant::now();
         }
         self.longest_silence = self.longest_silence.max(self.last.elapsed());
         assert!(
-            self.longest_silence < PATIENCE,
-            "{:?}: nothing of {} messages behind {} has come for {:?}",
+            self.longest_silence < TIMEOUT,
+            "{:?}: of {} messages, none after {} has arrived for {:?}",
             self.stream,
             self.producer.sent(),
-            self.arrived(),
+            self.received_by_all(),
             self.longest_silence
         );
     }
 
-    /// Messages of the witness that every reader has.
-    fn arrived(&self) -> u64 {
+    /// Returns the number of survivor messages that all readers have received.
+    fn received_by_all(&self) -> u64 {
         let of = |reader: &Reader| reader.received.of(self.producer.id());
         self.readers.iter().map(of).min().unwrap_or(0)
     }
 
     fn has_everything(&self) -> bool {
-        self.arrived() == self.producer.sent()
+        self.received_by_all() == self.producer.sent()
     }
 
     fn compared(&self) -> u64 {
@@ -176,28 +176,29 @@ impl Watched {
     }
 }
 
-/// Asks the driver for things until `over`, and measures how long it takes.
-pub(crate) fn ask_for_things(directory: &Path, over: &AtomicBool) -> Testimony {
+/// Sends commands to the driver until `over`, and measures the response times.
+///
+pub(crate) fn send_commands(directory: &Path, over: &AtomicBool) -> SurvivorReport {
     let client = connect(directory);
-    let mut testimony = Testimony::default();
-    let mut note = |begun: Instant| {
-        testimony.commands += 1;
-        testimony.longest_command = testimony.longest_command.max(begun.elapsed());
+    let mut report = SurvivorReport::default();
+    let mut note = |started: Instant| {
+        report.commands += 1;
+        report.longest_command = report.longest_command.max(started.elapsed());
     };
     while !over.load(Ordering::Relaxed) {
-        let begun = Instant::now();
+        let started = Instant::now();
         let counter = client.add_counter(2_001, b"witness", "witness").unwrap();
-        note(begun);
-        let begun = Instant::now();
+        note(started);
+        let started = Instant::now();
         let subscription = client.add_subscription("aeron:ipc", 900).unwrap();
-        note(begun);
-        let begun = Instant::now();
+        note(started);
+        let started = Instant::now();
         let publication = client
             .add_exclusive_publication("aeron:ipc?term-length=64k", 900)
             .unwrap();
-        note(begun);
+        note(started);
         drop((counter, publication, subscription));
         thread::sleep(PAUSE * 50);
     }
-    testimony
+    report
 }

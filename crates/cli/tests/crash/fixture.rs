@@ -1,4 +1,4 @@
-//! The bench: a driver that notices deaths soon, and the streams that the living and the dying share.
+//! Test fixture: a driver with short timeouts, and the streams shared by surviving and killed clients.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -9,12 +9,12 @@ use taran::{Client, Context, Publication, Subscription};
 
 use crate::message::{Producer, Received};
 
-/// How long anybody may wait for anything, on a machine that has other things to do.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// Time limit for any wait, generous because the machine may be busy.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
-const STEP: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Deaths are noticed soon, and what the dead leave is given back soon.
+/// Options with which deaths are detected and resources released quickly.
 pub(crate) const OPTIONS: [&str; 6] = [
     "aeron.client.liveness.timeout=3s",
     "aeron.publication.unblock.timeout=4s",
@@ -24,24 +24,23 @@ pub(crate) const OPTIONS: [&str; 6] = [
     "aeron.counters.free.to.reuse.timeout=100ms",
 ];
 
-/// Where streams are received. Below the ports that the system gives to sockets that name none.
+/// Port of the received streams; below the ephemeral port range.
 pub(crate) const PORT: u16 = 9_456;
 
-/// A port for one socket of a victim, by their numbers. Nobody else has it: the sockets of those who died are gone when two
-/// hundred others have, and so is a victim's own that it closed a hundred sockets ago.
+/// Returns a port for one socket of a victim. It is unique among live sockets: it is reused after two hundred further
+/// victims, or after a hundred further sockets of the same victim.
 pub(crate) fn own_port(victim: u64, socket: u64) -> u16 {
     10_000 + (victim % 200 * 100 + socket % 100) as u16
 }
 
-/// A stream that witnesses and victims share.
+/// A stream shared by surviving clients and victims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stream {
     pub(crate) channel: String,
     pub(crate) id: i32,
 }
 
-/// Streams over shared memory and over the network, `count` of each. The terms are as short as can be, so that logs turn
-/// all the time.
+/// Returns `count` IPC streams and `count` UDP streams. The terms have the minimum length, so that logs rotate often.
 pub(crate) fn streams(address: Ipv4Addr, count: usize) -> Vec<Stream> {
     let streams = 0..2 * count as i32;
     streams
@@ -56,30 +55,30 @@ pub(crate) fn streams(address: Ipv4Addr, count: usize) -> Vec<Stream> {
         .collect()
 }
 
-/// A client that waits as long as this bench does.
+/// Connects a client with the time limit of this fixture.
 pub(crate) fn connect(directory: &Path) -> Client {
     context(directory).connect().unwrap()
 }
 
-/// The same, to be connected.
+/// Returns the context of such a client.
 pub(crate) fn context(directory: &Path) -> Context {
     Context::with_environment::<&str, &str>([])
         .aeron_dir(directory)
-        .driver_timeout(PATIENCE)
+        .driver_timeout(TIMEOUT)
         .keepalive_interval(Duration::from_millis(100))
 }
 
-/// Waits until it is so.
+/// Waits until the condition is true.
 #[track_caller]
-pub(crate) fn await_true(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
-        thread::sleep(STEP);
+pub(crate) fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "timed out waiting for {what}");
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// A number from the environment, or what is used where none is asked for.
+/// Returns a number from the environment, or the default.
 pub(crate) fn number(variable: &str, default: u64) -> u64 {
     match std::env::var(variable) {
         Ok(text) => text
@@ -89,8 +88,8 @@ pub(crate) fn number(variable: &str, default: u64) -> u64 {
     }
 }
 
-/// So many messages from a publication to a subscription that reads it from the beginning, every byte compared.
-pub(crate) fn carry(publication: &Publication, subscription: &mut Subscription, messages: u64) {
+/// Sends messages from a publication to a subscription that receives it from the start, and compares every byte.
+pub(crate) fn exchange_messages(publication: &Publication, subscription: &mut Subscription, messages: u64) {
     let (mut producer, mut received) = (Producer::new(0), Received::from_the_beginning());
     await_true("messages", || {
         let mut message = [0; 200];

@@ -1,4 +1,4 @@
-//! A client that does everything that clients do, in random order, until it is killed.
+//! Random client operations until the process is killed.
 
 use std::time::{Duration, Instant};
 
@@ -7,26 +7,26 @@ use taran::{
     Publication, Subscription,
 };
 
-use super::{Order, Trouble};
-use crate::bench::{PORT, Stream, connect, own_port};
+use super::{VictimSpec, VictimError};
+use crate::fixture::{PORT, Stream, connect, own_port};
 use crate::message::{HEADER_LENGTH, Producer, Received};
 
-/// Nobody roams longer, even where nobody comes to kill it.
+/// Maximum duration if the process is not killed.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Handles of a kind that are held at once.
+/// Most handles of a kind that are held at the same time.
 const HANDLES: usize = 4;
-/// Longest message: many fragments, and less than the window of the shortest term.
+/// Maximum message length: many fragments, and less than the window of the shortest term.
 const LONGEST_MESSAGE: usize = 7_000;
-/// Streams that only victims use.
+/// Streams used by victims only.
 const PRIVATE_STREAM: i32 = 5_000;
 
-/// Roams for as long as a victim may live.
-pub(super) fn roam(order: &Order, client: Client) -> Result<(), Trouble> {
+/// Performs random operations for as long as a victim may live.
+pub(super) fn run_random_ops(spec: &VictimSpec, client: Client) -> Result<(), VictimError> {
     let end = Instant::now() + LONGEST;
-    let mut roamer = Roamer {
-        random: order.random(),
-        streams: order.shared_streams(),
-        order,
+    let mut random_client = RandomClient {
+        random: spec.random(),
+        streams: spec.shared_streams(),
+        spec,
         client,
         handles: 0,
         sockets: 0,
@@ -36,13 +36,13 @@ pub(super) fn roam(order: &Order, client: Client) -> Result<(), Trouble> {
         counters: Vec::new(),
     };
     while Instant::now() < end {
-        roamer.deed()?;
+        random_client.random_op()?;
     }
     Ok(())
 }
 
-struct Roamer<'o> {
-    order: &'o Order,
+struct RandomClient<'o> {
+    spec: &'o VictimSpec,
     random: fastrand::Rng,
     streams: Vec<Stream>,
     client: Client,
@@ -60,8 +60,8 @@ struct Reader {
     received: Received,
 }
 
-impl Roamer<'_> {
-    fn deed(&mut self) -> Result<(), Trouble> {
+impl RandomClient<'_> {
+    fn random_op(&mut self) -> Result<(), VictimError> {
         match self.random.u32(..100) {
             0..8 => self.add_shared(),
             8..16 => self.add_exclusive(),
@@ -76,11 +76,11 @@ impl Roamer<'_> {
                 self.close_something();
                 Ok(())
             }
-            _ => self.connect_anew(),
+            _ => self.reconnect(),
         }
     }
 
-    /// A stream of the witnesses, or one of the victims'.
+    /// Returns a stream of the surviving clients or a private one.
     fn any_stream(&mut self) -> Stream {
         let mut stream = self.streams[self.random.usize(..self.streams.len())].clone();
         if self.random.u32(..3) > 0 {
@@ -91,10 +91,10 @@ impl Roamer<'_> {
 
     fn producer(&mut self) -> Producer {
         self.handles += 1;
-        Producer::new(self.order.producer(self.handles))
+        Producer::new(self.spec.producer(self.handles))
     }
 
-    fn add_shared(&mut self) -> Result<(), Trouble> {
+    fn add_shared(&mut self) -> Result<(), VictimError> {
         let stream = self.any_stream();
         let publication = self.client.add_publication(&stream.channel, stream.id)?;
         let producer = self.producer();
@@ -102,7 +102,7 @@ impl Roamer<'_> {
         Ok(())
     }
 
-    fn add_exclusive(&mut self) -> Result<(), Trouble> {
+    fn add_exclusive(&mut self) -> Result<(), VictimError> {
         let stream = self.any_stream();
         let added = self
             .client
@@ -112,9 +112,9 @@ impl Roamer<'_> {
         Ok(())
     }
 
-    fn add_subscription(&mut self) -> Result<(), Trouble> {
+    fn add_subscription(&mut self) -> Result<(), VictimError> {
         let stream = self.any_stream();
-        // One that dies holds back the stream until the driver has noticed, unless it asked not to.
+        // A tethered subscription of a killed client holds the stream back until the driver detects the death.
         let tether = if self.random.u32(..16) == 0 {
             ""
         } else {
@@ -130,21 +130,21 @@ impl Roamer<'_> {
         Ok(())
     }
 
-    fn add_counter(&mut self) -> Result<(), Trouble> {
+    fn add_counter(&mut self) -> Result<(), VictimError> {
         let counter = self.client.add_counter(2_000, b"victim", "victim")?;
         counter.set(self.random.i64(..));
         self.counters.push(counter);
         Ok(())
     }
 
-    /// A publication whose destinations come and go.
-    fn send_to_destinations(&mut self) -> Result<(), Trouble> {
+    /// Adds a publication and changes its destinations.
+    fn send_to_destinations(&mut self) -> Result<(), VictimError> {
         let publication = self.client.add_exclusive_publication(
             "aeron:udp?control-mode=manual|term-length=64k",
             PRIVATE_STREAM,
         )?;
         let destinations = [PORT, PORT + 1, PORT + 2]
-            .map(|port| format!("aeron:udp?endpoint={}:{port}", self.order.address));
+            .map(|port| format!("aeron:udp?endpoint={}:{port}", self.spec.address));
         for destination in &destinations {
             publication.add_destination(destination)?;
         }
@@ -154,23 +154,23 @@ impl Roamer<'_> {
         Ok(())
     }
 
-    /// A subscription whose sources come and go.
-    fn receive_from_sources(&mut self) -> Result<(), Trouble> {
+    /// Adds a subscription and changes its source channels.
+    fn receive_from_sources(&mut self) -> Result<(), VictimError> {
         let subscription = self
             .client
             .add_subscription("aeron:udp?control-mode=manual", PRIVATE_STREAM)?;
-        // A socket of its own, which nobody shares.
+        // A port that no other process uses.
         self.sockets += 1;
-        let port = own_port(self.order.number, self.sockets);
+        let port = own_port(self.spec.number, self.sockets);
         let sources = [
             "aeron:ipc".to_owned(),
-            format!("aeron:udp?endpoint={}:{port}", self.order.address),
+            format!("aeron:udp?endpoint={}:{port}", self.spec.address),
         ];
         for source in &sources {
             subscription.add_destination(source)?;
         }
         subscription.remove_destination(&sources[self.random.usize(..2)])?;
-        // Two ways to different streams: what arrives is in order for each producer still.
+        // The sources carry different streams; each producer's messages still arrive in order.
         self.subscriptions.push(Reader {
             subscription,
             assembler: FragmentAssembler::new(),
@@ -179,7 +179,7 @@ impl Roamer<'_> {
         Ok(())
     }
 
-    fn offer(&mut self) -> Result<(), Trouble> {
+    fn offer(&mut self) -> Result<(), VictimError> {
         for _ in 0..self.random.usize(..30) {
             let mut message = vec![0; self.random.usize(HEADER_LENGTH..LONGEST_MESSAGE)];
             if let Some((publication, producer)) = pick(&mut self.random, &mut self.shared) {
@@ -194,7 +194,7 @@ impl Roamer<'_> {
         Ok(())
     }
 
-    fn claim(&mut self) -> Result<(), Trouble> {
+    fn claim(&mut self) -> Result<(), VictimError> {
         for _ in 0..self.random.usize(..30) {
             let length = self.random.usize(HEADER_LENGTH..1_300);
             let commit = self.random.bool();
@@ -226,7 +226,7 @@ impl Roamer<'_> {
         Ok(())
     }
 
-    fn poll(&mut self) -> Result<(), Trouble> {
+    fn poll(&mut self) -> Result<(), VictimError> {
         for reader in &mut self.subscriptions {
             let mut wrong = None;
             let received = &mut reader.received;
@@ -240,7 +240,7 @@ impl Roamer<'_> {
             );
             match polled {
                 Ok(_) => {}
-                Err(PollError::DriverLost(lost)) => return Err(Trouble::of_lost(lost)),
+                Err(PollError::DriverLost(lost)) => return Err(VictimError::of_lost(lost)),
                 Err(error) => return Err(error.to_string().into()),
             }
             if let Some(reason) = wrong {
@@ -264,14 +264,14 @@ impl Roamer<'_> {
         self.counters.truncate(HANDLES);
     }
 
-    /// Everything goes with the client, and a new one comes.
-    fn connect_anew(&mut self) -> Result<(), Trouble> {
+    /// Closes the client with all its resources and connects a new one.
+    fn reconnect(&mut self) -> Result<(), VictimError> {
         self.client.close();
         self.shared.clear();
         self.exclusive.clear();
         self.subscriptions.clear();
         self.counters.clear();
-        self.client = connect(&self.order.directory);
+        self.client = connect(&self.spec.directory);
         Ok(())
     }
 }
@@ -290,7 +290,7 @@ fn take<T>(random: &mut fastrand::Rng, from: &mut Vec<T>) -> Option<T> {
     }
 }
 
-fn note(offered: Result<Position, OfferError>, producer: &mut Producer) -> Result<(), Trouble> {
+fn note(offered: Result<Position, OfferError>, producer: &mut Producer) -> Result<(), VictimError> {
     match offered {
         Ok(_) => {
             producer.accepted();
@@ -300,11 +300,11 @@ fn note(offered: Result<Position, OfferError>, producer: &mut Producer) -> Resul
     }
 }
 
-/// Whether a refusal is among those that a living client has to expect.
-fn refused(error: OfferError) -> Result<(), Trouble> {
+/// Returns an error unless a live client has to expect the rejection.
+fn refused(error: OfferError) -> Result<(), VictimError> {
     match error {
         error if error.is_retryable() => Ok(()),
-        OfferError::DriverLost(lost) => Err(Trouble::of_lost(lost)),
+        OfferError::DriverLost(lost) => Err(VictimError::of_lost(lost)),
         error => Err(error.to_string().into()),
     }
 }
