@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use taran::{Client, Counter, Pending, Publication};
 use taran_protocol::counter::SystemCounter;
 
-use crate::fixture::{TIMEOUT, PORT, context, number};
-use crate::resources::{Resources, private_memory_kib, total_memory_kib};
+use crate::fixture::{PORT, TIMEOUT, context, number};
 use crate::observer::Observer;
 use crate::own_address::own_address;
 use crate::process::{Directory, Driver};
+use crate::resources::{Resources, private_memory_kib, total_memory_kib};
 
 /// Clients that open and close concurrently. The driver handles the commands of one client in order, and each waits for
 /// its log file.
@@ -141,7 +141,9 @@ impl ClientGroup {
                 while requested < count && client_state.pending.len() < MAX_OUTSTANDING {
                     let channel = &self.channels[requested as usize % self.channels.len()];
                     let stream_id = 1_000 + requested as i32;
-                    let pending = client_state.client.async_add_publication(channel, stream_id);
+                    let pending = client_state
+                        .client
+                        .async_add_publication(channel, stream_id);
                     client_state.pending.push_back(pending.unwrap());
                     requested += 1;
                 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use taran::{AddError, Client, CloseReason, Lost};
 
-use crate::fixture::{PORT, exchange_messages, context, number};
+use crate::fixture::{PORT, context, exchange_messages, number};
 use crate::observer::Observer;
 use crate::own_address::own_address;
 use crate::process::{Directory, Driver, Process, signal, taran};
@@ -75,7 +75,9 @@ fn killed_driver_is_reported_and_its_successor_starts_empty() {
             busy.join().unwrap()
         });
         for _ in &clients {
-            let end = close_receiver.recv_timeout(crate::fixture::TIMEOUT).unwrap();
+            let end = close_receiver
+                .recv_timeout(crate::fixture::TIMEOUT)
+                .unwrap();
             assert!(
                 matches!(
                     end,

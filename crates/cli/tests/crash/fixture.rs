@@ -89,7 +89,11 @@ pub(crate) fn number(variable: &str, default: u64) -> u64 {
 }
 
 /// Sends messages from a publication to a subscription that receives it from the start, and compares every byte.
-pub(crate) fn exchange_messages(publication: &Publication, subscription: &mut Subscription, messages: u64) {
+pub(crate) fn exchange_messages(
+    publication: &Publication,
+    subscription: &mut Subscription,
+    messages: u64,
+) {
     let (mut producer, mut received) = (Producer::new(0), Received::from_the_beginning());
     await_true("messages", || {
         let mut message = [0; 200];

@@ -9,13 +9,13 @@ use std::time::Instant;
 use taran_protocol::counter::SystemCounter;
 
 use crate::fixture::{OPTIONS, number, streams};
-use crate::resources::private_memory_kib;
 use crate::observer::Observer;
 use crate::own_address::own_address;
 use crate::pool::{Outcome, Pool};
 use crate::process::{Directory, Driver};
+use crate::resources::private_memory_kib;
+use crate::survivor::{SurvivorReport, exchange_on_streams, send_commands};
 use crate::victim::{KillPoint, VictimSpec};
-use crate::survivor::{SurvivorReport, send_commands, exchange_on_streams};
 
 /// Number of IPC streams, and of UDP streams.
 const STREAMS: usize = 8;
@@ -101,7 +101,13 @@ fn with_survivors(spec: &VictimSpec, act: impl FnOnce() -> Outcome) -> (Outcome,
 
 /// Checks that the driver has handled the deaths that required an action, and has recorded no error.
 fn assert_counts(observer: &Observer, outcome: &Outcome) {
-    let killed_at = |kill_point: KillPoint| outcome.kills_by_point.get(&kill_point).copied().unwrap_or(0);
+    let killed_at = |kill_point: KillPoint| {
+        outcome
+            .kills_by_point
+            .get(&kill_point)
+            .copied()
+            .unwrap_or(0)
+    };
     if killed_at(KillPoint::PartialCommand) > 0 {
         assert!(observer.count(SystemCounter::UnblockedCommands) > 0);
     }

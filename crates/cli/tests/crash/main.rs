@@ -16,16 +16,16 @@ mod own_address;
 #[path = "../shared/own_namespaces.rs"]
 mod own_namespaces;
 
-mod fixture;
 mod churn;
 mod drivers;
+mod fixture;
 mod kills;
-mod resources;
 mod message;
 mod observer;
 mod pool;
-mod stopped;
 mod publisher_process;
+mod resources;
+mod stopped;
+mod survivor;
 mod time_namespaces;
 mod victim;
-mod survivor;

@@ -143,7 +143,11 @@ impl Victim {
         child.kill().unwrap();
         child.wait().unwrap();
         let mut output_text = String::new();
-        let _ = self.output.into_inner().unwrap().read_to_string(&mut output_text);
+        let _ = self
+            .output
+            .into_inner()
+            .unwrap()
+            .read_to_string(&mut output_text);
         if let Some(mut errors) = child.stderr.take() {
             let _ = errors.read_to_string(&mut output_text);
         }

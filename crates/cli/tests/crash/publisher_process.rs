@@ -27,7 +27,9 @@ pub(crate) struct PublisherProcess {
 impl PublisherProcess {
     /// Starts a process that publishes on this stream as producer 0.
     pub(crate) fn start(directory: &Path, channel: &str, stream_id: i32) -> PublisherProcess {
-        PublisherProcess::begin(&mut PublisherProcess::command(directory, channel, stream_id))
+        PublisherProcess::begin(&mut PublisherProcess::command(
+            directory, channel, stream_id,
+        ))
     }
 
     /// Returns the command of the process, for modification.
@@ -35,7 +37,12 @@ impl PublisherProcess {
         let spec = format!("{}\n{channel}\n{stream_id}", directory.display());
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
-            .args(["--exact", "publisher_process::publishes_until_closed", "--ignored", "--nocapture"])
+            .args([
+                "--exact",
+                "publisher_process::publishes_until_closed",
+                "--ignored",
+                "--nocapture",
+            ])
             .env(ORDER, spec);
         command
     }

@@ -161,8 +161,12 @@ fn driver_stopped_too_long_is_lost_until_reconnect() {
     await_true("a connection", || publication.is_connected());
     signal(driver.pid(), "STOP");
     await_true("the client to lose its driver", || client.is_closed());
-    let Some(CloseReason::Lost(lost @ Lost::DriverTimeout { age, timeout: close_receiver })) =
-        client.close_reason()
+    let Some(CloseReason::Lost(
+        lost @ Lost::DriverTimeout {
+            age,
+            timeout: close_receiver,
+        },
+    )) = client.close_reason()
     else {
         panic!("{:?}", client.close_reason());
     };

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use taran::{Client, FragmentAssembler, OfferError, Publication, Subscription};
 
-use crate::fixture::{TIMEOUT, Stream, connect};
+use crate::fixture::{Stream, TIMEOUT, connect};
 use crate::message::{HEADER_LENGTH, Producer, Received};
 
 /// Maximum message length.

@@ -8,7 +8,7 @@ use std::process::Command;
 use taran::{Client, Publication, Subscription};
 use taran_protocol::counter::SystemCounter;
 
-use crate::fixture::{OPTIONS, PORT, await_true, exchange_messages, context};
+use crate::fixture::{OPTIONS, PORT, await_true, context, exchange_messages};
 use crate::message::Received;
 use crate::observer::Observer;
 use crate::own_address::own_address;

@@ -91,43 +91,36 @@ fn ipv6_link_and_site_multicast_succeeds() {
 #[test]
 fn ipv6_manual_and_dynamic_destinations_work() {
     require_java!();
-    with_loopback(
-        "next_ip::ipv6_manual_and_dynamic_destinations_work",
-        || {
-            both_ways(|| {
-                let heard_on = format!("aeron:udp?{}", endpoint());
-                Exchange {
-                    destinations: vec![heard_on.clone()],
-                    heard_on: Some(heard_on),
-                    ..Exchange::on(format!("aeron:udp?{}|term-length=64k|fc=min", manual()))
-                }
-            });
-            both_ways(|| {
-                let control = format!("control=[::1]:{}|control-mode=dynamic", port());
-                Exchange {
-                    heard_on: Some(format!("aeron:udp?{}|{control}", endpoint())),
-                    ..Exchange::on(format!("aeron:udp?{control}|term-length=64k|fc=min"))
-                }
-            });
-        },
-    );
+    with_loopback("next_ip::ipv6_manual_and_dynamic_destinations_work", || {
+        both_ways(|| {
+            let heard_on = format!("aeron:udp?{}", endpoint());
+            Exchange {
+                destinations: vec![heard_on.clone()],
+                heard_on: Some(heard_on),
+                ..Exchange::on(format!("aeron:udp?{}|term-length=64k|fc=min", manual()))
+            }
+        });
+        both_ways(|| {
+            let control = format!("control=[::1]:{}|control-mode=dynamic", port());
+            Exchange {
+                heard_on: Some(format!("aeron:udp?{}|{control}", endpoint())),
+                ..Exchange::on(format!("aeron:udp?{control}|term-length=64k|fc=min"))
+            }
+        });
+    });
 }
 
 #[test]
 fn ipv6_multi_destination_subscriptions_work() {
     require_java!();
-    with_loopback(
-        "next_ip::ipv6_multi_destination_subscriptions_work",
-        || {
-            both_ways(|| {
-                let paths =
-                    [endpoint(), endpoint()].map(|endpoint| format!("aeron:udp?{endpoint}"));
-                Exchange {
-                    destinations: paths.to_vec(),
-                    sources: paths.to_vec(),
-                    ..Exchange::on(format!("aeron:udp?{}|term-length=64k", manual()))
-                }
-            });
-        },
-    );
+    with_loopback("next_ip::ipv6_multi_destination_subscriptions_work", || {
+        both_ways(|| {
+            let paths = [endpoint(), endpoint()].map(|endpoint| format!("aeron:udp?{endpoint}"));
+            Exchange {
+                destinations: paths.to_vec(),
+                sources: paths.to_vec(),
+                ..Exchange::on(format!("aeron:udp?{}|term-length=64k", manual()))
+            }
+        });
+    });
 }

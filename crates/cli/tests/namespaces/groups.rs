@@ -27,7 +27,10 @@ fn multicast_stream_stays_on_the_interface_of_its_channel() {
             middle.join("10.9.1.1/24", &left, "10.9.1.2/24", "left");
             middle.join("10.9.2.1/24", &right, "10.9.2.2/24", "right");
             let sending = DrivenMachine::start(&middle, &[]);
-            let receiving = [DrivenMachine::start(&left, &[]), DrivenMachine::start(&right, &[])];
+            let receiving = [
+                DrivenMachine::start(&left, &[]),
+                DrivenMachine::start(&right, &[]),
+            ];
             let on = |network: &str| format!("{GROUP}|interface={network}");
             // Selected by network, by address in the network, and by interface name.
             let mut readers: Vec<Reader> = receiving

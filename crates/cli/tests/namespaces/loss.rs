@@ -20,7 +20,10 @@ fn unicast_with_loss_in_both_directions_delivers_everything() {
             here.join("10.9.1.1/24", &there, "10.9.1.2/24", "path");
             here.lose(LOSS_PERCENT);
             there.lose(LOSS_PERCENT);
-            let (sending, receiving) = (DrivenMachine::start(&here, &[]), DrivenMachine::start(&there, &[]));
+            let (sending, receiving) = (
+                DrivenMachine::start(&here, &[]),
+                DrivenMachine::start(&there, &[]),
+            );
             let channel = "aeron:udp?endpoint=10.9.1.2:24325|term-length=1m";
             let mut reader = Reader::new(receiving.client.add_subscription(channel, 10).unwrap());
             let mut writer = Writer::new(sending.client.add_publication(channel, 10).unwrap());

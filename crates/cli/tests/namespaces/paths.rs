@@ -19,7 +19,10 @@ fn stream_over_two_paths_survives_the_loss_of_either() {
             let (here, there) = (Machine::new("here"), Machine::new("there"));
             here.join("10.9.1.1/24", &there, "10.9.1.2/24", PATHS[0]);
             here.join("10.9.2.1/24", &there, "10.9.2.2/24", PATHS[1]);
-            let (sending, receiving) = (DrivenMachine::start(&here, &[]), DrivenMachine::start(&there, &[]));
+            let (sending, receiving) = (
+                DrivenMachine::start(&here, &[]),
+                DrivenMachine::start(&there, &[]),
+            );
             let channel = "aeron:udp?control-mode=manual|term-length=64k";
             let subscription = receiving.client.add_subscription(channel, 10).unwrap();
             let publication = sending.client.add_publication(channel, 10).unwrap();

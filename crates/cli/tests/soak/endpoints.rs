@@ -6,7 +6,7 @@ use taran::{Client, FragmentAssembler, Header, Publication, Subscription};
 
 use crate::message::{LENGTHS, message, number_of};
 use crate::tally::Tally;
-use crate::waiting::{RoundError, retry, await_all, connect, text};
+use crate::waiting::{RoundError, await_all, connect, retry, text};
 
 /// Specification of a publication.
 pub(crate) struct PublicationSpec {
@@ -155,7 +155,9 @@ impl Reader {
                 wrong.get_or_insert(match number_of(taken, lengths, *next) {
                     // The image may have timed out, and another one started.
                     Some(later) => RoundError::Failed(format!("message {later} after {next} - 1")),
-                    None => RoundError::Wrong(format!("{length} bytes that are not message {next}")),
+                    None => {
+                        RoundError::Wrong(format!("{length} bytes that are not message {next}"))
+                    }
                 });
             }
         };

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::drivers::Drivers;
-use crate::endpoints::{Expected, SubscriptionSpec, PublicationSpec};
+use crate::endpoints::{Expected, PublicationSpec, SubscriptionSpec};
 use crate::message::SHORT;
 use crate::official;
-use crate::responses::{self, ServerSpec, Server};
+use crate::responses::{self, Server, ServerSpec};
 use crate::tally::Tally;
 use crate::traffic;
-use crate::waiting::{Starvation, RoundError};
+use crate::waiting::{RoundError, Starvation};
 
 /// One kind of stream, run in repeated rounds.
 pub(crate) struct Flow {
@@ -68,7 +68,9 @@ impl Flow {
     fn run_round(&self, tally: &Tally) -> Result<(), RoundError> {
         let (name, stream) = (self.name, self.stream);
         match &self.kind {
-            FlowKind::Ours(publication_spec, subscription_spec) => traffic::round(name, stream, publication_spec, subscription_spec, tally),
+            FlowKind::Ours(publication_spec, subscription_spec) => {
+                traffic::round(name, stream, publication_spec, subscription_spec, tally)
+            }
             FlowKind::OfficialPublishes(publication_spec, subscription_spec) => {
                 official::writes(name, stream, publication_spec, subscription_spec, tally)
             }
@@ -91,11 +93,7 @@ pub(crate) fn all(drivers: &Drivers, with_ipv6: bool) -> Vec<Flow> {
     if with_ipv6 {
         kinds.extend(ipv6(drivers));
     }
-    let flow = |((name, kind), stream)| Flow {
-        name,
-        stream,
-        kind,
-    };
+    let flow = |((name, kind), stream)| Flow { name, stream, kind };
     kinds.into_iter().zip(1_001..).map(flow).collect()
 }
 
@@ -241,7 +239,10 @@ fn with_official_clients(drivers: &Drivers) -> FlowKinds {
         ),
         (
             "udp, official client writes",
-            FlowKind::OfficialPublishes(write(&official, &back(24_901)), read(&here, &back(24_901))),
+            FlowKind::OfficialPublishes(
+                write(&official, &back(24_901)),
+                read(&here, &back(24_901)),
+            ),
         ),
         (
             "responses, ours answers",

@@ -30,14 +30,14 @@ mod program;
 mod drivers;
 mod endpoints;
 mod flows;
+mod link_faults;
 mod message;
 mod official;
+mod resource_monitor;
 mod responses;
 mod tally;
 mod traffic;
 mod waiting;
-mod resource_monitor;
-mod link_faults;
 
 use std::sync::Arc;
 use std::thread;
@@ -45,8 +45,8 @@ use std::time::{Duration, Instant};
 
 use drivers::Drivers;
 use flows::Flow;
-use tally::Tally;
 use resource_monitor::ResourceMonitor;
+use tally::Tally;
 
 /// Duration of the test in seconds, set by `cargo xtask soak`.
 const SECONDS: &str = "TARAN_SOAK_SECONDS";

@@ -4,12 +4,12 @@ use std::any::Any;
 use std::time::{Duration, Instant};
 
 use crate::drivers::java;
-use crate::endpoints::{SubscriptionSpec, PublicationSpec};
+use crate::endpoints::{PublicationSpec, SubscriptionSpec};
 use crate::message::LENGTHS;
 use crate::program::Program;
 use crate::tally::Tally;
 use crate::traffic;
-use crate::waiting::{RoundError, record_starved_official_client, await_all};
+use crate::waiting::{RoundError, await_all, record_starved_official_client};
 
 /// Number of messages in a round.
 const MESSAGES: u64 = 5_000;

@@ -7,13 +7,13 @@ use std::time::Instant;
 
 use taran::{Client, Publication, Subscription};
 
-use crate::endpoints::{SubscriptionSpec, PublicationSpec};
+use crate::endpoints::{PublicationSpec, SubscriptionSpec};
 use crate::message::SHORT;
 use crate::official;
 use crate::program::Program;
 use crate::tally::Tally;
 use crate::traffic::{BURST, ROUND, offer};
-use crate::waiting::{POLL_INTERVAL, RoundError, retry, await_all, connect, text};
+use crate::waiting::{POLL_INTERVAL, RoundError, await_all, connect, retry, text};
 
 /// Offset of the stream id of the responses from that of the requests.
 const RESPONSE_STREAM_OFFSET: i32 = 1_000;
@@ -40,7 +40,8 @@ pub(crate) fn round(
     server_spec: &ServerSpec,
     tally: &Tally,
 ) -> Result<(), RoundError> {
-    let mut server = RunningServer::begin(server_spec, &requests.channel, &answers.channel, stream)?;
+    let mut server =
+        RunningServer::begin(server_spec, &requests.channel, &answers.channel, stream)?;
     let mut reader = answers.begin(stream + RESPONSE_STREAM_OFFSET)?;
     let id = reader.subscription.registration_id();
     let asking = format!("{}|response-correlation-id={id}", requests.channel);
@@ -85,7 +86,10 @@ impl RunningServer {
     ) -> Result<RunningServer, String> {
         match server_spec.by {
             Server::Ours => Ok(RunningServer::Ours(Box::new(EchoServer::begin(
-                server_spec, requests, answers, stream,
+                server_spec,
+                requests,
+                answers,
+                stream,
             )?))),
             Server::Official => {
                 let mut program = official::start(
@@ -95,7 +99,10 @@ impl RunningServer {
                         ("channel", requests.to_owned()),
                         ("stream", stream.to_string()),
                         ("reply", answers.to_owned()),
-                        ("reply-stream", (stream + RESPONSE_STREAM_OFFSET).to_string()),
+                        (
+                            "reply-stream",
+                            (stream + RESPONSE_STREAM_OFFSET).to_string(),
+                        ),
                     ],
                 );
                 program.expect("READY");

@@ -77,9 +77,8 @@ impl Tally {
         let state = self.state();
         let rounds: u64 = state.flows.values().map(|done| done.rounds).sum();
         let stalls = state.stalls;
-        (stalls > 2 + rounds / 20).then(|| {
-            format!("clients starved {stalls} times, {rounds} rounds were completed")
-        })
+        (stalls > 2 + rounds / 20)
+            .then(|| format!("clients starved {stalls} times, {rounds} rounds were completed"))
     }
 
     pub(crate) fn record_error(&self, flow: &'static str, what: &str) {
@@ -104,7 +103,8 @@ impl Tally {
             done.rounds + done.starved == 0 || done.starved > done.rounds + MAX_EXCESS_STARVED
         };
         let flows_without_rounds = flows.iter().filter(is_idle);
-        flows_without_rounds.map(|flow| format!("{flow}: no round was completed, or too few"))
+        flows_without_rounds
+            .map(|flow| format!("{flow}: no round was completed, or too few"))
             .collect()
     }
 

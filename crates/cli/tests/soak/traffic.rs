@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use taran::Publication;
 
-use crate::endpoints::{Reader, SubscriptionSpec, PublicationSpec};
+use crate::endpoints::{PublicationSpec, Reader, SubscriptionSpec};
 use crate::message::{LENGTHS, message};
 use crate::tally::Tally;
 use crate::waiting::{POLL_INTERVAL, RoundError, await_all};

@@ -12,7 +12,7 @@ use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
 use taran_protocol::command::Command;
 use taran_protocol::log::LogBuffers;
 
-use super::{KillPoint, VictimSpec, VictimError};
+use super::{KillPoint, VictimError, VictimSpec};
 use crate::fixture::TIMEOUT;
 use crate::message::{HEADER_LENGTH, Producer};
 
@@ -24,7 +24,11 @@ const RING_TRAILER: usize = 768;
 const RING_TAIL: usize = 128;
 
 /// Reaches the kill point and waits to be killed.
-pub(super) fn run_to(point: KillPoint, spec: &VictimSpec, client: &Client) -> Result<Infallible, VictimError> {
+pub(super) fn run_to(
+    point: KillPoint,
+    spec: &VictimSpec,
+    client: &Client,
+) -> Result<Infallible, VictimError> {
     let mut random = spec.random();
     let streams = spec.shared_streams();
     let stream = &streams[random.usize(..streams.len())];

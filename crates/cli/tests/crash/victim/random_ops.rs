@@ -7,7 +7,7 @@ use taran::{
     Publication, Subscription,
 };
 
-use super::{VictimSpec, VictimError};
+use super::{VictimError, VictimSpec};
 use crate::fixture::{PORT, Stream, connect, own_port};
 use crate::message::{HEADER_LENGTH, Producer, Received};
 
