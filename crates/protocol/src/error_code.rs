@@ -55,7 +55,8 @@ error_codes! {
     2 UnknownSubscription "UNKNOWN_SUBSCRIPTION" "unknown subscription"
     /// No publication has the registration id.
     3 UnknownPublication "UNKNOWN_PUBLICATION" "unknown publication"
-    /// The channel endpoint of a resource failed. The correlation id field of the response carries the status counter id.
+    /// The channel endpoint of a resource failed. The correlation id field of the response carries the status counter
+    /// id.
     4 ChannelEndpointError "CHANNEL_ENDPOINT_ERROR" "channel endpoint error"
     /// No counter has the registration id.
     5 UnknownCounter "UNKNOWN_COUNTER" "unknown counter"

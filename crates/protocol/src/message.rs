@@ -1,5 +1,5 @@
-//! Encoding of commands and responses: consecutive fields, each aligned to four bytes, with text and bytes prefixed by a
-//! 32-bit length. [`messages!`] generates an enum, its decoder and its encoder from one table.
+//! Encoding of commands and responses: consecutive fields, each aligned to four bytes, with text and bytes prefixed by
+//! a 32-bit length. [`messages!`] generates an enum, its decoder and its encoder from one table.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -224,8 +224,8 @@ impl<'a> Field<'a> for SocketAddr {
 
 /// Declares an enum of messages from a table of type id, name and ordered fields.
 ///
-/// `[unused]` before a field denotes eight bytes that are ignored when read and −1 when written. `[at least N]` before the
-/// fields makes the encoder append zeros up to N bytes, for peers with a too strict length check.
+/// `[unused]` before a field denotes eight bytes that are ignored when read and −1 when written. `[at least N]` before
+/// the fields makes the encoder append zeros up to N bytes, for peers with a too strict length check.
 macro_rules! messages {
     (
         $(#[$enum_doc:meta])*

@@ -1,5 +1,5 @@
-//! Positions in a stream: conversion between 64-bit positions, term ids and term offsets (docs/spec/shared-memory.md §7.3
-//! and the notation of docs/spec/wire.md).
+//! Positions in a stream: conversion between 64-bit positions, term ids and term offsets (docs/spec/shared-memory.md
+//! §7.3 and the notation of docs/spec/wire.md).
 //!
 //! A log has three partitions of `term length` bytes each. Term ids count up from a random initial id and wrap at
 //! 32 bits; the position is the byte count since offset 0 of the initial term and never wraps.
@@ -15,7 +15,8 @@ pub const PARTITION_COUNT: usize = 3;
 /// Maximum message length in bytes, for any term length.
 pub const MESSAGE_LENGTH_MAX: i32 = 16 * 1024 * 1024;
 
-/// Rounds a length up to the frame alignment. Lengths within 31 of `i32::MAX` wrap, so the caller checks the range first.
+/// Rounds a length up to the frame alignment. Lengths within 31 of `i32::MAX` wrap, so the caller checks the range
+/// first.
 #[inline]
 #[must_use]
 pub const fn align32(length: i32) -> i32 {
@@ -92,8 +93,8 @@ impl TermGeometry {
         term_id.wrapping_sub(self.initial_term_id)
     }
 
-    /// Returns the stream position of an offset in a term; negative if the term precedes the initial one. The term after
-    /// the last of the 2^31 terms, whose id has wrapped, counts as later: its offset 0 is
+    /// Returns the stream position of an offset in a term; negative if the term precedes the initial one. The term
+    /// after the last of the 2^31 terms, whose id has wrapped, counts as later: its offset 0 is
     /// [`max_position`](Self::max_position).
     #[inline]
     #[must_use]

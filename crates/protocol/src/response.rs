@@ -1,5 +1,5 @@
-//! Responses from the driver to clients, as records of the to-clients broadcast buffer. Every client reads every response
-//! and selects its own by id (docs/spec/shared-memory.md §9.2).
+//! Responses from the driver to clients, as records of the to-clients broadcast buffer. Every client reads every
+//! response and selects its own by id (docs/spec/shared-memory.md §9.2).
 
 use std::net::SocketAddr;
 
@@ -10,8 +10,8 @@ crate::message::messages! {
     pub enum Response {
         /// Failure of a command.
         0x0F01 Error {
-            /// Correlation id of the command; for [`crate::error_code::ErrorCode::ChannelEndpointError`] the id of a status
-            /// counter.
+            /// Correlation id of the command; for [`crate::error_code::ErrorCode::ChannelEndpointError`] the id of a
+            /// status counter.
             correlation_id: i64,
             /// Error code, see [`crate::error_code::ErrorCode`].
             error_code: i32,

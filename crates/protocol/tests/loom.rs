@@ -106,8 +106,8 @@ fn two_publishers_at_term_end_rotate_once() {
     });
 }
 
-/// The term has space for half a frame: the publisher whose range starts inside pads it, the other one starts beyond the
-/// end, and both rotate.
+/// The term has space for half a frame: the publisher whose range starts inside pads it, the other one starts beyond
+/// the end, and both rotate.
 #[test]
 fn two_publishers_at_term_end_pad_once() {
     loom::model(|| {
@@ -207,8 +207,8 @@ fn unblock_dead_claim_pads_it() {
     });
 }
 
-/// The driver completes the rotation of a dead publisher while another publisher rotates too. (If that one also started a
-/// frame, the driver could not distinguish it from a dead one; hence the long unblock timeout.)
+/// The driver completes the rotation of a dead publisher while another publisher rotates too. (If that one also started
+/// a frame, the driver could not distinguish it from a dead one; hence the long unblock timeout.)
 #[test]
 fn unblock_and_publisher_rotate_full_term_once() {
     loom::model(|| {
@@ -335,8 +335,8 @@ fn payloads(log: &LogBuffers, mut position: i64) -> Vec<(u8, usize)> {
     }
 }
 
-/// Runs a publisher in a used log concurrently with a reader. Asserts that the reader sees a prefix of `expected`, and no
-/// stale frame.
+/// Runs a publisher in a used log concurrently with a reader. Asserts that the reader sees a prefix of `expected`, and
+/// no stale frame.
 fn assert_hides_old_frames(
     ahead: i64,
     publish: impl Fn(&mut ExclusiveAppender) + Copy + Send + Sync + 'static,
@@ -412,8 +412,8 @@ fn aborted_claim_is_skipped() {
 }
 
 /// A publisher reserved space and died before it started a frame. The driver pads over the space once it sees a frame
-/// after it, and never over frames of live publishers. (In the model these are fast; a publisher that waits for the whole
-/// unblock timeout after a reservation is treated as dead too.)
+/// after it, and never over frames of live publishers. (In the model these are fast; a publisher that waits for the
+/// whole unblock timeout after a reservation is treated as dead too.)
 #[test]
 fn unblock_reserved_space_without_header_keeps_live_frames() {
     const SHORT: i64 = 32;
@@ -497,8 +497,8 @@ fn inserted_packets_are_seen_whole_and_in_order() {
     });
 }
 
-/// The receiver clears the slot after each packet that it inserts into a used term: a reader sees the inserted frames or
-/// nothing, never a stale frame.
+/// The receiver clears the slot after each packet that it inserts into a used term: a reader sees the inserted frames
+/// or nothing, never a stale frame.
 #[test]
 fn insert_into_used_term_hides_old_frames() {
     const LOG: i64 = 3 * TERM_LENGTH as i64;

@@ -1,5 +1,5 @@
-//! Command-and-control file `cnc.dat`, shared by the driver and its clients: a header, then the to-driver ring buffer, the
-//! to-clients broadcast buffer, the counters and the error log (docs/spec/shared-memory.md §2).
+//! Command-and-control file `cnc.dat`, shared by the driver and its clients: a header, then the to-driver ring buffer,
+//! the to-clients broadcast buffer, the counters and the error log (docs/spec/shared-memory.md §2).
 //!
 //! The driver initialises a new file with [`Cnc::create`], initialises the structures in its sections, and publishes it
 //! with [`Cnc::publish`]. All other processes use [`Cnc::open`], which validates every value.
@@ -79,8 +79,8 @@ pub struct Cnc {
 }
 
 impl Cnc {
-    /// Writes the header of a new file of [`CncSpec::file_length`] zero bytes, except the version. The file is not ready
-    /// until [`Self::publish`].
+    /// Writes the header of a new file of [`CncSpec::file_length`] zero bytes, except the version. The file is not
+    /// ready until [`Self::publish`].
     ///
     /// # Errors
     /// The lengths are invalid, or the region is too short.

@@ -51,8 +51,8 @@ impl CncSpec {
             + self.error_log_length
     }
 
-    /// Returns the length of the file: header and sections, rounded up to whole pages. The protocol requires it to fit 31
-    /// bits.
+    /// Returns the length of the file: header and sections, rounded up to whole pages. The protocol requires it to fit
+    /// 31 bits.
     #[must_use]
     pub fn file_length(&self) -> usize {
         let page_size = usize::try_from(self.page_size).unwrap_or(0).max(1);

@@ -1,8 +1,8 @@
 //! Counters: the system counters, type ids, and the labels and keys of all others (docs/spec/shared-memory.md §5.6 to
 //! 5.10).
 //!
-//! Readers in other processes find counters by key and label, so their bytes are part of the contract. Decoders validate
-//! all of the 112 key bytes, which come from another process.
+//! Readers in other processes find counters by key and label, so their bytes are part of the contract. Decoders
+//! validate all of the 112 key bytes, which come from another process.
 
 mod key;
 mod label;

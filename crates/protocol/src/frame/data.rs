@@ -45,8 +45,8 @@ impl DataHeader {
     /// Flag: the publication was revoked; valid on end-of-stream heartbeats only.
     pub const REVOKED: u8 = 0x10;
 
-    /// Returns a heartbeat at a position. `flags` is [`Self::UNFRAGMENTED`], with [`Self::EOS`] and [`Self::REVOKED`] as
-    /// applicable (docs/spec/wire.md §3.5).
+    /// Returns a heartbeat at a position. `flags` is [`Self::UNFRAGMENTED`], with [`Self::EOS`] and [`Self::REVOKED`]
+    /// as applicable (docs/spec/wire.md §3.5).
     #[must_use]
     pub const fn heartbeat(
         flags: u8,
@@ -175,8 +175,8 @@ impl<'a> DataFrame<'a> {
     }
 
     /// Validates all frames of the packet. Frames must be contiguous, lie inside one term, and end where the datagram
-    /// ends; only a final PAD may extend beyond it. Stricter than the rule in one point: a frame shorter than its header
-    /// is rejected, because no sender writes one and no reader could use it (docs/spec/wire.md §1.14 rule 7).
+    /// ends; only a final PAD may extend beyond it. Stricter than the rule in one point: a frame shorter than its
+    /// header is rejected, because no sender writes one and no reader could use it (docs/spec/wire.md §1.14 rule 7).
     ///
     /// # Errors
     /// The packet must not be inserted into a term of this length.
@@ -185,8 +185,8 @@ impl<'a> DataFrame<'a> {
         self.validate_segments(term_length, HEADER + self.body.len())
     }
 
-    /// As [`Self::validate`], for contiguous datagrams of `stride` bytes (the last may be shorter), as received in one GRO
-    /// batch. No frame may extend from one datagram into the next.
+    /// As [`Self::validate`], for contiguous datagrams of `stride` bytes (the last may be shorter), as received in one
+    /// GRO batch. No frame may extend from one datagram into the next.
     ///
     /// # Errors
     ///

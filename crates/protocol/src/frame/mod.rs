@@ -57,8 +57,8 @@ pub enum Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Parses a datagram and enforces the strict first-frame rules. For data, [`DataFrame::validate`] then validates the
-    /// whole packet against the term length of the stream (docs/spec/wire.md §1.14 rules 1, 2 and 5).
+    /// Parses a datagram and enforces the strict first-frame rules. For data, [`DataFrame::validate`] then validates
+    /// the whole packet against the term length of the stream (docs/spec/wire.md §1.14 rules 1, 2 and 5).
     ///
     /// # Errors
     /// The datagram violates a rule. The caller drops it and counts it as invalid.

@@ -12,7 +12,8 @@ const TYPE_IPV4: u8 = 1;
 const TYPE_IPV6: u8 = 2;
 const SELF: u8 = 0x80;
 
-/// Iterator over the entries of a name resolution datagram. Ends after the first invalid entry (docs/spec/wire.md §1.8).
+/// Iterator over the entries of a name resolution datagram. Ends after the first invalid entry (docs/spec/wire.md
+/// §1.8).
 #[doc(alias = "ResolutionEntryFlyweight")]
 #[derive(Clone, Copy, Debug)]
 pub struct Resolutions<'a> {

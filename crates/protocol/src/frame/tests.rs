@@ -1,4 +1,5 @@
-//! Tests of the worked examples, byte by byte (docs/spec/wire.md §9), and of each validation rule (docs/spec/wire.md §1.14).
+//! Tests of the worked examples, byte by byte (docs/spec/wire.md §9), and of each validation rule (docs/spec/wire.md
+//! §1.14).
 
 use proptest::prelude::*;
 

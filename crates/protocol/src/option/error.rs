@@ -16,7 +16,8 @@ pub enum Problem {
     Fixed(&'static str),
 }
 
-/// Invalid value of an option. The message names the option, the value and its source, the valid values, and the remedy.
+/// Invalid value of an option. The message names the option, the value and its source, the valid values, and the
+/// remedy.
 #[derive(Clone, Debug)]
 pub struct OptionError {
     /// Option.

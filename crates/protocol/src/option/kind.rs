@@ -82,7 +82,8 @@ pub enum Kind {
 pub enum Affinity {
     /// No binding.
     None,
-    /// A core not used by another bound thread, if the process may use more cores than it binds threads; otherwise none.
+    /// A core not used by another bound thread, if the process may use more cores than it binds threads; otherwise
+    /// none.
     Auto,
     /// The core with this number.
     Core(usize),

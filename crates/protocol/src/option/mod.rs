@@ -11,9 +11,9 @@
 //! # Ok::<(), taran_protocol::option::OptionErrors>(())
 //! ```
 //!
-//! Sources in ascending precedence are: defaults, the profile, the environment, property files, `-D` on the command line,
-//! code. The order in which they are applied does not matter. In the official `aeronmd`, files override `-D`; here `-D`
-//! overrides files.
+//! Sources in ascending precedence are: defaults, the profile, the environment, property files, `-D` on the command
+//! line, code. The order in which they are applied does not matter. In the official `aeronmd`, files override `-D`;
+//! here `-D` overrides files.
 //!
 //! A text that is malformed or out of range is an error and never replaced silently. An option that is not configurable
 //! here (Java classes, functions of C libraries) accepts only its default.

@@ -81,8 +81,8 @@ fn has_prefix(name: &str, prefix: &str) -> bool {
             .all(|(a, b)| normalize(*a) == normalize(*b))
 }
 
-/// Returns the option with this name: a property, its official variable, or the variable derived from the property (upper
-/// case, `.` becomes `_`).
+/// Returns the option with this name: a property, its official variable, or the variable derived from the property
+/// (upper case, `.` becomes `_`).
 pub(super) fn find(name: &str) -> Option<&'static OptionSpec> {
     OptionId::ALL
         .iter()
@@ -144,8 +144,8 @@ pub(super) fn unknown(name: &str, source: &Source) -> Option<UnknownOption> {
     })
 }
 
-/// Returns the edit distance of two names (insertions, deletions, replacements and swaps of adjacent bytes), if it is at
-/// most [`MAX_EDITS`].
+/// Returns the edit distance of two names (insertions, deletions, replacements and swaps of adjacent bytes), if it is
+/// at most [`MAX_EDITS`].
 ///
 /// A file may hold thousands of unknown names, each of which is compared with all options. Only cells within
 /// [`MAX_EDITS`] of the diagonal are computed, up to the first row in which all cells exceed it.

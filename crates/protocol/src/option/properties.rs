@@ -33,9 +33,9 @@ pub type Define = (String, String);
 
 /// Parses the text of a property file into names and values, in order. An empty value resets the option to its default.
 ///
-/// A line is `name=value` or `name:value`. Blanks around the name and before the value are dropped; blanks after the value
-/// are part of it. Lines that start with `#` or `!` are comments. A backslash at the end of a line continues the value on
-/// the next line. Unlike in the official driver, the last line need not end with a line break.
+/// A line is `name=value` or `name:value`. Blanks around the name and before the value are dropped; blanks after the
+/// value are part of it. Lines that start with `#` or `!` are comments. A backslash at the end of a line continues the
+/// value on the next line. Unlike in the official driver, the last line need not end with a line break.
 ///
 /// # Errors
 /// [`PropertiesError`] for the first invalid line.

@@ -63,13 +63,13 @@ impl OptionSet {
         }
     }
 
-    /// Applies names and values from one source. Names may be properties or variables; from the environment only variables
-    /// are accepted, so that `std::env::vars()` can be passed unfiltered. Options of other components and options outside
-    /// the scope of this set are ignored.
+    /// Applies names and values from one source. Names may be properties or variables; from the environment only
+    /// variables are accepted, so that `std::env::vars()` can be passed unfiltered. Options of other components and
+    /// options outside the scope of this set are ignored.
     ///
-    /// An empty value resets an option to the value of the profile or the default. If a name is repeated, the last value
-    /// applies. Returns the unknown names that are likely typing mistakes; for the environment, only those that are almost
-    /// certain.
+    /// An empty value resets an option to the value of the profile or the default. If a name is repeated, the last
+    /// value applies. Returns the unknown names that are likely typing mistakes; for the environment, only those that
+    /// are almost certain.
     ///
     /// # Errors
     /// One error per invalid value. The valid values are applied.
@@ -104,8 +104,8 @@ impl OptionSet {
         }
     }
 
-    /// Sets one option from a text. An empty text resets it to the value of the profile or the default. Has no effect if
-    /// the current value comes from a stronger source.
+    /// Sets one option from a text. An empty text resets it to the value of the profile or the default. Has no effect
+    /// if the current value comes from a stronger source.
     ///
     /// # Errors
     /// The text is malformed or out of range, or the option accepts only its default.
@@ -138,8 +138,8 @@ impl OptionSet {
         Ok(())
     }
 
-    /// Replaces the liveness timeouts of clients and drivers by `aeron.debug.timeout`, if that is set, for a process under
-    /// a debugger. Returns the changed options with their previous values.
+    /// Replaces the liveness timeouts of clients and drivers by `aeron.debug.timeout`, if that is set, for a process
+    /// under a debugger. Returns the changed options with their previous values.
     pub fn use_debug_timeout(&mut self) -> Vec<(OptionId, String)> {
         let Some(timeout_ns) = self.debug_timeout_ns() else {
             return Vec::new();

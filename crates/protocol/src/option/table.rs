@@ -1,7 +1,7 @@
 //! Table of options, one row each (docs/spec/uri-and-configuration.md §2, §3).
 //!
-//! A row consists of variant, getter, scope, kind, property, environment variable, default, status and help. For options
-//! that only the C driver has, and only as a variable, the property name is derived from the variable.
+//! A row consists of variant, getter, scope, kind, property, environment variable, default, status and help. For
+//! options that only the C driver has, and only as a variable, the property name is derived from the variable.
 
 use super::choices::{
     CONGESTION_CONTROL, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL, MULTICAST_STRATEGY,

@@ -1,21 +1,22 @@
-//! Addresses and interfaces as they are written in channels (docs/spec/uri-and-configuration.md §1.4). Names are not resolved here.
+//! Syntax of addresses and interfaces in channels. Names are not resolved here (docs/spec/uri-and-configuration.md
+//! §1.4).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::value::Requirement;
 
-/// A host: a literal address, or a name that somebody has to resolve.
+/// Host: a literal address, or a name to be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// A literal address. The scope of an IPv6 address is dropped.
+    /// Literal address. The scope of an IPv6 address is dropped.
     Ip(IpAddr),
-    /// A name.
+    /// Host name.
     Name(String),
 }
 
 impl Host {
-    /// The literal address.
+    /// Returns the literal address, if the host is one.
     #[must_use]
     pub fn ip(&self) -> Option<IpAddr> {
         match self {
@@ -35,22 +36,22 @@ impl fmt::Display for Host {
     }
 }
 
-/// `host:port`, where IPv6 addresses stand in brackets.
+/// Address `host:port`, with IPv6 addresses in brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
-    /// The text as it was given: channels that share an endpoint are recognised by it.
+    /// Text as given. It identifies channels that share an endpoint.
     pub text: String,
-    /// The host.
+    /// Host.
     pub host: Host,
-    /// The port; 0 means "any", where that is allowed.
+    /// Port; 0 means any, where allowed.
     pub port: u16,
 }
 
 impl Address {
-    /// Reads `host:port`.
+    /// Parses `host:port`.
     ///
     /// # Errors
-    /// What the value should have been.
+    /// Description of the valid values.
     pub fn parse(text: &str) -> Result<Self, Requirement> {
         let (host, rest) = split_host(text)?;
         let port = match rest.strip_prefix(':') {
@@ -64,45 +65,45 @@ impl Address {
         })
     }
 
-    /// The socket address, if the host is a literal address.
+    /// Returns the socket address, if the host is a literal address.
     #[must_use]
     pub fn literal(&self) -> Option<SocketAddr> {
         Some(SocketAddr::new(self.host.ip()?, self.port))
     }
 
-    /// Whether the host is a literal multicast address.
+    /// Returns true if the host is a literal multicast address.
     #[must_use]
     pub fn is_multicast(&self) -> bool {
         self.host.ip().is_some_and(|ip| ip.is_multicast())
     }
 }
 
-/// Where a channel's socket lives on this machine.
+/// Local interface of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Interface {
-    /// `addr[:port][/len]` or `name[:port][/len]`: the interface that owns an address of this network.
+    /// `addr[:port][/len]` or `name[:port][/len]`: the interface that has an address in this network.
     Network {
-        /// The address, or a name to be resolved to one.
+        /// Address, or a host name to be resolved.
         host: Host,
-        /// Port for the send socket to bind, 0 = any.
+        /// Port that the send socket binds; 0 means any.
         port: u16,
-        /// Leading bits that must match; `None` = all of them.
+        /// Number of leading bits that must match; `None` means all.
         prefix_length: Option<u8>,
     },
-    /// `{name}[:port]`: the first address of this interface of the endpoint's family.
+    /// `{name}[:port]`: the first address of this interface in the address family of the endpoint.
     Named {
-        /// The interface's name.
+        /// Interface name.
         name: String,
-        /// Port for the send socket to bind, 0 = any.
+        /// Port that the send socket binds; 0 means any.
         port: u16,
     },
 }
 
 impl Interface {
-    /// Reads the value of `interface`.
+    /// Parses the value of `interface`.
     ///
     /// # Errors
-    /// What the value should have been.
+    /// Description of the valid values.
     pub fn parse(text: &str) -> Result<Self, Requirement> {
         if let Some(rest) = text.strip_prefix('{') {
             return match rest.split_once('}') {
@@ -138,7 +139,7 @@ impl Interface {
         })
     }
 
-    /// The port for the send socket to bind, 0 = any.
+    /// Returns the port that the send socket binds; 0 means any.
     #[must_use]
     pub fn port(&self) -> u16 {
         match self {
@@ -147,7 +148,7 @@ impl Interface {
     }
 }
 
-/// Splits `host`, or `[v6]` or `[v6%scope]`, from what follows it: nothing, or `:port`.
+/// Splits `host`, `[v6]` or `[v6%scope]` from the rest: empty, or `:port`.
 fn split_host(text: &str) -> Result<(Host, &str), Requirement> {
     if let Some(rest) = text.strip_prefix('[') {
         let (address, rest) = rest
@@ -183,7 +184,7 @@ fn parse_optional_port(rest: &str) -> Result<u16, Requirement> {
     match rest.strip_prefix(':') {
         Some(port) => parse_port(port),
         None if rest.is_empty() => Ok(0),
-        None => Err("nothing but :port behind the address".into()),
+        None => Err("only :port after the address".into()),
     }
 }
 

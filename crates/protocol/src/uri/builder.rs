@@ -1,4 +1,4 @@
-//! Building channels, each value checked before anything is sent to a driver (docs/spec/uri-and-configuration.md §1.13).
+//! Channel builder, which validates values before they are sent to a driver (docs/spec/uri-and-configuration.md §1.13).
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::param::{FRAME_ALIGNMENT, Param};
 use super::parse::{ChannelUri, Media, SPY_PREFIX};
 use super::value::format_duration_ns;
 
-/// Builds the text of a channel.
+/// Builder of channel URIs.
 ///
 /// ```
 /// use taran_protocol::uri::ChannelUriBuilder;
@@ -18,13 +18,14 @@ use super::value::format_duration_ns;
 /// # Ok::<(), taran_protocol::uri::UriError>(())
 /// ```
 ///
-/// Values are checked by [`build`](Self::build), in the order of the text.
+/// [`build`](Self::build) validates the values, in the order of the text.
+#[doc(alias = "ChannelUriStringBuilder")]
 #[derive(Clone, Debug)]
 pub struct ChannelUriBuilder {
     spy: bool,
     media: Media,
     values: [Option<String>; Param::ALL.len()],
-    /// Keys that no driver knows, in the order in which they were set.
+    /// Parameters with keys unknown to drivers, in the order in which they were set.
     others: Vec<(String, String)>,
 }
 
@@ -52,25 +53,25 @@ macro_rules! duration_setters {
     };
 }
 
-/// A duration as a channel writes it.
+/// Formats a duration for a channel.
 fn duration(time: Duration) -> String {
     format_duration_ns(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
 }
 
 impl ChannelUriBuilder {
-    /// A channel over datagrams.
+    /// Returns a builder of a UDP channel.
     #[must_use]
     pub fn udp() -> Self {
         Self::of(Media::Udp)
     }
 
-    /// A channel over shared memory.
+    /// Returns a builder of an IPC channel.
     #[must_use]
     pub fn ipc() -> Self {
         Self::of(Media::Ipc)
     }
 
-    /// A channel to change: takes over everything the other one says.
+    /// Returns a builder with all parameters of an existing channel.
     #[must_use]
     pub fn from_uri(uri: &ChannelUri) -> Self {
         let mut builder = Self::of(uri.media());
@@ -93,21 +94,21 @@ impl ChannelUriBuilder {
         }
     }
 
-    /// Makes the channel spy on a local publication.
+    /// Makes the channel a spy on a local publication.
     #[must_use]
     pub fn spy(mut self) -> Self {
         self.spy = true;
         self
     }
 
-    /// Sets any parameter to a text.
+    /// Sets a parameter to a text.
     #[must_use]
     pub fn set(mut self, param: Param, value: impl Into<String>) -> Self {
         self.values[param as usize] = Some(value.into());
         self
     }
 
-    /// Sets a parameter by its key, which need not be one that a driver knows: applications may have keys of their own.
+    /// Sets a parameter by its key. The key may be unknown to drivers: applications can define their own.
     #[must_use]
     pub fn set_key(mut self, key: &str, value: impl Into<String>) -> Self {
         if let Some(param) = Param::from_key(key) {
@@ -118,7 +119,7 @@ impl ChannelUriBuilder {
         self
     }
 
-    /// Takes a parameter out.
+    /// Removes a parameter.
     #[must_use]
     pub fn clear(mut self, param: Param) -> Self {
         self.values[param as usize] = None;
@@ -162,7 +163,7 @@ impl ChannelUriBuilder {
         self.set(Param::ControlMode, mode.as_str())
     }
 
-    /// Sets [`Param::Tags`]: the channel's tag, and the tag of the publication or subscription.
+    /// Sets [`Param::Tags`]: the channel tag, and the entity tag of the publication or subscription.
     #[must_use]
     pub fn tags(self, channel: i64, entity: Option<i64>) -> Self {
         let text = match entity {
@@ -172,34 +173,34 @@ impl ChannelUriBuilder {
         self.set(Param::Tags, text)
     }
 
-    /// Sets [`Param::SessionId`] to that of the publication with an entity tag.
+    /// Sets [`Param::SessionId`] to the session id of the publication with an entity tag.
     #[must_use]
     pub fn session_id_of_tag(self, tag: i64) -> Self {
         self.set(Param::SessionId, format!("tag:{tag}"))
     }
 
-    /// Sets [`Param::Group`]: whether a subscription counts as one of a group. Unset, the driver infers it.
+    /// Sets [`Param::Group`]: whether a subscription is part of a group. If unset, the driver infers it.
     #[must_use]
     pub fn group(self, is_group: bool) -> Self {
         self.set(Param::Group, is_group.to_string())
     }
 
-    /// Sets [`Param::ResponseCorrelationId`] of a subscription whose publication comes later: `prototype`.
+    /// Sets [`Param::ResponseCorrelationId`] to `prototype`, for a response channel whose publication is added later.
     #[must_use]
     pub fn response_prototype(self) -> Self {
         self.set(Param::ResponseCorrelationId, "prototype")
     }
 
-    /// Sets [`Param::FlowControl`] to `min`: the slowest receiver sets the pace. `group_size` receivers are required
-    /// before the publication is connected; one that is silent for `timeout` does not count any more.
+    /// Sets [`Param::FlowControl`] to `min`: the slowest receiver determines the sender limit. The publication is
+    /// connected once it has `group_size` receivers. A receiver that sends no status message for `timeout` is removed.
     #[must_use]
     pub fn min_flow_control(self, group_size: Option<u32>, timeout: Option<Duration>) -> Self {
         let group = group_size.map(|size| format!("g:/{size}"));
         self.flow_control_of("min", group, timeout)
     }
 
-    /// Sets [`Param::FlowControl`] to `tagged`: the slowest of the receivers with a group tag sets the pace; the rest as
-    /// in [`min_flow_control`](Self::min_flow_control).
+    /// Sets [`Param::FlowControl`] to `tagged`: the slowest receiver with the group tag determines the sender limit.
+    /// The other arguments are those of [`min_flow_control`](Self::min_flow_control).
     #[must_use]
     pub fn tagged_flow_control(
         self,
@@ -232,9 +233,9 @@ impl ChannelUriBuilder {
         untethered_resting_timeout => UntetheredRestingTimeout;
     }
 
-    /// Starts the publication at a position: sets `init-term-id`, `term-id`, `term-offset` and `term-length`.
+    /// Sets the start position of the publication: `init-term-id`, `term-id`, `term-offset` and `term-length`.
     ///
-    /// A position that is negative, not a multiple of 32 or beyond the last term is found by [`build`](Self::build).
+    /// [`build`](Self::build) fails if the position is negative, not a multiple of 32, or beyond the last term.
     #[must_use]
     pub fn initial_position(self, position: i64, initial_term_id: i32, term_length: usize) -> Self {
         let length = i64::try_from(term_length)
@@ -252,10 +253,10 @@ impl ChannelUriBuilder {
             .set(Param::TermOffset, offset.to_string())
     }
 
-    /// Checks every value and makes the channel.
+    /// Validates all values and returns the channel.
     ///
     /// # Errors
-    /// Code 11 for a value that is not allowed by itself, 1 for a combination that is no channel.
+    /// Code 11 for an invalid value, 1 for an invalid combination.
     pub fn build(&self) -> Result<ChannelUri, UriError> {
         let mut text = String::new();
         if self.spy {

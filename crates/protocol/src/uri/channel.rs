@@ -1,6 +1,7 @@
-//! A channel as one of its four users understands it: values read, combinations checked (docs/spec/uri-and-configuration.md §1.5, §1.9, §1.11).
+//! Channel of one of the four roles, with values parsed and combinations validated (docs/spec/uri-and-configuration.md
+//! §1.5, §1.9, §1.11).
 //!
-//! Nothing is resolved here. [`UdpChannel::roles`](super::resolved) takes over once names have become addresses.
+//! Names are not resolved here. [`UdpChannel::roles`](super::resolved) continues after name resolution.
 
 use super::address::{Address, Interface};
 use super::error::UriError;
@@ -10,48 +11,49 @@ use super::parse::{ChannelUri, Media};
 use super::tags::Tags;
 use super::value::{Requirement, parse_bool, parse_size};
 
-/// A channel, ready to be used by a publication, a subscription or a destination.
+/// Validated channel of a publication, a subscription or a destination.
+#[doc(alias = "UdpChannel")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Channel {
-    /// Shared memory.
+    /// IPC over shared memory.
     Ipc(IpcChannel),
-    /// Datagrams.
+    /// UDP.
     Udp(UdpChannel),
-    /// A local publication to datagrams, read without the network. Subscriptions and their sources only.
+    /// Spy on a local UDP publication, read from its log. For subscriptions and their destinations only.
     Spy(UdpChannel),
 }
 
-/// A channel over shared memory.
+/// IPC channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpcChannel {
-    /// The text and its parameters.
+    /// Parsed URI.
     pub uri: ChannelUri,
-    /// How other channels refer to this one.
+    /// Tags by which other channels refer to this one.
     pub tags: Tags,
-    /// Only [`ControlMode::Response`] has a meaning here.
+    /// Control mode. Only [`ControlMode::Response`] has an effect for IPC.
     pub control_mode: Option<ControlMode>,
 }
 
-/// A channel over datagrams.
+/// UDP channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpChannel {
-    /// The text and its parameters.
+    /// Parsed URI.
     pub uri: ChannelUri,
-    /// Where to send to, or to receive on.
+    /// Address to send to or to receive on.
     pub endpoint: Option<Address>,
-    /// Where the sender is bound and reached by receivers.
+    /// Control address: bound by the sender, contacted by receivers.
     pub control: Option<Address>,
-    /// The local interface; `None` = any.
+    /// Local interface; `None` means any.
     pub interface: Option<Interface>,
-    /// Who decides on the destinations; `None` = the channel itself.
+    /// Control mode of destinations; `None` if the channel has a fixed destination.
     pub control_mode: Option<ControlMode>,
-    /// How other channels refer to this one.
+    /// Tags by which other channels refer to this one.
     pub tags: Tags,
-    /// Hops of multicast datagrams; `None` = the driver's option.
+    /// Time to live of multicast datagrams; `None` selects the driver's option.
     pub ttl: Option<u8>,
-    /// `so-sndbuf` in bytes; `None` = the driver's option.
+    /// `so-sndbuf` in bytes; `None` selects the driver's option.
     pub send_buffer: Option<usize>,
-    /// `so-rcvbuf` in bytes; `None` = the driver's option.
+    /// `so-rcvbuf` in bytes; `None` selects the driver's option.
     pub receive_buffer: Option<usize>,
     /// `media-rcv-ts-offset`
     pub media_receive_timestamp: Option<TimestampOffset>,
@@ -61,35 +63,36 @@ pub struct UdpChannel {
     pub channel_send_timestamp: Option<TimestampOffset>,
 }
 
-/// The kinds of channels (docs/spec/uri-and-configuration.md §1.5). An endpoint that is a name counts as unicast until it is resolved.
+/// Kind of a channel. An endpoint given as a host name is treated as unicast until it is resolved
+/// (docs/spec/uri-and-configuration.md §1.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChannelKind {
-    /// Shared memory.
+    /// IPC over shared memory.
     Ipc,
-    /// One sender, one address to receive on.
+    /// One sender and one receiving address.
     Unicast,
-    /// A group of receivers behind one address.
+    /// Multicast group.
     Multicast,
-    /// `control-mode=dynamic`: receivers announce themselves to the control address.
+    /// `control-mode=dynamic`: receivers register at the control address with status messages.
     Dynamic,
-    /// `control-mode=manual`: destinations, or sources, by command.
+    /// `control-mode=manual`: destinations are added by command.
     Manual,
-    /// `control-mode=response`
+    /// `control-mode=response`: response channel.
     Response,
-    /// Nothing but `tags`: another channel's endpoint.
+    /// Only `tags`: refers to the endpoint of another channel.
     ByTag,
 }
 
 impl Channel {
-    /// Reads a channel for a publication.
+    /// Parses the channel of a publication.
     ///
     /// # Errors
-    /// docs/spec/uri-and-configuration.md §1.2, §1.5, §1.9: code 1 for a channel that cannot be understood, 11 for values that are not allowed.
+    /// Code 1 for a malformed channel, 11 for invalid values (docs/spec/uri-and-configuration.md §1.2, §1.5, §1.9).
     pub fn for_publication(text: &str) -> Result<Self, UriError> {
         Self::read(text, Role::Publication)
     }
 
-    /// Reads a channel for a subscription.
+    /// Parses the channel of a subscription.
     ///
     /// # Errors
     /// As [`Channel::for_publication`].
@@ -97,23 +100,23 @@ impl Channel {
         Self::read(text, Role::Subscription)
     }
 
-    /// Reads a destination of a publication with manual control. It is always [`Channel::Udp`] with an endpoint.
+    /// Parses a destination of a publication with manual control mode. Returns a [`Channel::Udp`] with an endpoint.
     ///
     /// # Errors
-    /// As [`Channel::for_publication`], and docs/spec/uri-and-configuration.md §1.11.
+    /// As [`Channel::for_publication`], with the rules for destinations (docs/spec/uri-and-configuration.md §1.11).
     pub fn for_send_destination(text: &str) -> Result<Self, UriError> {
         Self::read(text, Role::SendDestination)
     }
 
-    /// Reads a source of a subscription with manual control.
+    /// Parses a destination of a subscription with manual control mode.
     ///
     /// # Errors
-    /// As [`Channel::for_publication`], and docs/spec/uri-and-configuration.md §1.11.
+    /// As [`Channel::for_publication`], with the rules for destinations (docs/spec/uri-and-configuration.md §1.11).
     pub fn for_receive_destination(text: &str) -> Result<Self, UriError> {
         Self::read(text, Role::ReceiveDestination)
     }
 
-    /// Reads a channel for one of its users.
+    /// Parses a channel for a role.
     ///
     /// # Errors
     /// As [`Channel::for_publication`].
@@ -139,7 +142,7 @@ impl Channel {
         }
         match uri.media() {
             Media::Ipc if role == Role::SendDestination => Err(in_channel(UriError::rejected(
-                "incorrect URI format for destination: ipc is none to send to, must be an aeron:udp channel",
+                "incorrect URI format for destination: ipc is not a destination, must be an aeron:udp channel",
             ))),
             Media::Ipc => Ok(Channel::Ipc(IpcChannel::new(uri).map_err(in_channel)?)),
             Media::Udp => {
@@ -150,7 +153,7 @@ impl Channel {
         }
     }
 
-    /// The text and its parameters.
+    /// Returns the parsed URI.
     #[must_use]
     pub fn uri(&self) -> &ChannelUri {
         match self {
@@ -159,7 +162,7 @@ impl Channel {
         }
     }
 
-    /// The channel over datagrams that this is, or that it spies on.
+    /// Returns the UDP channel, or the one that a spy channel refers to.
     #[must_use]
     pub fn udp(&self) -> Option<&UdpChannel> {
         match self {
@@ -168,7 +171,7 @@ impl Channel {
         }
     }
 
-    /// How other channels refer to this one.
+    /// Returns the tags by which other channels refer to this one.
     #[must_use]
     pub fn tags(&self) -> Tags {
         match self {
@@ -177,7 +180,7 @@ impl Channel {
         }
     }
 
-    /// Who decides on the destinations.
+    /// Returns the control mode.
     #[must_use]
     pub fn control_mode(&self) -> Option<ControlMode> {
         match self {
@@ -186,7 +189,7 @@ impl Channel {
         }
     }
 
-    /// The kind of channel this is, or spies on.
+    /// Returns the kind of the channel, or that of the channel a spy refers to.
     #[must_use]
     pub fn kind(&self) -> ChannelKind {
         self.udp().map_or(ChannelKind::Ipc, UdpChannel::kind)
@@ -197,7 +200,7 @@ impl IpcChannel {
     fn new(uri: ChannelUri) -> Result<Self, UriError> {
         Ok(IpcChannel {
             tags: read_tags(&uri)?,
-            // Parameters of the network mean nothing here, so a word nobody knows is no error.
+            // Network parameters have no effect on IPC, so an unknown control mode is not an error.
             control_mode: uri
                 .get(Param::ControlMode)
                 .and_then(|text| ControlMode::parse(text).ok()),
@@ -239,7 +242,7 @@ impl UdpChannel {
         Ok(channel)
     }
 
-    /// The kind of channel.
+    /// Returns the kind of the channel.
     #[must_use]
     pub fn kind(&self) -> ChannelKind {
         match self.control_mode {
@@ -252,26 +255,26 @@ impl UdpChannel {
         }
     }
 
-    /// Whether the endpoint is a literal multicast address.
+    /// Returns true if the endpoint is a literal multicast address.
     #[must_use]
     pub fn is_multicast(&self) -> bool {
         self.endpoint.as_ref().is_some_and(Address::is_multicast)
     }
 
-    /// Whether a control address was given.
+    /// Returns true if the channel has a control address.
     #[must_use]
     pub fn has_explicit_control(&self) -> bool {
         self.control.is_some()
     }
 }
 
-/// `invalid <key>, must be <needed>: <key>=<value>`
+/// Returns the error text `invalid <key>, must be <needed>: <key>=<value>`.
 pub(super) fn invalid_value(param: Param, text: &str, needed: &str) -> String {
     let key = param.key();
     format!("invalid {key}, must be {needed}: {key}={text}")
 }
 
-/// Reads one parameter; a text that is not allowed is code 11.
+/// Parses one parameter. An invalid text is an error with code 11.
 pub(super) fn value<T>(
     uri: &ChannelUri,
     param: Param,
@@ -298,7 +301,7 @@ fn read_tags(uri: &ChannelUri) -> Result<Tags, UriError> {
     })
 }
 
-/// Only multicast looks at the hops, so the text of other channels may be anything.
+/// Parses `ttl`. Only multicast channels use it, so an invalid text of other channels is ignored.
 fn read_ttl(uri: &ChannelUri, endpoint: Option<&Address>) -> Result<Option<u8>, UriError> {
     let ttl = value(uri, Param::Ttl, parse_ttl);
     if endpoint.is_some_and(Address::is_multicast) {
@@ -308,7 +311,7 @@ fn read_ttl(uri: &ChannelUri, endpoint: Option<&Address>) -> Result<Option<u8>, 
     }
 }
 
-/// A size that may be larger than what a socket can be asked for; then the most is asked for. 0 is the default.
+/// Parses a socket buffer length, clamped to the maximum of `i32`. 0 selects the default.
 fn socket_buffer(uri: &ChannelUri, param: Param) -> Result<Option<usize>, UriError> {
     let bytes = value(uri, param, parse_size)?;
     Ok(bytes

@@ -1,4 +1,4 @@
-//! Whether the parameters of a channel go together, for any user and for each of the four (docs/spec/uri-and-configuration.md §1.5, §1.9, §1.11).
+//! Validation of parameter combinations, common and per role (docs/spec/uri-and-configuration.md §1.5, §1.9, §1.11).
 
 use super::channel::UdpChannel;
 use super::error::UriError;

@@ -1,4 +1,4 @@
-//! Channels made of channels, and what clients ask about them (docs/spec/uri-and-configuration.md §1.13).
+//! Derived channels, and queries on channels for clients (docs/spec/uri-and-configuration.md §1.13).
 
 use super::error::UriError;
 use super::keywords::ControlMode;
@@ -6,15 +6,15 @@ use super::param::Param;
 use super::parse::ChannelUri;
 use super::tags::Tags;
 
-/// What stands before the tag in `session-id=tag:7`.
+/// Prefix of the tag in `session-id=tag:7`.
 const TAG_PREFIX: &str = "tag:";
 
 impl ChannelUri {
-    /// This channel with one parameter set, known to drivers or not; the order of the others stays.
+    /// Returns the channel with one parameter set, known to drivers or not. The order of the other parameters is kept.
     ///
     /// # Errors
-    /// The key or the value has a character that a channel cannot hold, or the text becomes too long. What the value
-    /// means is not checked here but by [`ChannelUriBuilder`](super::ChannelUriBuilder) and the driver.
+    /// The key or the value contains a reserved character, or the text becomes too long. The value itself is not
+    /// validated here, but by [`ChannelUriBuilder`](super::ChannelUriBuilder) and the driver.
     pub fn with(&self, key: &str, value: &str) -> Result<Self, UriError> {
         if key.contains(['|', '=']) || value.contains('|') {
             return Err(UriError::rejected(format!(
@@ -29,10 +29,10 @@ impl ChannelUri {
         self.of_parameters(&parameters)
     }
 
-    /// This channel without a parameter.
+    /// Returns the channel without a parameter.
     ///
     /// # Errors
-    /// None that this library knows; the text is read again.
+    /// The resulting text cannot be parsed, which does not occur for a valid channel.
     pub fn without(&self, key: &str) -> Result<Self, UriError> {
         let parameters: Vec<_> = self
             .parameters()
@@ -41,7 +41,7 @@ impl ChannelUri {
         self.of_parameters(&parameters)
     }
 
-    /// This channel for one session: `session-id` set.
+    /// Returns the channel with `session-id` set.
     ///
     /// # Errors
     /// The text becomes too long.
@@ -49,7 +49,7 @@ impl ChannelUri {
         self.with(Param::SessionId.key(), &session_id.to_string())
     }
 
-    /// This channel with an alias, unless it has one.
+    /// Returns the channel with an alias, or unchanged if it has one.
     ///
     /// # Errors
     /// As [`with`](Self::with).
@@ -60,8 +60,8 @@ impl ChannelUri {
         self.with(Param::Alias.key(), alias)
     }
 
-    /// This channel with the port of `resolved` (`host:port`) where its endpoint says port 0; with `resolved` as the
-    /// endpoint where it has none.
+    /// Returns the channel with the port of `resolved` (`host:port`) if its endpoint has port 0, and with `resolved` as
+    /// endpoint if it has none.
     ///
     /// # Errors
     /// `resolved` has no port, or port 0.
@@ -82,7 +82,7 @@ impl ChannelUri {
         }
     }
 
-    /// A destination at `endpoint` that uses the media and the interface of this channel.
+    /// Returns a destination at `endpoint` with the media and the interface of this channel.
     ///
     /// # Errors
     /// As [`with`](Self::with).
@@ -97,7 +97,7 @@ impl ChannelUri {
         }
     }
 
-    /// The tags of the channel and of the publication or subscription; none of both where the text is no tags.
+    /// Returns the tags of the channel and of the publication or subscription; none if the text is malformed.
     #[must_use]
     pub fn tags(&self) -> Tags {
         let text = self.get(Param::Tags);
@@ -105,14 +105,14 @@ impl ChannelUri {
             .unwrap_or_default()
     }
 
-    /// The entity tag that `session-id=tag:…` names.
+    /// Returns the entity tag of `session-id=tag:…`.
     #[must_use]
     pub fn session_id_tag(&self) -> Option<i64> {
         let text = self.get(Param::SessionId)?;
         text.strip_prefix(TAG_PREFIX)?.parse().ok()
     }
 
-    /// Whether this is a response channel.
+    /// Returns true if the channel is a response channel.
     #[must_use]
     pub fn is_response(&self) -> bool {
         self.get(Param::ControlMode) == Some(ControlMode::Response.as_str())

@@ -1,22 +1,22 @@
-//! The error of everything that concerns a channel URI.
+//! Error of channel URI operations.
 
 use crate::error_code::ErrorCode;
 
-/// Why a channel was refused: the code for the error response and a text that names the key, its value and what is
-/// allowed.
+/// Reason why a channel is rejected: the code for the error response, and a text that names the key, the value and the
+/// valid values.
 ///
-/// Texts of [`ErrorCode::InvalidChannel`] start with `invalid channel`, which is what readers of error logs look for.
+/// Texts of [`ErrorCode::InvalidChannel`] start with `invalid channel`, as in the error logs of the official drivers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct UriError {
-    /// The code a driver answers with.
+    /// Error code of the driver's response.
     pub code: ErrorCode,
-    /// The explanation.
+    /// Error text.
     pub text: String,
 }
 
 impl UriError {
-    /// The channel cannot be understood (code 1).
+    /// Returns an error for a malformed channel (code 1).
     pub(super) fn invalid(text: impl AsRef<str>) -> Self {
         UriError {
             code: ErrorCode::InvalidChannel,
@@ -24,7 +24,7 @@ impl UriError {
         }
     }
 
-    /// The channel is well formed, but a value or a combination of values is not allowed (code 11).
+    /// Returns an error for a well-formed channel with an invalid value or combination of values (code 11).
     pub(super) fn rejected(text: impl Into<String>) -> Self {
         UriError {
             code: ErrorCode::GenericError,
@@ -32,7 +32,7 @@ impl UriError {
         }
     }
 
-    /// A host name could not be resolved (code 9).
+    /// Returns an error for a host name that cannot be resolved (code 9).
     #[must_use]
     pub fn unknown_host(key: &str, host: &str) -> Self {
         UriError {
@@ -41,7 +41,7 @@ impl UriError {
         }
     }
 
-    /// Adds the channel's text, so that the message can be understood without its context.
+    /// Appends the text of the channel, so that the message is self-contained.
     #[must_use]
     pub(super) fn in_channel(mut self, channel: &str) -> Self {
         self.text.push_str(": channel=");

@@ -1,36 +1,36 @@
-//! The value of `fc`: the flow control of a publication to many receivers (docs/spec/uri-and-configuration.md §1.8).
+//! Value of `fc`: flow control of a publication to multiple receivers (docs/spec/uri-and-configuration.md §1.8).
 
 use super::value::{Requirement, parse_duration_ns, parse_i32, parse_i64};
 
-/// How a publication's limit follows from what its receivers report.
+/// Strategy that derives the sender limit from the status messages of the receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlowControlStrategy {
-    /// There is one receiver.
+    /// Unicast: a single receiver.
     Unicast,
-    /// The fastest receiver decides.
+    /// The fastest receiver determines the limit.
     Max,
-    /// The slowest receiver decides.
+    /// The slowest receiver determines the limit.
     Min,
-    /// The slowest receiver with the group's tag decides.
+    /// The slowest receiver with the group tag determines the limit.
     Tagged,
 }
 
-/// The flow control of one publication, defaults filled in.
+/// Flow control parameters of a publication, with defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowControlParams {
-    /// The strategy.
+    /// Strategy.
     pub strategy: FlowControlStrategy,
-    /// A receiver that is silent for this long is forgotten, in nanoseconds.
+    /// Time in nanoseconds without status messages after which a receiver is removed.
     pub receiver_timeout_ns: i64,
-    /// The tag of the receivers that count.
+    /// Group tag of the receivers considered.
     pub group_tag: i64,
-    /// Receivers needed for the publication to be connected.
+    /// Minimum number of receivers for the publication to be connected.
     pub group_min_size: i32,
-    /// Retransmits reach back at most this many receiver windows.
+    /// Maximum retransmit range in receiver windows.
     pub retransmit_receiver_window_multiple: i32,
 }
 
-/// What holds where `fc` says nothing: the driver's options.
+/// Driver options that apply to parameters not set in `fc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowControlDefaults {
     /// `aeron.multicast.FlowControl.supplier`
@@ -48,7 +48,7 @@ pub struct FlowControlDefaults {
 }
 
 impl FlowControlParams {
-    /// The flow control of a channel with one receiver; it has no parameters of its own.
+    /// Returns the flow control of a unicast channel, which has no parameters in the channel.
     #[must_use]
     pub fn unicast(defaults: &FlowControlDefaults) -> Self {
         FlowControlParams {
@@ -60,10 +60,10 @@ impl FlowControlParams {
         }
     }
 
-    /// The flow control of a channel with many receivers.
+    /// Returns the flow control of a channel with multiple receivers.
     ///
     /// # Errors
-    /// What the value should have been.
+    /// Description of the valid values.
     pub fn multicast(
         text: Option<&str>,
         defaults: &FlowControlDefaults,
@@ -86,7 +86,7 @@ impl FlowControlParams {
     }
 }
 
-/// What `fc` says, without defaults.
+/// Parsed value of `fc`, without defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FlowControlValue {
     strategy: FlowControlStrategy,
@@ -113,7 +113,7 @@ impl FlowControlValue {
             Some("max") => FlowControlStrategy::Max,
             Some("min") => FlowControlStrategy::Min,
             Some("tagged") => FlowControlStrategy::Tagged,
-            _ => return Err("max, min or tagged, with options behind a comma".into()),
+            _ => return Err("max, min or tagged, with options after a comma".into()),
         });
         for item in items {
             match (item.split_once(':'), spec.strategy) {
@@ -130,7 +130,7 @@ impl FlowControlValue {
                     spec.group(group)?;
                 }
                 (_, FlowControlStrategy::Max) => {
-                    return Err("no option but rrwm:N behind max".into());
+                    return Err("no option except rrwm:N after max".into());
                 }
                 _ => return Err("options of the forms t:<duration>, g:[tag][/size], rrwm:N".into()),
             }
@@ -138,7 +138,7 @@ impl FlowControlValue {
         Ok(spec)
     }
 
-    /// `<tag>`, `/<size>` or `<tag>/<size>`
+    /// Parses `<tag>`, `/<size>` or `<tag>/<size>`.
     fn group(&mut self, text: &str) -> Result<(), Requirement> {
         let (tag, size) = match text.split_once('/') {
             Some((tag, size)) => (tag, Some(size)),

@@ -1,15 +1,15 @@
-//! Values that are words or have a word among them: control mode, timestamp offset, response correlation.
+//! Parameters with keyword values: control mode, timestamp offset, response correlation.
 
 use super::value::{Requirement, parse_i32, parse_i64};
 
-/// Who decides on a channel's destinations.
+/// Control mode of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ControlMode {
-    /// Commands do. On a subscription: its sources are added by commands.
+    /// Destinations are added by commands: of a publication (MDC) or a subscription (MDS).
     Manual,
-    /// Receivers announce themselves.
+    /// Destinations are the receivers that send status messages (dynamic MDC).
     Dynamic,
-    /// The channel answers requests of another channel.
+    /// The channel carries responses to the requests of another channel.
     Response,
 }
 
@@ -23,7 +23,7 @@ impl ControlMode {
         }
     }
 
-    /// The text in the URI.
+    /// Returns the text in the URI.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -34,22 +34,23 @@ impl ControlMode {
     }
 }
 
-/// Where a timestamp is written (docs/spec/wire.md §7.1).
+/// Location of a timestamp in a message (docs/spec/wire.md §7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimestampOffset {
-    /// Into the reserved value of the data header.
+    /// Reserved value of the data header.
     Reserved,
-    /// This many bytes behind the start of the payload.
+    /// Offset in bytes from the start of the payload.
     Payload(i32),
 }
 
-/// What stands for "no timestamp", and for the reserved value, as an integer.
+/// Integer that means no timestamp.
 const NO_TIMESTAMP: i32 = -1;
+/// Integer that means the reserved value.
 const RESERVED: i32 = -8;
 const TIMESTAMP_LENGTH: i64 = 8;
 
 impl TimestampOffset {
-    /// `None` for −1, which means no timestamp.
+    /// Parses an offset. Returns `None` for −1, which means no timestamp.
     pub(super) fn parse(text: &str) -> Result<Option<Self>, Requirement> {
         if text == "reserved" {
             return Ok(Some(TimestampOffset::Reserved));
@@ -62,7 +63,8 @@ impl TimestampOffset {
         }
     }
 
-    /// Bytes behind the start of the payload; −8 for the reserved value, which lies just before it.
+    /// Returns the offset in bytes from the start of the payload; −8 for the reserved value, which precedes the
+    /// payload.
     #[must_use]
     pub fn bytes(self) -> i32 {
         match self {
@@ -71,22 +73,22 @@ impl TimestampOffset {
         }
     }
 
-    /// Whether two timestamps would overwrite each other.
+    /// Returns true if two timestamps would overlap.
     #[must_use]
     pub fn overlaps(self, other: Self) -> bool {
         (i64::from(self.bytes()) - i64::from(other.bytes())).abs() < TIMESTAMP_LENGTH
     }
 }
 
-/// The value of `response-correlation-id`.
+/// Value of `response-correlation-id`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResponseCorrelation {
-    /// The publication has nothing to do with responses.
+    /// No correlation.
     #[default]
     None,
-    /// A placeholder that holds the port of a response publication.
+    /// Placeholder that reserves the port of a response publication.
     Prototype,
-    /// Registration id of the subscription for the responses, or of the image of the requests.
+    /// Registration id of the response subscription, or correlation id of the request image.
     Id(i64),
 }
 

@@ -1,4 +1,5 @@
-//! The local address of a channel, chosen among this machine's interfaces (docs/spec/wire.md §2.6, docs/spec/uri-and-configuration.md §1.4).
+//! Selection of the local address of a channel from the interfaces of this machine (docs/spec/wire.md §2.6,
+//! docs/spec/uri-and-configuration.md §1.4).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,11 +11,11 @@ use super::error::UriError;
 use super::resolved::wildcard;
 
 impl UdpChannel {
-    /// Chooses the local address among this machine's interfaces. `endpoint` decides on family and multicast;
-    /// `resolve` turns a name given as `interface` into an address of the family.
+    /// Selects the local address from the interfaces of this machine. `endpoint` determines address family and
+    /// multicast. `resolve` resolves a host name given as `interface` to an address of that family.
     ///
     /// # Errors
-    /// Code 11 when no interface fits, 9 when the name cannot be resolved.
+    /// Code 11 if no interface matches, 9 if the name cannot be resolved.
     pub fn select_local(
         &self,
         endpoint: Option<SocketAddr>,
@@ -34,7 +35,7 @@ impl UdpChannel {
     }
 }
 
-/// As many of a machine's interfaces are told; some machines have hundreds.
+/// Maximum number of interfaces listed in an error text; some machines have hundreds.
 const LISTED_MAX: usize = 16;
 
 fn select(
@@ -81,7 +82,7 @@ fn select(
         None if search.is_unspecified() => 0,
         None => address_bits(search),
     };
-    // Of equals the last counts as the greatest, and the first is wanted.
+    // `max_by_key` returns the last of equal elements; reversed, so that the first one is selected.
     interfaces
         .iter()
         .rev()
@@ -91,14 +92,18 @@ fn select(
         .map(|i| SocketAddr::new(i.address, port))
         .ok_or_else(|| {
             UriError::rejected(format!(
-                "no interface with an address in {search}/{prefix_length}{}, there are: {}",
-                if multicast { " that can multicast" } else { "" },
+                "no interface with an address in {search}/{prefix_length}{}, available: {}",
+                if multicast {
+                    " that supports multicast"
+                } else {
+                    ""
+                },
                 list_interfaces(interfaces)
             ))
         })
 }
 
-/// What there is to choose from, for whoever has to.
+/// Returns a list of the available interfaces for an error text.
 fn list_interfaces(interfaces: &[LocalInterface]) -> String {
     let mut known: Vec<String> = interfaces
         .iter()
@@ -122,7 +127,7 @@ fn same_network(a: IpAddr, b: IpAddr, prefix_length: u8) -> bool {
         _ => return false,
     };
     let ignored = bits - u32::from(prefix_length).min(bits);
-    // Shifting by all 128 bits is not defined; nothing is left to compare then.
+    // A shift by all 128 bits yields `None` on both sides: prefix length 0 matches every address.
     a.checked_shr(ignored) == b.checked_shr(ignored)
 }
 

@@ -1,12 +1,12 @@
-//! Channel URIs: parsing, building, and every check that needs no driver (docs/spec/uri-and-configuration.md §1).
+//! Channel URIs: parsing, building, and all validation that needs no driver (docs/spec/uri-and-configuration.md §1).
 //!
-//! A driver reads a channel in three steps, each of which may fail with a [`UriError`]:
+//! A driver processes a channel in three steps, each of which may fail with a [`UriError`]:
 //!
-//! 1. [`Channel::for_publication`], [`Channel::for_subscription`] and so on: syntax, addresses, kind.
-//! 2. [`PublicationParams::new`] or [`SubscriptionParams::new`]: the other parameters, defaults filled in.
-//! 3. Once names are resolved: [`UdpChannel::select_local`], [`UdpChannel::roles`], [`UdpChannel::canonical_form`].
+//! 1. [`Channel::for_publication`], [`Channel::for_subscription`] and similar: syntax, addresses, kind.
+//! 2. [`PublicationParams::new`] or [`SubscriptionParams::new`]: the other parameters, with defaults.
+//! 3. After name resolution: [`UdpChannel::select_local`], [`UdpChannel::roles`], [`UdpChannel::canonical_form`].
 //!
-//! What the official drivers decide differently is decided row by row in `docs/differences-from-aeron.md`.
+//! `docs/differences-from-aeron.md` lists the cases in which the official drivers differ, with the behaviour chosen here.
 
 mod address;
 mod builder;

@@ -1,4 +1,4 @@
-//! The parameters of a channel, declared once (docs/spec/uri-and-configuration.md §1.7).
+//! Channel parameters, declared once (docs/spec/uri-and-configuration.md §1.7).
 
 use super::address::{Address, Interface};
 use super::flow_control::FlowControlValue;
@@ -6,20 +6,20 @@ use super::tags::{SessionIdValue, Tags};
 use super::value::{Requirement, parse_bool, parse_duration_ns, parse_i32, parse_i64, parse_size};
 use super::{ControlMode, ResponseCorrelation, TimestampOffset};
 
-/// Who uses a parameter.
+/// Role of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// A publication.
+    /// Publication.
     Publication,
-    /// A subscription.
+    /// Subscription.
     Subscription,
-    /// A destination of a publication with manual control.
+    /// Destination of a publication with manual control mode (MDC).
     SendDestination,
-    /// A destination of a subscription with manual control.
+    /// Destination of a subscription with manual control mode (MDS).
     ReceiveDestination,
 }
 
-/// The form and range of a parameter's value.
+/// Type and range of a parameter value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
     /// `host:port`
@@ -58,28 +58,28 @@ pub enum ParamKind {
     TriState,
     /// An integer of 32 bits, or `reserved`.
     TimestampOffset,
-    /// docs/spec/uri-and-configuration.md §1.8.
+    /// Flow control strategy with options (docs/spec/uri-and-configuration.md §1.8).
     FlowControl,
     /// −1 and above, or `prototype`.
     ResponseCorrelationId,
 }
 
-/// Largest frame and datagram payload.
+/// Maximum frame length and datagram payload.
 pub const MAX_MTU: i64 = 65504;
-/// Shortest term.
+/// Minimum term length.
 pub const MIN_TERM_LENGTH: i64 = 64 * 1024;
-/// Longest term.
+/// Maximum term length.
 pub const MAX_TERM_LENGTH: i64 = 1024 * 1024 * 1024;
-/// Frames are aligned to this many bytes.
+/// Alignment of frames in bytes.
 pub const FRAME_ALIGNMENT: i64 = 32;
-/// Most concurrent retransmits of a publication.
+/// Maximum concurrent retransmits of a publication.
 pub const MAX_RESEND: i64 = 256;
 
 impl ParamKind {
-    /// Checks one value by itself: its form and its range.
+    /// Validates syntax and range of a single value.
     ///
     /// # Errors
-    /// What the value should have been.
+    /// Description of the valid values.
     pub fn check(self, text: &str) -> Result<(), Requirement> {
         match self {
             ParamKind::Text | ParamKind::TriState => Ok(()),
@@ -149,24 +149,24 @@ pub(super) fn parse_max_resend(text: &str) -> Result<usize, Requirement> {
     }
 }
 
-/// Everything known about a parameter.
+/// Declaration of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct ParamSpec {
-    /// Which one it is.
+    /// Identifier.
     pub param: Param,
-    /// The key in the URI.
+    /// Key in the URI.
     pub key: &'static str,
-    /// Whether only `udp` channels use it; the others are used by `ipc` channels too.
+    /// True if only `udp` channels use the parameter; otherwise `ipc` channels use it too.
     pub udp_only: bool,
-    /// Who uses it. Others ignore it, or see `refused_in_destinations`.
+    /// Roles that use the parameter. The others ignore it, except as in `refused_in_destinations`.
     pub used_by: &'static [Role],
-    /// Whether destinations that carry it are refused.
+    /// True if destinations with the parameter are rejected.
     pub refused_in_destinations: bool,
-    /// Form and range.
+    /// Type and range.
     pub kind: ParamKind,
-    /// What holds when it is absent.
+    /// Default, or the options that supply it.
     pub default: &'static str,
-    /// One line of help.
+    /// Help text, one line.
     pub help: &'static str,
 }
 
@@ -179,14 +179,14 @@ const ANY: bool = false;
 
 macro_rules! params {
     ($($variant:ident $key:literal $udp_only:ident [$($role:ident)*] $(! $refused:ident)? $kind:ident $default:literal $help:literal;)*) => {
-        /// A parameter of a channel.
+        /// Parameter of a channel.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Param {
             $(#[doc = concat!("`", $key, "`: ", $help)] $variant,)*
         }
 
         impl Param {
-            /// All parameters, in the order in which a builder writes them.
+            /// All parameters, in the order in which the builder writes them.
             pub const ALL: &'static [ParamSpec] = &[
                 $(ParamSpec {
                     param: Param::$variant,
@@ -205,56 +205,56 @@ macro_rules! params {
     (@refused) => { false };
 }
 
-// The order is that of the official builder's output (docs/spec/uri-and-configuration.md §1.13).
+// Ordered as in the output of the official builder (docs/spec/uri-and-configuration.md §1.13).
 params! {
     Tags "tags" ANY [P S D R] Tags "none"
-        "channel tag and entity tag, by which other channels can refer to this one";
+        "channel tag and entity tag, by which other channels refer to this one";
     Endpoint "endpoint" UDP [P S D R] Address "none"
-        "address to send to, or to receive on";
+        "address to send to or to receive on";
     Interface "interface" UDP [P S R] Interface "any"
         "local interface";
     Control "control" UDP [P S R] Address "none"
-        "address the sender binds to, and at which receivers reach it";
+        "control address: the sender binds it, receivers send their status messages to it";
     ControlMode "control-mode" UDP [P S] ControlMode "none"
-        "who decides on the destinations: manual (commands), dynamic (receivers), response";
+        "how destinations are determined: manual (commands), dynamic (receivers), or response";
     Mtu "mtu" ANY [P] !destinations Mtu "aeron.mtu.length, aeron.ipc.mtu.length"
-        "largest frame and datagram payload";
+        "maximum frame length and datagram payload";
     TermLength "term-length" ANY [P] TermLength "aeron.term.buffer.length, aeron.ipc.term.buffer.length"
-        "length of one of the three term buffers";
+        "length of each of the three term buffers";
     InitialTermId "init-term-id" ANY [P] Int32 "random"
-        "with term-id and term-offset: the starting position; all three or none";
+        "initial term id; with term-id and term-offset, the start position: all three or none";
     TermId "term-id" ANY [P] Int32 "init-term-id"
-        "term of the starting position";
+        "term id of the start position";
     TermOffset "term-offset" ANY [P] TermOffset "0"
-        "offset of the starting position in its term";
+        "term offset of the start position";
     SessionId "session-id" ANY [P S] SessionId "P: generated, S: any"
-        "P: session id to use; S: take only images of this session";
+        "publications: session id to use; subscriptions: accept only this session";
     Ttl "ttl" UDP [P] Ttl "aeron.socket.multicast.ttl"
-        "hops of multicast datagrams, 0 leaves the value of the operating system";
+        "time to live of multicast datagrams; 0 keeps the system default";
     Reliable "reliable" UDP [S] Bool "aeron.reliable.stream"
-        "false: gaps are filled with padding and never asked for again";
+        "retransmit lost frames; false fills gaps with padding";
     Linger "linger" UDP [P] Duration "aeron.publication.linger.timeout"
-        "how long a drained publication stays to answer late requests for retransmission";
+        "time a drained publication lingers to serve late retransmit requests";
     Alias "alias" ANY [P S] Text "none"
         "label for humans; the driver ignores it";
     CongestionControl "cc" UDP [S] Text "aeron.CongestionControl.supplier"
         "congestion control of images: static or cubic";
     FlowControl "fc" UDP [P] FlowControl "by kind of channel"
-        "flow control for multicast and several destinations: max, min or tagged with options";
+        "flow control of multicast and multi-destination channels: max, min or tagged, with options";
     GroupTag "gtag" UDP [S] Int64 "aeron.receiver.group.tag"
         "group tag sent in status messages";
     Sparse "sparse" ANY [P S] Bool "aeron.term.buffer.sparse.file"
-        "whether the pages of a log are left to be allocated when they are first used";
+        "create log files sparse: pages are allocated at first use";
     Eos "eos" UDP [P] Bool "true"
-        "whether closing a publication sends the end of the stream";
+        "signal the end of the stream when the publication closes";
     Tether "tether" ANY [S] Bool "aeron.tether.subscriptions"
-        "false: a slow subscriber is dropped rather than holding back the stream";
+        "tether the subscriber; false drops a slow subscriber instead of letting it hold back the stream";
     Group "group" UDP [S] TriState "aeron.receiver.group.consideration"
-        "whether the receiver is one of a group, as to delays of its requests";
+        "whether the receiver is part of a group, which affects NAK delays";
     Rejoin "rejoin" ANY [S] Bool "aeron.rejoin.stream"
-        "whether images are taken again after they went away";
+        "accept a stream again after its image became unavailable";
     SpiesSimulateConnection "ssc" UDP [P] Bool "aeron.spies.simulate.connection"
-        "whether spies alone make a publication connected";
+        "spies alone make the publication connected";
     SendBuffer "so-sndbuf" UDP [P] !destinations Size "aeron.socket.so_sndbuf"
         "SO_SNDBUF of the channel's socket";
     ReceiveBuffer "so-rcvbuf" UDP [P S] !destinations Size "aeron.socket.so_rcvbuf"
@@ -262,47 +262,47 @@ params! {
     ReceiverWindow "rcv-wnd" UDP [S] !destinations Size "aeron.rcv.initial.window.length"
         "initial receiver window, at most half a term";
     MediaReceiveTimestamp "media-rcv-ts-offset" UDP [S] TimestampOffset "none"
-        "where the time of reception by the network interface is written";
+        "offset at which the receive time of the network interface is written";
     ChannelReceiveTimestamp "channel-rcv-ts-offset" UDP [S] TimestampOffset "none"
-        "where the time of reception by the driver is written";
+        "offset at which the receive time of the driver is written";
     ChannelSendTimestamp "channel-snd-ts-offset" UDP [P] TimestampOffset "none"
-        "where the time of sending by the driver is written";
+        "offset at which the send time of the driver is written";
     ResponseEndpoint "response-endpoint" UDP [] Address "none"
-        "no driver reads it";
+        "ignored; the official drivers do not read it either";
     ResponseCorrelationId "response-correlation-id" ANY [P] !destinations ResponseCorrelationId "-1"
-        "links the channels of requests and responses";
+        "correlates the channels of requests and responses";
     NakDelay "nak-delay" UDP [S] Duration "aeron.nak.unicast.delay"
-        "delay before a lost frame is asked for, unicast only";
+        "delay before the first NAK for a gap, unicast only";
     UntetheredWindowLimitTimeout "untethered-window-limit-timeout" ANY [P S] Duration "aeron.untethered.window.limit.timeout"
-        "how long an untethered subscriber may be below the window";
+        "time an untethered subscriber may stay below the window before it is dropped";
     UntetheredLingerTimeout "untethered-linger-timeout" ANY [P S] Duration "aeron.untethered.linger.timeout"
-        "how long an untethered subscriber lingers before it rests";
+        "time a dropped untethered subscriber lingers before it rests";
     UntetheredRestingTimeout "untethered-resting-timeout" ANY [P S] Duration "aeron.untethered.resting.timeout"
-        "how long an untethered subscriber rests before it is active again";
+        "time an untethered subscriber rests before it becomes active again";
     MaxResend "max-resend" UDP [P] MaxResend "aeron.max.resend"
-        "concurrent retransmits; unicast always uses one";
+        "maximum concurrent retransmits; unicast always uses one";
     StreamId "stream-id" ANY [P] Int32 "none"
-        "information for archive and applications; the driver takes the stream from the command";
+        "stream id for archive and applications; the driver uses that of the command";
     PublicationWindow "pub-wnd" ANY [P] Size "aeron.publication.term.window.length, aeron.ipc.publication.term.window.length"
-        "how far a publisher may run ahead: at least the mtu, at most half a term";
+        "maximum bytes the publisher may be ahead of its consumers: at least the mtu, at most half a term";
     TransportSecurity "ats" UDP [P S] Bool "false"
-        "commercial transport security, which this driver does not have: true is refused";
+        "Aeron Transport Security, which is not available: true is rejected";
 }
 
 impl Param {
-    /// The declaration of this parameter.
+    /// Returns the declaration of the parameter.
     #[must_use]
     pub fn spec(self) -> &'static ParamSpec {
         &Self::ALL[self as usize]
     }
 
-    /// The key in the URI.
+    /// Returns the key in the URI.
     #[must_use]
     pub fn key(self) -> &'static str {
         self.spec().key
     }
 
-    /// The parameter with this key.
+    /// Returns the parameter with this key.
     #[must_use]
     pub fn from_key(key: &str) -> Option<Self> {
         Self::ALL

@@ -1,7 +1,6 @@
-//! The text of a channel, taken apart into prefix, media and parameters (docs/spec/uri-and-configuration.md §1.1, §1.2).
+//! Syntax of channel URIs: prefix, media and parameters (docs/spec/uri-and-configuration.md §1.1, §1.2).
 //!
-//! This is syntax only: what the parameters mean, and whether they go together, is decided in [`channel`](super::channel)
-//! and in the parameter structs.
+//! Values and combinations of parameters are validated in [`channel`](super::channel) and in the parameter structs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,25 +8,25 @@ use std::str::FromStr;
 use super::error::UriError;
 use super::param::Param;
 
-/// Longest channel text, in bytes.
+/// Maximum length of a channel URI in bytes.
 pub const MAX_URI_LENGTH: usize = 4095;
 
-/// What stands before a channel that spies on a local publication.
+/// Prefix of a channel that spies on a local publication.
 pub const SPY_PREFIX: &str = "aeron-spy:";
 
 const SCHEME: &str = "aeron:";
 
-/// What carries a channel's data.
+/// Transport media of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Media {
-    /// Datagrams.
+    /// UDP.
     Udp,
-    /// Memory shared by processes on one machine.
+    /// Shared memory between processes on one machine.
     Ipc,
 }
 
 impl Media {
-    /// The text in the URI.
+    /// Returns the text in the URI.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,10 +36,10 @@ impl Media {
     }
 }
 
-/// A channel taken apart: an optional spy prefix, the media and the parameters.
+/// Parsed channel URI: an optional spy prefix, the media and the parameters.
 ///
-/// Keys that nobody knows are kept and mean nothing; [`ChannelUri::unknown_keys`] lists them. Where a key is repeated
-/// the last one counts.
+/// Unknown keys are kept and ignored; [`ChannelUri::unknown_keys`] lists them. If a key is repeated, the last value
+/// applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelUri {
     text: String,
@@ -50,10 +49,10 @@ pub struct ChannelUri {
 }
 
 impl ChannelUri {
-    /// Takes a channel apart.
+    /// Parses a channel URI.
     ///
     /// # Errors
-    /// `InvalidChannel` when the text is longer than [`MAX_URI_LENGTH`], does not start with `aeron:udp` or `aeron:ipc`
+    /// `InvalidChannel` if the text is longer than [`MAX_URI_LENGTH`], does not start with `aeron:udp` or `aeron:ipc`
     /// (after an optional `aeron-spy:`), or has an empty parameter, a key without value or a value without key.
     pub fn parse(text: &str) -> Result<Self, UriError> {
         if text.len() > MAX_URI_LENGTH {
@@ -103,31 +102,31 @@ impl ChannelUri {
         })
     }
 
-    /// The text as it was given.
+    /// Returns the text as given.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether the channel has the prefix `aeron-spy:`.
+    /// Returns true if the channel has the prefix `aeron-spy:`.
     #[must_use]
     pub fn is_spy(&self) -> bool {
         self.spy
     }
 
-    /// What carries the data.
+    /// Returns the media.
     #[must_use]
     pub fn media(&self) -> Media {
         self.media
     }
 
-    /// The text of a parameter.
+    /// Returns the text of a parameter.
     #[must_use]
     pub fn get(&self, param: Param) -> Option<&str> {
         self.get_key(param.key())
     }
 
-    /// The text behind any key, known or not.
+    /// Returns the text of any key, known or unknown.
     #[must_use]
     pub fn get_key(&self, key: &str) -> Option<&str> {
         self.parameters
@@ -137,7 +136,7 @@ impl ChannelUri {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The parameters that count, in the order of the text: of a repeated key only the last.
+    /// Returns the effective parameters in the order of the text: only the last one of a repeated key.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
         self.parameters
             .iter()
@@ -150,7 +149,7 @@ impl ChannelUri {
             .map(|(_, (key, value))| (key.as_str(), value.as_str()))
     }
 
-    /// Keys that have no meaning, which is usually a typing mistake.
+    /// Returns the unknown keys, which are usually typing mistakes.
     pub fn unknown_keys(&self) -> impl Iterator<Item = &str> {
         self.parameters()
             .map(|(key, _)| key)
@@ -163,7 +162,7 @@ fn parse_parameters(text: &str) -> Result<Vec<(String, String)>, UriError> {
         .map(|item| match item.split_once('=') {
             Some(("", value)) => Err(UriError::invalid(format!("'={value}' has no key"))),
             Some((key, "")) => Err(UriError::invalid(format!(
-                "{key}= has no value; leave the key out for its default"
+                "{key}= has no value; omit the key for its default"
             ))),
             Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
             None if item.is_empty() => Err(UriError::invalid(

@@ -1,4 +1,5 @@
-//! The parameters of a publication, defaults filled in, and how they compare with a live one (docs/spec/uri-and-configuration.md §1.7, §1.9, §1.10).
+//! Parameters of a publication with defaults, and their comparison with an existing publication
+//! (docs/spec/uri-and-configuration.md §1.7, §1.9, §1.10).
 
 use super::channel::{Channel, invalid_value, value};
 use super::error::UriError;
@@ -11,7 +12,7 @@ use super::untethered::Untethered;
 use super::value::{parse_bool, parse_duration_ns, parse_i32, parse_size};
 use super::{ChannelKind, MIN_TERM_LENGTH};
 
-/// What holds where a channel says nothing: the driver's options. Lengths in bytes.
+/// Driver options that apply to parameters not set in the channel. Lengths are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicationDefaults {
     /// `aeron.term.buffer.length`
@@ -22,9 +23,9 @@ pub struct PublicationDefaults {
     pub mtu: usize,
     /// `aeron.ipc.mtu.length`
     pub ipc_mtu: usize,
-    /// `aeron.publication.term.window.length`; 0 = half a term.
+    /// `aeron.publication.term.window.length`; 0 means half a term.
     pub window: usize,
-    /// `aeron.ipc.publication.term.window.length`; 0 = half a term.
+    /// `aeron.ipc.publication.term.window.length`; 0 means half a term.
     pub ipc_window: usize,
     /// `aeron.publication.linger.timeout`, in nanoseconds.
     pub linger_ns: i64,
@@ -36,43 +37,43 @@ pub struct PublicationDefaults {
     pub max_resend: usize,
     /// `aeron.untethered.*.timeout`
     pub untethered: Untethered,
-    /// `aeron.flow.control.*` and the suppliers.
+    /// `aeron.flow.control.*` and the flow control suppliers.
     pub flow_control: FlowControlDefaults,
 }
 
-/// The session id a publication shall have.
+/// Session id requested for a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionChoice {
     /// The driver generates one.
     Generated,
-    /// This one.
+    /// A specific session id.
     Id(i32),
     /// Session id, mtu and term length of the publication with this entity tag.
     OfTag(i64),
 }
 
-/// What a channel with `session-id=tag:` takes from the publication it names.
+/// Values that a channel with `session-id=tag:` takes from the tagged publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaggedPublication {
-    /// Its session id.
+    /// Session id.
     pub session_id: i32,
-    /// Its mtu in bytes.
+    /// MTU in bytes.
     pub mtu: usize,
-    /// Its term length in bytes.
+    /// Term length in bytes.
     pub term_length: usize,
 }
 
 impl SessionChoice {
-    /// What a channel says about the session id.
+    /// Parses the session id of a channel.
     ///
     /// # Errors
-    /// Code 11 with a text that names the value and what is allowed.
+    /// Code 11 with a text that names the value and the valid values.
     pub fn of(channel: &Channel) -> Result<Self, UriError> {
         read_session(channel.uri()).map_err(|e| e.in_channel(channel.uri().as_str()))
     }
 }
 
-/// Where a publication starts.
+/// Start position of a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitialPosition {
     /// `init-term-id`
@@ -83,56 +84,56 @@ pub struct InitialPosition {
     pub term_offset: usize,
 }
 
-/// The parameters of a publication.
+/// Parameters of a publication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicationParams {
-    /// Largest frame in bytes.
+    /// Maximum frame length in bytes.
     pub mtu: usize,
-    /// Whether the channel names the mtu.
+    /// True if the channel sets the MTU.
     pub mtu_given: bool,
-    /// Length of a term in bytes.
+    /// Term length in bytes.
     pub term_length: usize,
-    /// Whether the channel names the term length.
+    /// True if the channel sets the term length.
     pub term_length_given: bool,
-    /// How far the publisher may run ahead, in bytes.
+    /// Maximum bytes the publisher may be ahead of its consumers.
     pub window: usize,
-    /// Where to start; `None` = at a random initial term.
+    /// Start position; `None` means offset 0 of a random initial term.
     pub position: Option<InitialPosition>,
-    /// The session id.
+    /// Session id.
     pub session: SessionChoice,
-    /// How long a drained publication stays, in nanoseconds.
+    /// Linger time of a drained publication, in nanoseconds.
     pub linger_ns: i64,
-    /// Whether closing sends the end of the stream.
+    /// True if closing signals the end of the stream.
     pub eos: bool,
-    /// Whether the log's pages are left to be allocated when they are first used.
+    /// True if the log file is created sparse.
     pub sparse: bool,
-    /// Whether spies alone make it connected.
+    /// True if spies alone make the publication connected.
     pub spies_simulate_connection: bool,
-    /// Concurrent retransmits. Unicast always uses one; this is what the channel or the option says.
+    /// Maximum concurrent retransmits from the channel or the option. Unicast always uses one.
     pub max_resend: usize,
-    /// The flow control. Unicast has no other than its own, whatever `fc` says.
+    /// Flow control. Unicast publications ignore `fc`.
     pub flow_control: FlowControlParams,
-    /// Whether this publication answers requests (`control-mode=response`).
+    /// True for a response publication (`control-mode=response`).
     pub is_response: bool,
-    /// What it is linked to.
+    /// Response correlation.
     pub response: ResponseCorrelation,
-    /// Timeouts of spies and IPC subscribers that may be dropped.
+    /// Timeouts of untethered spies and IPC subscribers.
     pub untethered: Untethered,
 }
 
 impl PublicationParams {
-    /// Reads the parameters of a publication.
+    /// Parses the parameters of a publication.
     ///
     /// # Errors
-    /// Code 11 with a text that names key, value and what is allowed.
+    /// Code 11 with a text that names the key, the value and the valid values.
     pub fn new(channel: &Channel, defaults: &PublicationDefaults) -> Result<Self, UriError> {
         Self::read(channel, defaults).map_err(|e| e.in_channel(channel.uri().as_str()))
     }
 
-    /// The channel has many receivers, which may show only when its name has become an address: `fc` counts then.
+    /// Applies `fc` for a channel with multiple receivers that is found to be one only after name resolution.
     ///
     /// # Errors
-    /// Code 11 when `fc` is not allowed.
+    /// Code 11 if `fc` is invalid.
     pub fn use_group_flow_control(
         &mut self,
         channel: &Channel,
@@ -188,11 +189,11 @@ impl PublicationParams {
         Ok(params)
     }
 
-    /// Reads the parameters of a publication whose channel says `session-id=tag:`: it takes session id, mtu and term length
-    /// of the publication with that tag, and may name no others.
+    /// Parses the parameters of a publication with `session-id=tag:`. It takes session id, MTU and term length from the
+    /// tagged publication.
     ///
     /// # Errors
-    /// As [`PublicationParams::new`], and code 11 for another mtu or term length.
+    /// As [`PublicationParams::new`], and code 11 if the channel sets a different MTU or term length.
     pub fn for_tagged(
         channel: &Channel,
         defaults: &PublicationDefaults,
@@ -213,7 +214,7 @@ impl PublicationParams {
             if named != needed {
                 let key = param.key();
                 return Err(UriError::rejected(format!(
-                    "{key}={named} does not match the publication that session-id=tag: names, leave it out or ask for \
+                    "{key}={named} does not match the publication that session-id=tag: names, leave it out or set \
                      {key}={needed}"
                 ))
                 .in_channel(channel.uri().as_str()));
@@ -223,11 +224,11 @@ impl PublicationParams {
         Ok(params)
     }
 
-    /// Checks that datagrams of the mtu fit into the endpoint's send buffer: that of the existing endpoint, else the
-    /// channel's, the option's or the operating system's.
+    /// Checks that the MTU does not exceed the send buffer length: that of the existing endpoint, else that of the
+    /// channel, the option or the operating system.
     ///
     /// # Errors
-    /// Code 11.
+    /// Code 11 if the MTU is larger.
     pub fn check_send_buffer(&self, send_buffer: usize, channel: &Channel) -> Result<(), UriError> {
         if self.mtu <= send_buffer {
             return Ok(());
@@ -239,10 +240,11 @@ impl PublicationParams {
         .in_channel(channel.uri().as_str()))
     }
 
-    /// Checks that a publication that exists may be shared: what this channel names must be what the live publication has.
+    /// Checks that an existing publication can be shared: each parameter that the channel sets must equal that of the
+    /// existing publication.
     ///
     /// # Errors
-    /// Code 11 with existing and requested value.
+    /// Code 11 with the existing and the requested value.
     pub fn check_shared(&self, live: &LivePublication, channel: &Channel) -> Result<(), UriError> {
         let position = self.position;
         let session = match self.session {
@@ -279,7 +281,7 @@ impl PublicationParams {
         ];
         let mismatch = |key: &str, existing: &str, requested: &str| {
             UriError::rejected(format!(
-                "existing publication has different '{key}': existing={existing} requested={requested}; ask for {existing}, \
+                "existing publication has different '{key}': existing={existing} requested={requested}; request {existing}, \
                  leave it out, or use another stream or an exclusive publication"
             ))
             .in_channel(channel.uri().as_str())
@@ -306,18 +308,18 @@ impl PublicationParams {
     }
 }
 
-/// What a channel is compared with when it would share a publication.
+/// Values of an existing publication, compared with a channel that would share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LivePublication {
-    /// Its session id.
+    /// Session id.
     pub session_id: i32,
-    /// Its mtu in bytes.
+    /// MTU in bytes.
     pub mtu: usize,
-    /// Its term length in bytes.
+    /// Term length in bytes.
     pub term_length: usize,
-    /// Where it started.
+    /// Start position.
     pub position: InitialPosition,
-    /// Whether spies alone make it connected; `None` for IPC, which is not compared.
+    /// True if spies alone make the publication connected; `None` for IPC, for which it is not compared.
     pub spies_simulate_connection: Option<bool>,
 }
 
@@ -344,7 +346,7 @@ fn read_response(uri: &ChannelUri, is_response: bool) -> Result<ResponseCorrelat
     Ok(response)
 }
 
-/// `fc` means nothing where there is one receiver, and is not even looked at there.
+/// Parses `fc`. It is ignored, and not validated, for channels with a single receiver.
 fn read_flow_control(
     channel: &Channel,
     defaults: &PublicationDefaults,

@@ -1,4 +1,4 @@
-//! What follows from a channel once its names are addresses: roles and canonical form
+//! Channels after name resolution: address roles and canonical form
 //! (docs/spec/wire.md §2.3, §2.4, §2.15, docs/spec/uri-and-configuration.md §1.6).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -6,25 +6,25 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use super::channel::UdpChannel;
 use super::error::UriError;
 
-/// The addresses a channel sends to and binds.
+/// Addresses that a channel sends to and binds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressRoles {
-    /// Whether the endpoint is a multicast group.
+    /// True if the endpoint is a multicast group.
     pub multicast: bool,
-    /// Where data flows: destination of a publication, bound address of a unicast subscription.
+    /// Data address: destination of a publication, bound address of a unicast subscription.
     pub remote_data: SocketAddr,
-    /// Where control frames flow: the control group of a multicast channel, else the same as `remote_data`.
+    /// Control address: the control group of a multicast channel, else the same as `remote_data`.
     pub remote_control: SocketAddr,
-    /// What a publication's socket binds.
+    /// Address that the socket of a publication binds.
     pub local: SocketAddr,
 }
 
 impl UdpChannel {
-    /// Assigns the addresses of a channel: `endpoint` and `control` are what those parameters were resolved to, `local`
-    /// what [`UdpChannel::select_local`] found.
+    /// Returns the address roles of a channel. `endpoint` and `control` are the resolved addresses of those parameters;
+    /// `local` is the result of [`UdpChannel::select_local`].
     ///
     /// # Errors
-    /// Code 11 when the endpoint is a multicast group with an even last byte.
+    /// Code 11 if the endpoint is a multicast group with an even last byte.
     pub fn roles(
         &self,
         endpoint: Option<SocketAddr>,
@@ -52,8 +52,8 @@ impl UdpChannel {
         })
     }
 
-    /// The text by which channels that share an endpoint are recognised. `next_unique` is asked for a number where the
-    /// channel cannot be shared; `destination` says that this is a destination, which needs none.
+    /// Returns the canonical form, which identifies channels that share an endpoint. `next_unique` supplies a number
+    /// for a channel that cannot be shared; it is not called if `destination` is true.
     pub fn canonical_form(
         &self,
         roles: &AddressRoles,
@@ -83,11 +83,11 @@ impl UdpChannel {
         }
     }
 
-    /// Checks that this channel, whose tag named an existing endpoint, agrees with it. `existing_roles` are the
-    /// endpoint's present addresses.
+    /// Checks that this channel, whose tag refers to an existing endpoint, matches that endpoint. `existing_roles` are
+    /// the current addresses of the endpoint.
     ///
     /// # Errors
-    /// Code 11 when control mode or addresses differ.
+    /// Code 11 if control mode or addresses differ.
     pub fn check_tag_match(
         &self,
         roles: &AddressRoles,
@@ -97,8 +97,8 @@ impl UdpChannel {
         let tag = self.tags.channel.unwrap_or_default();
         let mismatch = |what: &str| {
             Err(UriError::rejected(format!(
-                "matching tag {tag} has mismatched {what}: {} <> {}; ask for what the tagged channel has, for nothing \
-                 but its tag, or use another tag",
+                "matching tag {tag} has mismatched {what}: {} <> {}; use the parameters of the tagged channel, only \
+                 its tag, or another tag",
                 self.uri, existing.uri
             )))
         };
@@ -106,8 +106,8 @@ impl UdpChannel {
             return mismatch("control-mode");
         }
         let is_any = |address: SocketAddr| address.ip().is_unspecified() && address.port() == 0;
-        let anything = is_any(roles.remote_data) && is_any(roles.local);
-        if anything
+        let matches_any = is_any(roles.remote_data) && is_any(roles.local);
+        if matches_any
             || (roles.remote_data == existing_roles.remote_data
                 && roles.local == existing_roles.local)
         {
@@ -127,7 +127,7 @@ pub(super) fn wildcard(ipv6: bool) -> SocketAddr {
     SocketAddr::new(ip, 0)
 }
 
-/// Data flows to groups with an odd last byte, control frames to the next one.
+/// Checks the multicast convention: data groups have an odd last byte, and the next address is the control group.
 pub(super) fn check_multicast_data(text: &str, ip: IpAddr) -> Result<(), UriError> {
     if ip.is_multicast() && last_byte(ip).is_multiple_of(2) {
         return Err(UriError::rejected(format!(

@@ -1,4 +1,4 @@
-//! The parameters of a subscription, defaults filled in (docs/spec/uri-and-configuration.md §1.7, §1.9).
+//! Parameters of a subscription with defaults (docs/spec/uri-and-configuration.md §1.7, §1.9).
 
 use super::channel::{Channel, value};
 use super::error::UriError;
@@ -8,19 +8,19 @@ use super::tags::SessionIdValue;
 use super::untethered::Untethered;
 use super::value::{parse_bool, parse_duration_ns, parse_i64, parse_size};
 
-/// Whether a receiver counts itself to a group, which changes the delays of its requests.
+/// Group consideration of a receiver, which determines its NAK delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
-    /// It does.
+    /// The receiver is part of a group.
     Yes,
-    /// It does not.
+    /// The receiver is not part of a group.
     No,
-    /// It does if the endpoint is multicast or the sender says so.
+    /// The receiver is part of a group if the endpoint is multicast or the SETUP has the group flag.
     Infer,
 }
 
 impl Group {
-    /// Reads a tri-state: any text that is neither `true` nor `infer` counts as false.
+    /// Parses a tri-state. Any text other than `true` and `infer` means false.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match text {
@@ -31,19 +31,19 @@ impl Group {
     }
 }
 
-/// The congestion control of a subscription's images.
+/// Congestion control of the images of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CongestionControl {
     /// A window of constant length.
     Static,
     /// CUBIC.
     Cubic,
-    /// A name nobody knows. The subscription is added; its images fail to be created.
+    /// An unknown name. The subscription is added, but the creation of its images fails.
     Unknown(String),
 }
 
 impl CongestionControl {
-    /// Reads the value of `cc`.
+    /// Parses the value of `cc`.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match text {
@@ -54,7 +54,7 @@ impl CongestionControl {
     }
 }
 
-/// What holds where a channel says nothing: the driver's options.
+/// Driver options that apply to parameters not set in the channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionDefaults {
     /// `aeron.reliable.stream`
@@ -79,40 +79,40 @@ pub struct SubscriptionDefaults {
     pub untethered: Untethered,
 }
 
-/// The parameters of a subscription.
+/// Parameters of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionParams {
-    /// Whether lost frames are asked for again.
+    /// True if lost frames are requested again with NAKs.
     pub reliable: bool,
-    /// Whether images are taken again after they went away.
+    /// True if a stream is accepted again after its image became unavailable.
     pub rejoin: bool,
-    /// Whether a slow subscriber holds back the stream.
+    /// True if a slow subscriber holds back the stream.
     pub tether: bool,
-    /// Whether the receiver counts itself to a group.
+    /// Group consideration.
     pub group: Group,
-    /// Sent in status messages.
+    /// Group tag sent in status messages.
     pub group_tag: Option<i64>,
-    /// Whether the pages of images' logs are left to be allocated when they are first used.
+    /// True if the log files of images are created sparse.
     pub sparse: bool,
-    /// Initial receiver window in bytes; an image caps it at half its term.
+    /// Initial receiver window in bytes; limited to half a term per image.
     pub receiver_window: usize,
-    /// The congestion control of images.
+    /// Congestion control of images.
     pub congestion_control: CongestionControl,
-    /// Delay before a lost frame is asked for, unicast only, in nanoseconds.
+    /// Delay before the first NAK for a gap, unicast only, in nanoseconds.
     pub nak_delay_ns: i64,
-    /// Take only images of this session; `None` = of any.
+    /// Session id of accepted images; `None` accepts any.
     pub session_id: Option<i32>,
-    /// Whether this subscription waits for responses (`control-mode=response`).
+    /// True for a response subscription (`control-mode=response`).
     pub is_response: bool,
-    /// When a subscriber without tether is dropped.
+    /// Timeouts of untethered subscribers.
     pub untethered: Untethered,
 }
 
 impl SubscriptionParams {
-    /// Reads the parameters of a subscription.
+    /// Parses the parameters of a subscription.
     ///
     /// # Errors
-    /// Code 11 with a text that names key, value and what is allowed.
+    /// Code 11 with a text that names the key, the value and the valid values.
     pub fn new(channel: &Channel, defaults: &SubscriptionDefaults) -> Result<Self, UriError> {
         Self::read(channel, defaults).map_err(|e| e.in_channel(channel.uri().as_str()))
     }
@@ -151,11 +151,11 @@ impl SubscriptionParams {
         })
     }
 
-    /// Checks that the receiver window fits into the endpoint's receive buffer: that of the existing endpoint, else the
-    /// channel's, the option's or the operating system's. To be done before the socket is bound.
+    /// Checks that the receiver window does not exceed the receive buffer length: that of the existing endpoint, else
+    /// that of the channel, the option or the operating system. Called before the socket is bound.
     ///
     /// # Errors
-    /// Code 11.
+    /// Code 11 if the window is larger.
     pub fn check_receive_buffer(
         &self,
         receive_buffer: usize,
@@ -172,10 +172,10 @@ impl SubscriptionParams {
         .in_channel(channel.uri().as_str()))
     }
 
-    /// Checks that this subscription can share endpoint, stream and session with one that exists.
+    /// Checks that the subscription can share endpoint, stream and session with an existing one.
     ///
     /// # Errors
-    /// Code 11 with the option that differs and both channels.
+    /// Code 11 with the parameter that differs and both channels.
     pub fn check_compatible(
         &self,
         channel: &Channel,

@@ -3,27 +3,27 @@
 use super::value::{Requirement, parse_i32, parse_i64};
 use crate::error_code::ErrorCode;
 
-/// `tags=<channel>[,<entity>]`
+/// Value of `tags`: `<channel>[,<entity>]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tags {
-    /// Identifies the channel's endpoint.
+    /// Tag of the channel endpoint.
     pub channel: Option<i64>,
-    /// Identifies the publication or subscription.
+    /// Tag of the publication or subscription.
     pub entity: Option<i64>,
 }
 
-/// Why tags were refused.
+/// Reason why tags are rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TagsError {
     pub(super) code: ErrorCode,
     pub(super) needed: Requirement,
 }
 
-/// What stands for "no tag".
+/// Value that means no tag.
 const NONE: i64 = -1;
 
 impl Tags {
-    /// Reads the value of `tags`. An entity tag of −1 means none.
+    /// Parses the value of `tags`. An entity tag of −1 means none.
     pub(super) fn parse(text: &str) -> Result<Self, TagsError> {
         let malformed = |needed: &'static str| TagsError {
             code: ErrorCode::InvalidChannel,
@@ -59,7 +59,7 @@ impl Tags {
     }
 }
 
-/// The value of `session-id`.
+/// Value of `session-id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionIdValue {
     Id(i32),

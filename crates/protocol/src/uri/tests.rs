@@ -1,4 +1,4 @@
-//! Properties of whole channels: whatever the text, reading it ends in a value or a refusal.
+//! Properties of whole channels: any text yields a value or an error.
 
 use proptest::prelude::*;
 
@@ -12,11 +12,11 @@ const ROLES: [Role; 4] = [
     Role::ReceiveDestination,
 ];
 
-/// What users of the official C driver look for in its refusals.
+/// Texts that users of the official C driver search for in its errors.
 #[test]
 fn errors_contain_official_texts() {
     let defaults = OptionSet::driver();
-    let refusal = |text: &str, role: Role| {
+    let rejection = |text: &str, role: Role| {
         let read = Channel::read(text, role).and_then(|channel| match role {
             Role::Publication => {
                 PublicationParams::new(&channel, &defaults.publication_defaults()).map(drop)
@@ -84,8 +84,8 @@ fn errors_contain_official_texts() {
         ),
     ];
     for (text, words) in publications {
-        let told = refusal(text, Role::Publication);
-        assert!(told.contains(words), "{words}: {told}");
+        let error = rejection(text, Role::Publication);
+        assert!(error.contains(words), "{words}: {error}");
     }
     let destinations = [
         (
@@ -107,17 +107,17 @@ fn errors_contain_official_texts() {
         ("aeron:ipc", "incorrect URI format for destination"),
     ];
     for (text, words) in destinations {
-        let told = refusal(text, Role::SendDestination);
-        assert!(told.contains(words), "{words}: {told}");
+        let error = rejection(text, Role::SendDestination);
+        assert!(error.contains(words), "{words}: {error}");
     }
-    let told = refusal("aeron:udp?control=a:0", Role::Subscription);
+    let error = rejection("aeron:udp?control=a:0", Role::Subscription);
     assert!(
-        told.contains("control has port=0 for subscription"),
-        "{told}"
+        error.contains("control has port=0 for subscription"),
+        "{error}"
     );
 }
 
-/// Values that are right somewhere, and texts that are nearly so.
+/// Returns values that are valid for some parameter, and texts that are almost valid.
 fn some_value() -> impl Strategy<Value = String> {
     prop_oneof![
         "[0-9]{1,20}(k|m|g|kb|ns|us|ms|s)?",

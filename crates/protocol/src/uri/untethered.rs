@@ -1,4 +1,4 @@
-//! Timeouts of untethered subscribers, which publications and subscriptions both carry.
+//! Timeouts of untethered subscribers, parameters of both publications and subscriptions.
 
 use super::channel::value;
 use super::error::UriError;
@@ -6,19 +6,19 @@ use super::param::Param;
 use super::parse::ChannelUri;
 use super::value::parse_duration_ns;
 
-/// When a subscriber that may be dropped is dropped, and when it may come back. All in nanoseconds.
+/// Timeouts of untethered subscribers in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Untethered {
-    /// How long it may be below the window.
+    /// Time a subscriber may stay below the window before it is dropped.
     pub window_limit_timeout_ns: i64,
-    /// How long it then lingers; `None` = the window limit timeout in force.
+    /// Time a dropped subscriber lingers; `None` means the window limit timeout.
     pub linger_timeout_ns: Option<i64>,
-    /// How long it rests before it is active again.
+    /// Time a subscriber rests before it becomes active again.
     pub resting_timeout_ns: i64,
 }
 
 impl Untethered {
-    /// The linger timeout in force.
+    /// Returns the effective linger timeout.
     #[must_use]
     pub fn linger_ns(&self) -> i64 {
         self.linger_timeout_ns

@@ -1,20 +1,21 @@
-//! The value syntaxes that channel URIs and options share: sizes, durations, integers (docs/spec/uri-and-configuration.md §1.3).
+//! Value syntax shared by channel URIs and options: sizes, durations, integers (docs/spec/uri-and-configuration.md
+//! §1.3).
 //!
-//! The functions return `Err` with what the text should have been, in words that fit behind "needs"; the caller knows
-//! the name of the key or option and makes the full message.
+//! The parse functions return `Err` with a description of the valid texts that completes a sentence after "needs". The
+//! caller adds the name of the key or option.
 
 use std::borrow::Cow;
 
-/// What a text that could not be read should have looked like, for example `a size such as 64k, 8m or 1g`.
+/// Description of the valid texts, for an error message, for example `a number in 1..256`.
 pub type Requirement = Cow<'static, str>;
 
 const SIZE_FORM: &str = "a size in bytes: decimal digits with an optional suffix k, m or g";
 const DURATION_FORM: &str =
     "a duration: decimal digits with a unit ns, us, ms or s (no unit means nanoseconds)";
 
-/// Reads a size in bytes: decimal digits with an optional suffix `k`, `m` or `g` in either case.
+/// Parses a size in bytes: decimal digits with an optional suffix `k`, `m` or `g` in either case.
 ///
-/// A `b` behind the suffix (`64kb`) is accepted because the C driver does; any other text behind it is not.
+/// As in the C driver, a `b` after the suffix (`64kb`) is accepted; any other text after it is an error.
 pub fn parse_size(text: &str) -> Result<i64, Requirement> {
     let digits = digits_prefix(text);
     let number: i64 = digits.parse().map_err(|_| Requirement::from(SIZE_FORM))?;
@@ -30,7 +31,7 @@ pub fn parse_size(text: &str) -> Result<i64, Requirement> {
         .ok_or_else(|| "a size of at most 2^63 - 1 bytes".into())
 }
 
-/// Reads a duration in nanoseconds; what exceeds `i64` saturates.
+/// Parses a duration into nanoseconds. Values beyond `i64` saturate.
 pub fn parse_duration_ns(text: &str) -> Result<i64, Requirement> {
     let digits = digits_prefix(text);
     if digits.is_empty() {
@@ -43,20 +44,20 @@ pub fn parse_duration_ns(text: &str) -> Result<i64, Requirement> {
         "s" => 1_000_000_000,
         "m" => {
             return Err(format!(
-                "a unit that cannot be misread: {digits}ms for milliseconds, or seconds for minutes"
+                "an unambiguous unit: {digits}ms for milliseconds, or seconds instead of minutes"
             )
             .into());
         }
         _ => return Err(DURATION_FORM.into()),
     };
-    // Only digits are left, so a failure to parse can only mean too many of them.
+    // Only digits are left, so parsing fails only on overflow.
     let number: i64 = digits.parse().unwrap_or(i64::MAX);
     Ok(number.saturating_mul(scale))
 }
 
-/// Reads an integer: decimal with an optional sign, or hexadecimal behind `0x`.
+/// Parses an integer: decimal, or hexadecimal after `0x`, with an optional sign.
 ///
-/// A leading zero does not make the number octal: the C driver reads it so, clients and the Java driver do not.
+/// A leading zero does not make the number octal, as in clients and the Java driver, but unlike the C driver.
 pub fn parse_i64(text: &str) -> Result<i64, Requirement> {
     let (sign, magnitude) = match text.as_bytes().first() {
         Some(b'-') => ("-", &text[1..]),
@@ -70,7 +71,7 @@ pub fn parse_i64(text: &str) -> Result<i64, Requirement> {
         Some(digits) => (digits, 16),
         None => (magnitude, 10),
     };
-    // `from_str_radix` would take a second sign.
+    // `from_str_radix` would accept a second sign.
     if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err("an integer".into());
     }
@@ -78,7 +79,7 @@ pub fn parse_i64(text: &str) -> Result<i64, Requirement> {
         .map_err(|_| "an integer of 64 bits".into())
 }
 
-/// Reads an integer of 32 bits, in the forms of [`parse_i64`].
+/// Parses a 32-bit integer in the syntax of [`parse_i64`].
 pub fn parse_i32(text: &str) -> Result<i32, Requirement> {
     parse_i64(text)
         .ok()
@@ -86,7 +87,7 @@ pub fn parse_i32(text: &str) -> Result<i32, Requirement> {
         .ok_or_else(|| "an integer in -2147483648..2147483647".into())
 }
 
-/// Reads a boolean: exactly `true` or `false`.
+/// Parses a boolean: exactly `true` or `false`.
 pub fn parse_bool(text: &str) -> Result<bool, Requirement> {
     match text {
         "true" => Ok(true),
@@ -95,7 +96,7 @@ pub fn parse_bool(text: &str) -> Result<bool, Requirement> {
     }
 }
 
-/// Writes a size with the largest suffix that divides it exactly: `64k`, `1408`, `16m`.
+/// Formats a size with the largest suffix that divides it exactly: `64k`, `1408`, `16m`.
 #[must_use]
 pub fn format_size(bytes: i64) -> String {
     for (suffix, shift) in [("g", 30), ("m", 20), ("k", 10)] {
@@ -107,9 +108,9 @@ pub fn format_size(bytes: i64) -> String {
     bytes.to_string()
 }
 
-/// Writes a duration with the largest unit that divides it exactly: `5s`, `100ms`, `1us`, `1500us`.
+/// Formats a duration with the largest unit that divides it exactly: `5s`, `100ms`, `1us`, `1500us`.
 ///
-/// The labels of system counters use this form too (docs/spec/shared-memory.md §5.6).
+/// The labels of system counters use this format too (docs/spec/shared-memory.md §5.6).
 #[must_use]
 pub fn format_duration_ns(nanos: i64) -> String {
     for (suffix, scale) in [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)] {

@@ -1,45 +1,45 @@
-//! The table of channels that are accepted or refused, for tests of this crate and of drivers (feature `vectors`).
+//! Table of channels that are accepted or rejected, for tests of this crate and of drivers (feature `vectors`).
 
 use super::param::Role;
 use crate::error_code::ErrorCode;
 
 const TABLE: &str = include_str!("../../tests/vectors/channels.txt");
 
-/// What it takes to decide on a channel.
+/// Information needed to accept or reject a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// The text alone.
+    /// The text of the channel.
     Uri,
-    /// What the driver has already.
+    /// The existing resources of the driver.
     Driver,
-    /// This machine's interfaces, socket limits or ports.
+    /// The interfaces, socket limits or ports of this machine.
     Os,
-    /// A name to be looked up.
+    /// Name resolution.
     Dns,
 }
 
-/// One line of the table.
+/// Line of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vector {
-    /// Number of the line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Whether it goes on with the resources of the lines before; else it starts from nothing.
+    /// True if the resources of the previous lines exist; otherwise the driver is empty.
     pub continues: bool,
-    /// Who uses the channel.
+    /// Role of the channel.
     pub role: Role,
-    /// Whether the publication is exclusive.
+    /// True if the publication is exclusive.
     pub exclusive: bool,
-    /// The stream.
+    /// Stream id.
     pub stream_id: i32,
-    /// `None` = it is accepted.
+    /// Expected error code; `None` if the channel is accepted.
     pub refused: Option<ErrorCode>,
-    /// What it takes to decide.
+    /// Information needed to decide.
     pub needs: Needs,
     template: &'static str,
 }
 
 impl Vector {
-    /// The channel, with a port and the last byte of a multicast group (which must be odd) filled in.
+    /// Returns the channel with a port and the last byte of a multicast group, which must be odd, filled in.
     #[must_use]
     pub fn channel(&self, port: u16, group: u8) -> String {
         if let Some(whole) = self.template.strip_prefix('!') {
@@ -56,10 +56,10 @@ impl Vector {
     }
 }
 
-/// All lines of the table.
+/// Returns all lines of the table.
 ///
 /// # Panics
-/// When the table is malformed, which is a mistake in this crate.
+/// If the table is malformed, which is a defect of this crate.
 #[must_use]
 pub fn all() -> Vec<Vector> {
     TABLE
@@ -143,7 +143,7 @@ mod tests {
             let code = result.as_ref().err().map(|e| e.code);
             match vector.needs {
                 Needs::Uri => assert_eq!(code, vector.refused, "{vector:?}: {result:?}"),
-                // The text is fine; what else is needed decides.
+                // The text is valid; other information decides.
                 Needs::Driver | Needs::Os | Needs::Dns => {
                     assert_eq!(code, None, "{vector:?}: {result:?}");
                 }
