@@ -54,7 +54,7 @@ fn check(vector: &Vector, channel: &str, result: Result<Added, AddError>) -> Opt
     let rejected = match result {
         Ok(added) => {
             assert!(
-                vector.refused.is_none(),
+                vector.expected_error.is_none(),
                 "{vector:?} was accepted: {channel}"
             );
             return Some(added);
@@ -72,7 +72,7 @@ fn check_rejection(vector: &Vector, channel: &str, rejected: &RegistrationError)
         text.contains(channel),
         "{vector:?}: {text} does not quote {channel}"
     );
-    assert_eq!(Some(*code), vector.refused, "{vector:?}: {text}");
+    assert_eq!(Some(*code), vector.expected_error, "{vector:?}: {text}");
 }
 
 /// Returns the rows in sequences: a row that depends on its predecessor is in the same sequence.
@@ -98,7 +98,7 @@ fn counters(client: &Client) -> usize {
 fn run(name: &str, selects: fn(&Vector) -> bool) {
     let (rejected, others): (Vec<_>, Vec<_>) = sequences(selects).into_iter().partition(|lines| {
         let first = &lines[0];
-        lines.len() == 1 && first.refused.is_some()
+        lines.len() == 1 && first.expected_error.is_some()
     });
     let directory = Directory::new(name);
     let one = driver(&directory);
@@ -159,7 +159,7 @@ fn channel_table_of_send_destinations_holds() {
             continue;
         }
         let channel = vector.channel(free_port(), 7);
-        match (publication.add_destination(&channel), vector.refused) {
+        match (publication.add_destination(&channel), vector.expected_error) {
             (Ok(_), None) => {}
             (Err(AddError::Registration(rejected)), Some(code)) => {
                 assert_eq!(rejected.code, code, "{vector:?}: {}", rejected.text);
@@ -188,13 +188,13 @@ fn destinations_without_manual_control_are_rejected() {
             Role::SendDestination => {
                 let added = publication.add_destination(&channel);
                 // For an invalid destination, another error may be reported first.
-                if vector.refused.is_none() {
+                if vector.expected_error.is_none() {
                     assert_rejected(added, ErrorCode::GenericError, &says);
                 } else {
                     assert!(added.is_err(), "{vector:?}");
                 }
             }
-            Role::ReceiveDestination if vector.refused.is_none() => {
+            Role::ReceiveDestination if vector.expected_error.is_none() => {
                 let added = plain.add_destination(&channel);
                 assert_rejected(added, ErrorCode::InvalidChannel, &says);
                 let subscription = client.add_subscription(manual, 10).unwrap();
@@ -209,7 +209,7 @@ fn destinations_without_manual_control_are_rejected() {
                 };
                 assert_eq!(
                     Some(rejected.code),
-                    vector.refused,
+                    vector.expected_error,
                     "{vector:?}: {rejected}"
                 );
             }

@@ -126,10 +126,10 @@ fn setup_of_specification_round_trips() {
 
 #[test]
 fn setup_with_invalid_fields_is_rejected() {
-    let refused = |setup: Setup| Frame::parse(setup.as_bytes()).unwrap_err();
+    let rejected = |setup: Setup| Frame::parse(setup.as_bytes()).unwrap_err();
     for length in [0, -1, 65_535, 32_768, i32::MIN] {
         assert_eq!(
-            refused(Setup {
+            rejected(Setup {
                 term_length: length.into(),
                 ..setup()
             }),
@@ -142,7 +142,7 @@ fn setup_with_invalid_fields_is_rejected() {
             term_length: TERM_LENGTH,
         };
         assert_eq!(
-            refused(Setup {
+            rejected(Setup {
                 term_offset: offset.into(),
                 ..setup()
             }),
@@ -151,7 +151,7 @@ fn setup_with_invalid_fields_is_rejected() {
     }
     for mtu in [0, 31, 32, 33, -32, 65_536, i32::MIN] {
         assert_eq!(
-            refused(Setup {
+            rejected(Setup {
                 mtu: mtu.into(),
                 ..setup()
             }),
@@ -506,7 +506,7 @@ fn resolution_iterator_ends_at_invalid_entry() {
 
 #[test]
 fn parse_enforces_first_frame_rules() {
-    let refused = |text: &str| Frame::parse(&hex(text)).unwrap_err();
+    let rejected = |text: &str| Frame::parse(&hex(text)).unwrap_err();
     assert_eq!(
         Frame::parse(&[]).unwrap_err(),
         InvalidFrame::TooShort {
@@ -515,19 +515,22 @@ fn parse_enforces_first_frame_rules() {
         }
     );
     assert_eq!(
-        refused("08 00 00 00 00 00 ff"),
+        rejected("08 00 00 00 00 00 ff"),
         InvalidFrame::TooShort {
             length: 7,
             needed: 8
         }
     );
     assert_eq!(
-        refused("08 00 00 00 00 00 ff ff"),
+        rejected("08 00 00 00 00 00 ff ff"),
         InvalidFrame::UnknownType(0xffff)
     );
-    assert_eq!(refused("08 00 00 00 01 00 01 00"), InvalidFrame::Version(1));
+    assert_eq!(
+        rejected("08 00 00 00 01 00 01 00"),
+        InvalidFrame::Version(1)
+    );
     assert!(matches!(
-        refused("ff ff ff ff 00 00 01 00"),
+        rejected("ff ff ff ff 00 00 01 00"),
         InvalidFrame::FrameLength {
             frame_length: -1,
             ..
@@ -535,7 +538,7 @@ fn parse_enforces_first_frame_rules() {
     ));
     for kind in 8..=10 {
         assert_eq!(
-            refused(&format!("08 00 00 00 00 00 {kind:02x} 00")),
+            rejected(&format!("08 00 00 00 00 00 {kind:02x} 00")),
             InvalidFrame::UnknownType(kind)
         );
     }
@@ -579,7 +582,7 @@ fn parse_enforces_first_frame_rules() {
 
 #[test]
 fn validate_inconsistent_packet_is_rejected() {
-    let refused = |change: &dyn Fn(&mut Vec<u8>)| {
+    let rejected = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = hello_then_padding();
         change(&mut bytes);
         data(&bytes).validate(TERM_LENGTH).unwrap_err()
@@ -590,20 +593,20 @@ fn validate_inconsistent_packet_is_rejected() {
     // Offset of the first frame: not aligned, negative, beyond the term.
     for offset in [1, -32, TERM_LENGTH] {
         assert!(matches!(
-            refused(&set(8, offset)),
+            rejected(&set(8, offset)),
             InvalidFrame::TermOffset { .. }
         ));
     }
     // Lengths: negative, zero, shorter than a header, past the term, past the datagram.
     for length in [0, 31, 129, 97, i32::MAX] {
         assert!(
-            matches!(refused(&set(0, length)), InvalidFrame::DataLength { .. }),
+            matches!(rejected(&set(0, length)), InvalidFrame::DataLength { .. }),
             "{length}"
         );
     }
     // Second frame: at the wrong offset, too long for the term, of another type.
     assert_eq!(
-        refused(&set(72, 65_440)),
+        rejected(&set(72, 65_440)),
         InvalidFrame::DataLength {
             length: 96,
             covered: 64
@@ -611,7 +614,7 @@ fn validate_inconsistent_packet_is_rejected() {
     );
     for length in [-1, 0, 31, 65, i32::MIN] {
         assert_eq!(
-            refused(&set(64, length)),
+            rejected(&set(64, length)),
             InvalidFrame::DataLength {
                 length: 96,
                 covered: 64
@@ -619,7 +622,7 @@ fn validate_inconsistent_packet_is_rejected() {
         );
     }
     assert_eq!(
-        refused(&|bytes| bytes[70] = 5),
+        rejected(&|bytes| bytes[70] = 5),
         InvalidFrame::DataLength {
             length: 96,
             covered: 64
@@ -627,11 +630,11 @@ fn validate_inconsistent_packet_is_rejected() {
     );
     // A truncated DATA frame, and bytes after padding.
     assert!(matches!(
-        refused(&|bytes| bytes[70] = 1),
+        rejected(&|bytes| bytes[70] = 1),
         InvalidFrame::DataLength { .. }
     ));
     assert!(matches!(
-        refused(&|bytes| bytes.extend([0; 64])),
+        rejected(&|bytes| bytes.extend([0; 64])),
         InvalidFrame::DataLength { .. }
     ));
 }

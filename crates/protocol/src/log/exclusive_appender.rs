@@ -31,10 +31,10 @@ impl ExclusiveAppender {
         let term_count = log.active_term_count();
         let tail = log.raw_tail(partition_of_count(term_count));
         let term_offset = tail.effective_offset(geometry.term_length());
-        let sound = term_count >= 0
+        let valid = term_count >= 0
             && geometry.term_count(tail.term_id()) == term_count
             && term_offset % FRAME_ALIGNMENT == 0;
-        if !sound {
+        if !valid {
             return Err(LogError::Tail {
                 tail: tail.0,
                 term_count,

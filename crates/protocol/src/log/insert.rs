@@ -137,11 +137,11 @@ pub fn find_gap(term: &Region, offset: i32, limit: i32) -> Result<GapScan, Corru
 pub fn fill_gap(log: &LogBuffers, term_id: i32, gap: Gap) -> bool {
     let geometry = log.geometry();
     let term = log.term_at(geometry.position(term_id, 0));
-    let sound = is_frame_offset(gap.offset, geometry.term_length())
+    let valid = is_frame_offset(gap.offset, geometry.term_length())
         && gap.length >= DATA_HEADER_LENGTH
         && gap.length % FRAME_ALIGNMENT == 0
         && gap.length <= geometry.term_length() - gap.offset;
-    if !sound {
+    if !valid {
         return false;
     }
     let mut slots = (gap.offset..gap.offset + gap.length).step_by(FRAME_ALIGNMENT as usize);

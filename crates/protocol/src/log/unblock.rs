@@ -96,8 +96,8 @@ fn blocked_range(term: &Region, offset: i32, tail_offset: i32) -> Option<i32> {
     if length != 0 {
         // Started and not committed. A length that no publisher writes is left unchanged.
         let claimed = length.checked_neg()?;
-        let sound = claimed >= DATA_HEADER_LENGTH && claimed <= term.len() as i32 - offset;
-        return sound.then_some(claimed);
+        let valid = claimed >= DATA_HEADER_LENGTH && claimed <= term.len() as i32 - offset;
+        return valid.then_some(claimed);
     }
     // Claimed and not started: pad up to the next started frame.
     let mut end = offset + FRAME_ALIGNMENT;

@@ -102,7 +102,7 @@ impl UdpChannel {
     fn check_destination(&self) -> Result<(), UriError> {
         for spec in Param::ALL
             .iter()
-            .filter(|spec| spec.refused_in_destinations)
+            .filter(|spec| spec.rejected_in_destinations)
         {
             if let Some(value) = self.uri.get(spec.param) {
                 return Err(UriError::invalid(format!(

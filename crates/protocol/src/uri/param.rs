@@ -158,10 +158,10 @@ pub struct ParamSpec {
     pub key: &'static str,
     /// True if only `udp` channels use the parameter; otherwise `ipc` channels use it too.
     pub udp_only: bool,
-    /// Roles that use the parameter. The others ignore it, except as in `refused_in_destinations`.
+    /// Roles that use the parameter. The others ignore it, except as in `rejected_in_destinations`.
     pub used_by: &'static [Role],
     /// True if destinations with the parameter are rejected.
-    pub refused_in_destinations: bool,
+    pub rejected_in_destinations: bool,
     /// Type and range.
     pub kind: ParamKind,
     /// Default, or the options that supply it.
@@ -178,7 +178,7 @@ const UDP: bool = true;
 const ANY: bool = false;
 
 macro_rules! params {
-    ($($variant:ident $key:literal $udp_only:ident [$($role:ident)*] $(! $refused:ident)? $kind:ident $default:literal $help:literal;)*) => {
+    ($($variant:ident $key:literal $udp_only:ident [$($role:ident)*] $(! $rejected:ident)? $kind:ident $default:literal $help:literal;)*) => {
         /// Parameter of a channel.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Param {
@@ -193,7 +193,7 @@ macro_rules! params {
                     key: $key,
                     udp_only: $udp_only,
                     used_by: &[$($role),*],
-                    refused_in_destinations: params!(@refused $($refused)?),
+                    rejected_in_destinations: params!(@rejected $($rejected)?),
                     kind: ParamKind::$kind,
                     default: $default,
                     help: $help,
@@ -201,8 +201,8 @@ macro_rules! params {
             ];
         }
     };
-    (@refused destinations) => { true };
-    (@refused) => { false };
+    (@rejected destinations) => { true };
+    (@rejected) => { false };
 }
 
 // Ordered as in the output of the official builder (docs/spec/uri-and-configuration.md §1.13).

@@ -32,7 +32,7 @@ pub struct Vector {
     /// Stream id.
     pub stream_id: i32,
     /// Expected error code; `None` if the channel is accepted.
-    pub refused: Option<ErrorCode>,
+    pub expected_error: Option<ErrorCode>,
     /// Information needed to decide.
     pub needs: Needs,
     template: &'static str,
@@ -107,7 +107,7 @@ fn parse(line: usize, text: &'static str) -> Option<Vector> {
         role,
         exclusive: role_column == "X",
         stream_id,
-        refused: match expected {
+        expected_error: match expected {
             "ok" => None,
             code => Some(ErrorCode::from_code(code.parse().ok()?)),
         },
@@ -142,7 +142,7 @@ mod tests {
             let result = read(&vector);
             let code = result.as_ref().err().map(|e| e.code);
             match vector.needs {
-                Needs::Uri => assert_eq!(code, vector.refused, "{vector:?}: {result:?}"),
+                Needs::Uri => assert_eq!(code, vector.expected_error, "{vector:?}: {result:?}"),
                 // The text is valid; other information decides.
                 Needs::Driver | Needs::Os | Needs::Dns => {
                     assert_eq!(code, None, "{vector:?}: {result:?}");

@@ -396,7 +396,7 @@ fn append_block_copies_frames_unchanged() {
     };
     assert_eq!(target.append_block(&block), Err(misplaced));
 
-    let refused = |change: &dyn Fn(&mut Vec<u8>)| {
+    let rejected = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bad = block.clone();
         change(&mut bad);
         exclusive().append_block(&bad).unwrap_err()
@@ -407,35 +407,35 @@ fn append_block_copies_frames_unchanged() {
         (20, "term id"),
         (6, "type"),
     ] {
-        let error = refused(&|bad| bad[at] ^= 1);
+        let error = rejected(&|bad| bad[at] ^= 1);
         assert!(
             matches!(error, BlockError::Misplaced { field: found, .. } if found == field),
             "{error}"
         );
     }
     assert!(matches!(
-        refused(&|bad| bad.truncate(100)),
+        rejected(&|bad| bad.truncate(100)),
         BlockError::NotFrames(_)
     ));
     assert!(matches!(
-        refused(&|bad| bad.truncate(32)),
+        rejected(&|bad| bad.truncate(32)),
         BlockError::NotFrames(_)
     ));
     assert!(matches!(
-        refused(&|bad| bad.clear()),
+        rejected(&|bad| bad.clear()),
         BlockError::NotFrames(_)
     ));
     assert!(matches!(
-        refused(&|bad| bad[64] = 200),
+        rejected(&|bad| bad[64] = 200),
         BlockError::NotFrames(_)
     ));
     assert!(matches!(
-        refused(&|bad| bad.resize(70_000, 0)),
+        rejected(&|bad| bad.resize(70_000, 0)),
         BlockError::TooLong { .. }
     ));
     // Padding with its header only, as on the wire.
     assert!(matches!(
-        refused(&|bad| bad[128] = 64),
+        rejected(&|bad| bad[128] = 64),
         BlockError::NotFrames(_)
     ));
 }

@@ -147,10 +147,10 @@ fn initial_tails_with_start_position_point_to_it() {
     let spec = spec(LogKind::Exclusive);
     let region = Region::anonymous(spec.file_length()).unwrap();
     for position in [-32, 1, i64::from(TERM_LENGTH) << 31] {
-        let refused = LogBuffers::create(&region, &spec, position).unwrap_err();
+        let rejected = LogBuffers::create(&region, &spec, position).unwrap_err();
         assert!(
-            matches!(refused, LogError::StartPosition { .. }),
-            "{refused}"
+            matches!(rejected, LogError::StartPosition { .. }),
+            "{rejected}"
         );
     }
 }
@@ -158,7 +158,7 @@ fn initial_tails_with_start_position_point_to_it() {
 #[test]
 fn open_with_hostile_metadata_fails() {
     let good = spec(LogKind::Concurrent);
-    let refused = |offset: usize, value: i32| {
+    let rejected = |offset: usize, value: i32| {
         let region = Region::anonymous(good.file_length()).unwrap();
         LogBuffers::create(&region, &good, 0).unwrap();
         region
@@ -167,25 +167,28 @@ fn open_with_hostile_metadata_fails() {
         LogBuffers::open(&region).unwrap_err()
     };
     for value in [0, -1, 65_535, i32::MAX, i32::MIN, 4096] {
-        assert_eq!(refused(276, value), LogError::TermLength(value));
+        assert_eq!(rejected(276, value), LogError::TermLength(value));
     }
     let expected = file_length(131_072, 4096);
     assert_eq!(
-        refused(276, 131_072),
+        rejected(276, 131_072),
         LogError::FileLength {
             found: 200_704,
             expected
         }
     );
     for value in [0, -4096, 4095, 6000, 2048, i32::MIN] {
-        assert_eq!(refused(280, value), LogError::PageSize(value));
+        assert_eq!(rejected(280, value), LogError::PageSize(value));
     }
-    assert!(matches!(refused(280, 1 << 30), LogError::FileLength { .. }));
+    assert!(matches!(
+        rejected(280, 1 << 30),
+        LogError::FileLength { .. }
+    ));
     for value in [0, 32, 33, -64, 65_536, i32::MAX, i32::MIN] {
-        assert_eq!(refused(272, value), LogError::Mtu(value));
+        assert_eq!(rejected(272, value), LogError::Mtu(value));
     }
-    assert_eq!(refused(268, 24), LogError::HeaderLength(24));
-    assert_eq!(refused(496, 3 << 8), LogError::Kind(3));
+    assert_eq!(rejected(268, 24), LogError::HeaderLength(24));
+    assert_eq!(rejected(496, 3 << 8), LogError::Kind(3));
     for length in [1, 4096, 200_703] {
         let region = Region::anonymous(length).unwrap();
         assert!(matches!(

@@ -127,6 +127,6 @@ fn select_local_skips_down_or_non_multicast_interface() {
     interfaces[1].multicast = false;
     assert_eq!(local(&interfaces), Ok(at("127.0.0.1:0")));
     interfaces[0].up = false;
-    let refused = local(&interfaces).unwrap_err();
-    assert!(refused.contains("eth0 10.1.2.3/16"), "{refused}");
+    let rejected = local(&interfaces).unwrap_err();
+    assert!(rejected.contains("eth0 10.1.2.3/16"), "{rejected}");
 }
