@@ -61,7 +61,7 @@ impl Sender {
                 destination,
             } => {
                 if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.wire().add_destination(destination, now);
+                    endpoint.transport().add_destination(destination, now);
                 }
             }
             SenderCommand::RemoveDestination {
@@ -69,7 +69,7 @@ impl Sender {
                 destination,
             } => {
                 if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.wire().remove_destination(destination);
+                    endpoint.transport().remove_destination(destination);
                 }
             }
             SenderCommand::ChangeDestination {
@@ -82,9 +82,12 @@ impl Sender {
                     .iter_mut()
                     .find(|found| found.id() == endpoint)
                 {
-                    found
-                        .wire()
-                        .change_destination(destination, address, now, &mut self.reporter);
+                    found.transport().change_destination(
+                        destination,
+                        address,
+                        now,
+                        &mut self.reporter,
+                    );
                 }
             }
         }

@@ -4,28 +4,28 @@ use std::net::SocketAddr;
 
 use taran_protocol::frame::{ErrorFrame, Frame, IntoBytes, Nak, ResponseSetup, Rttm, StatusFrame};
 
-use super::Desk;
+use super::SendContext;
 use super::endpoint::SendEndpoint;
 use super::flow_control::StatusReport;
-use super::publication::Turn;
+use super::publication::PublicationContext;
 use crate::boundary::{ConductorEvent, PublicationError};
 
 pub(super) fn on_datagram(
     endpoint: &mut SendEndpoint,
     datagram: &[u8],
     source: SocketAddr,
-    desk: &mut Desk<'_>,
+    context: &mut SendContext<'_>,
 ) {
     match Frame::parse(datagram) {
-        Ok(Frame::StatusMessage(status)) => on_status(endpoint, &status, source, desk),
-        Ok(Frame::Nak(nak)) => on_nak(endpoint, nak, desk),
-        Ok(Frame::Error(error)) => on_error(endpoint, &error, source, desk),
-        Ok(Frame::Rttm(rttm)) => on_rttm(endpoint, rttm, source, desk),
-        Ok(Frame::ResponseSetup(setup)) => on_response_setup(endpoint, setup, desk),
+        Ok(Frame::StatusMessage(status)) => on_status(endpoint, &status, source, context),
+        Ok(Frame::Nak(nak)) => on_nak(endpoint, nak, context),
+        Ok(Frame::Error(error)) => on_error(endpoint, &error, source, context),
+        Ok(Frame::Rttm(rttm)) => on_rttm(endpoint, rttm, source, context),
+        Ok(Frame::ResponseSetup(setup)) => on_response_setup(endpoint, setup, context),
         // These belong to receive endpoints and resolvers.
         Ok(Frame::Data(_) | Frame::Setup(_) | Frame::Resolution(_)) => {}
         Err(_) => {
-            desk.counters.invalid_packets.increment();
+            context.counters.invalid_packets.increment();
         }
     }
 }
@@ -34,13 +34,13 @@ fn on_status(
     endpoint: &mut SendEndpoint,
     status: &StatusFrame<'_>,
     source: SocketAddr,
-    desk: &mut Desk<'_>,
+    context: &mut SendContext<'_>,
 ) {
-    let (counters, now_ns) = (desk.counters, desk.now.nanos);
+    let (counters, now_ns) = (context.counters, context.now.nanos);
     let message = status.message;
-    let seat = endpoint.seat_of(message.session_id.get(), message.stream_id.get());
-    let addressee = seat.and_then(|seat| endpoint.at(seat, desk));
-    let term_length = addressee
+    let slot = endpoint.slot_of(message.session_id.get(), message.stream_id.get());
+    let target = slot.and_then(|slot| endpoint.at_slot(slot, context));
+    let term_length = target
         .as_ref()
         .map(|(publication, _)| publication.term_length());
     if message.check(term_length).is_err() {
@@ -48,9 +48,9 @@ fn on_status(
         return;
     }
     counters.status_messages_received.increment();
-    let is_addressed = addressee.is_some();
+    let is_addressed = target.is_some();
     let mut has_news = false;
-    if let Some((publication, mut turn)) = addressee {
+    if let Some((publication, mut publication_context)) = target {
         if message.asks_for_setup() {
             publication.on_setup_request(status.group_tag(), source);
         } else {
@@ -69,33 +69,33 @@ fn on_status(
                 return;
             }
             let limit = publication.limit;
-            publication.on_status(&report, &mut turn);
+            publication.on_status(&report, &mut publication_context);
             has_news = publication.limit != limit;
         }
-        // That its receivers are still there gives nobody a turn.
-        has_news |= publication.needs_setup || publication.awaits_look(now_ns);
+        // That its receivers are still there gives nobody a publication_context.
+        has_news |= publication.needs_setup || publication.is_flow_control_due(now_ns);
     }
-    if let Some(seat) = seat.filter(|_| has_news) {
-        endpoint.rouse(seat);
+    if let Some(slot) = slot.filter(|_| has_news) {
+        endpoint.schedule_once(slot);
     }
     // Receivers announce themselves to a channel with several destinations by any status message.
-    endpoint.on_status(message.receiver_id.get(), source, is_addressed, desk);
+    endpoint.on_status(message.receiver_id.get(), source, is_addressed, context);
 }
 
-fn on_nak(endpoint: &mut SendEndpoint, nak: &Nak, desk: &mut Desk<'_>) {
-    desk.counters.naks_received.increment();
-    let addressee = endpoint.addressee(nak.session_id.get(), nak.stream_id.get(), desk);
-    if let Some((publication, turn)) = addressee {
+fn on_nak(endpoint: &mut SendEndpoint, nak: &Nak, context: &mut SendContext<'_>) {
+    context.counters.naks_received.increment();
+    let target = endpoint.route(nak.session_id.get(), nak.stream_id.get(), context);
+    if let Some((publication, publication_context)) = target {
         publication.count_nak();
         if nak.check(publication.term_length()).is_err() {
-            turn.counters.invalid_packets.increment();
+            publication_context.counters.invalid_packets.increment();
             return;
         }
         publication.on_nak(
             nak.term_id.get(),
             nak.term_offset.get(),
             nak.length.get(),
-            &turn,
+            &publication_context,
         );
     }
 }
@@ -105,16 +105,16 @@ fn on_error(
     endpoint: &mut SendEndpoint,
     error: &ErrorFrame<'_>,
     source: SocketAddr,
-    desk: &mut Desk<'_>,
+    context: &mut SendContext<'_>,
 ) {
-    let now = desk.now;
-    desk.counters.error_frames_received.increment();
+    let now = context.now;
+    context.counters.error_frames_received.increment();
     let (header, group_tag) = (error.header, error.group_tag());
     let (session_id, stream_id) = (header.session_id.get(), header.stream_id.get());
     let receiver_id = header.receiver_id.get();
-    let destination_id = endpoint.wire().destination_id(receiver_id, source);
+    let destination_id = endpoint.transport().destination_id(receiver_id, source);
     let may_tell = endpoint.error_frames().available(now.nanos) > 0;
-    let Some((publication, _)) = endpoint.addressee(session_id, stream_id, desk) else {
+    let Some((publication, _)) = endpoint.route(session_id, stream_id, context) else {
         return;
     };
     if !may_tell && publication.has_receiver(receiver_id) {
@@ -125,7 +125,7 @@ fn on_error(
     if publication.on_error(receiver_id, group_tag, now) {
         endpoint.error_frames().consume(1);
         // Lost when the queue is full, so that a forger of frames cannot fill memory.
-        let _ = desk
+        let _ = context
             .events
             .offer(ConductorEvent::PublicationError(PublicationError {
                 publication: id,
@@ -142,16 +142,20 @@ fn on_error(
 }
 
 /// A receiver says under which session it answers (docs/spec/wire.md §2.10).
-fn on_response_setup(endpoint: &mut SendEndpoint, setup: &ResponseSetup, desk: &mut Desk<'_>) {
+fn on_response_setup(
+    endpoint: &mut SendEndpoint,
+    setup: &ResponseSetup,
+    context: &mut SendContext<'_>,
+) {
     let (session_id, stream_id) = (setup.session_id.get(), setup.stream_id.get());
     let asked = endpoint
-        .addressee(session_id, stream_id, desk)
+        .route(session_id, stream_id, context)
         .and_then(|(publication, _)| publication.wants_response().then(|| publication.id()));
     if let Some(publication) = asked
-        && endpoint.response_setups().try_take(desk.now.nanos)
+        && endpoint.response_setups().try_take(context.now.nanos)
     {
         // When the queue is full the receiver repeats it.
-        let _ = desk.events.offer(ConductorEvent::ResponseSetup {
+        let _ = context.events.offer(ConductorEvent::ResponseSetup {
             publication,
             session_id: setup.response_session_id.get(),
         });
@@ -159,13 +163,19 @@ fn on_response_setup(endpoint: &mut SendEndpoint, setup: &ResponseSetup, desk: &
 }
 
 /// A receiver measures the round trip: the answer goes the way of the data, to that receiver.
-fn on_rttm(endpoint: &mut SendEndpoint, rttm: &Rttm, source: SocketAddr, desk: &mut Desk<'_>) {
+fn on_rttm(
+    endpoint: &mut SendEndpoint,
+    rttm: &Rttm,
+    source: SocketAddr,
+    context: &mut SendContext<'_>,
+) {
     if !rttm.asks_for_reply() {
         return;
     }
-    let now = desk.now;
+    let now = context.now;
     let (session_id, stream_id) = (rttm.session_id.get(), rttm.stream_id.get());
-    let Some((publication, turn)) = endpoint.addressee(session_id, stream_id, desk) else {
+    let Some((publication, publication_context)) = endpoint.route(session_id, stream_id, context)
+    else {
         return;
     };
     if !publication.rtt_replies.try_take(now.nanos) {
@@ -173,13 +183,13 @@ fn on_rttm(endpoint: &mut SendEndpoint, rttm: &Rttm, source: SocketAddr, desk: &
     }
     let reply = rttm.reply(rttm.receiver_id.get());
     let frame = reply.as_bytes();
-    let Turn {
-        wire,
+    let PublicationContext {
+        transport,
         reporter,
         counters,
         ..
-    } = turn;
-    let answered = wire.answer(frame, rttm.receiver_id.get(), source, now, reporter);
+    } = publication_context;
+    let answered = transport.reply_to(frame, rttm.receiver_id.get(), source, now, reporter);
     counters.short_sends.add(answered.short);
     // The first is taken already.
     let more = (answered.datagrams - 1).max(0);

@@ -1,15 +1,15 @@
 //! The destinations of a channel that has several (docs/spec/wire.md §2.9).
 //!
 //! Under manual control they come and go by command; under dynamic control receivers announce themselves with status
-//! messages, and are forgotten when they stop. Input: `add`, `remove`, `readdress`, and `on_status` for each status
-//! message that is accepted. Output: `send`, and `unheard` for names that should be resolved again.
+//! messages, and are forgotten when they stop. Input: `add`, `remove`, `set_address`, and `on_status` for each status
+//! message that is accepted. Output: `send`, and `silent_named` for names that should be resolved again.
 
 use std::net::SocketAddr;
 
 use taran_core::counters::Counter;
 use taran_net::{NetError, Transmit, Transport};
 
-use super::present::Present;
+use super::liveness_table::LivenessTable;
 use crate::boundary::SendDestination;
 
 /// A destination that was silent for so long is forgotten, or its name resolved again.
@@ -20,7 +20,7 @@ const NO_ID: i64 = -1;
 
 #[derive(Debug)]
 pub(super) struct Destinations {
-    entries: Present<Entry>,
+    entries: LivenessTable<Entry>,
     is_manual: bool,
     /// Where the next send begins.
     first: usize,
@@ -83,7 +83,7 @@ impl Destinations {
 
     fn new(is_manual: bool, count: Counter) -> Self {
         Self {
-            entries: Present::beyond(DESTINATION_TIMEOUT_NS),
+            entries: LivenessTable::expiring_after(DESTINATION_TIMEOUT_NS),
             is_manual,
             first: 0,
             count,
@@ -98,18 +98,18 @@ impl Destinations {
                 is_named: destination.is_named,
                 receiver_id: None,
             };
-            self.entries.enter(entry, now_ns);
-            self.tell_count();
+            self.entries.insert_unbounded(entry, now_ns);
+            self.update_count();
         }
     }
 
     pub(super) fn remove(&mut self, id: i64) {
         self.entries.remove(|entry| entry.id == id);
-        self.tell_count();
+        self.update_count();
     }
 
     /// The name of a destination resolved to another address, where somebody else may live by now.
-    pub(super) fn readdress(&mut self, id: i64, address: SocketAddr) {
+    pub(super) fn set_address(&mut self, id: i64, address: SocketAddr) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) {
             entry.address = Some(address);
             entry.receiver_id = None;
@@ -129,7 +129,7 @@ impl Destinations {
                 entry.address = Some(source);
             }
             // One that was added by name and speaks from elsewhere has moved: its name is to be looked up.
-            self.entries.hear(now_ns, |entry| {
+            self.entries.refresh(now_ns, |entry| {
                 entry.is_source(receiver_id, source) && entry.is_at(source)
             });
         } else if !self.is_manual {
@@ -139,14 +139,14 @@ impl Destinations {
                 is_named: false,
                 receiver_id: Some(receiver_id),
             };
-            self.entries.admit(entry, now_ns, |_| {});
-            self.tell_count();
+            self.entries.insert(entry, now_ns, |_| {});
+            self.update_count();
         }
     }
 
     /// Whether a receiver that announced itself was turned away since this was last asked.
-    pub(super) fn take_turned_away(&mut self) -> bool {
-        self.entries.take_turned_away()
+    pub(super) fn take_rejected(&mut self) -> bool {
+        self.entries.take_rejected()
     }
 
     /// Registration id of the destination that a control frame came from; -1 if none was added by command there.
@@ -176,9 +176,9 @@ impl Destinations {
     }
 
     /// Hands out each destination whose name should be resolved again. It is given as much time as before then.
-    pub(super) fn unheard(&mut self, now_ns: i64, mut take: impl FnMut(i64)) {
+    pub(super) fn silent_named(&mut self, now_ns: i64, mut take: impl FnMut(i64)) {
         self.entries
-            .silent(now_ns, |entry| entry.is_named, |entry| take(entry.id));
+            .restart_expired(now_ns, |entry| entry.is_named, |entry| take(entry.id));
     }
 
     /// Sends a batch to each destination, beginning with another one each time. Returns how many bytes of it all of them
@@ -192,7 +192,7 @@ impl Destinations {
         mut on_error: impl FnMut(&NetError),
     ) -> usize {
         if !self.is_manual {
-            self.forget_silent(now_ns);
+            self.remove_expired(now_ns);
         }
         let mut accepted: usize = batch.iter().map(|transmit| transmit.payload.len()).sum();
         let entries = self.entries.iter_from(self.first);
@@ -212,13 +212,13 @@ impl Destinations {
         accepted
     }
 
-    fn forget_silent(&mut self, now_ns: i64) {
-        if self.entries.forget_silent(now_ns, |_| {}) {
-            self.tell_count();
+    fn remove_expired(&mut self, now_ns: i64) {
+        if self.entries.remove_expired(now_ns, |_| {}) {
+            self.update_count();
         }
     }
 
-    fn tell_count(&self) {
+    fn update_count(&self) {
         self.count.set(self.entries.len() as i64);
     }
 }

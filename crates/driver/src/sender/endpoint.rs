@@ -6,12 +6,12 @@ use std::os::fd::RawFd;
 use taran_core::clock::Now;
 use taran_net::{ReceiveBatch, Transport};
 
-use super::announce::send_control_batch;
+use super::coalescer::SendOutcome;
 use super::control;
-use super::convoy::Fate;
-use super::publication::{Company, SenderPublication, Turn};
-use super::wire::Wire;
-use super::{CONTROL_BATCH, CONTROL_BATCHES, Desk};
+use super::publication::{CoalesceContext, PublicationContext, SenderPublication};
+use super::send_transport::SendTransport;
+use super::setup_heartbeat::send_control_batch;
+use super::{CONTROL_BATCH, CONTROL_BATCHES, SendContext};
 use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SendEndpointSpec};
 use crate::control_batch::ControlFrameBatch;
 use crate::ids::{IdHash, IdMap};
@@ -22,16 +22,16 @@ use crate::token_bucket::{TokenBucket, error_frames, response_setups};
 #[derive(Debug)]
 pub struct SendEndpoint {
     id: EndpointId,
-    wire: Wire,
+    transport: SendTransport,
     pub(super) control_batch: ControlFrameBatch,
     control: Option<Box<dyn Transport>>,
     publications: PollSchedule<SenderPublication>,
     /// Streams with a lone datagram in the last duty cycle.
     lone: usize,
-    seats: IdMap<PublicationId, Slot>,
+    slots: IdMap<PublicationId, Slot>,
     /// Whose control frames are those of a session and stream: the oldest where several have the same.
-    addressees: IdMap<(i32, i32), PublicationId>,
-    heard_ns: i64,
+    routes: IdMap<(i32, i32), PublicationId>,
+    last_status_ns: i64,
     re_resolution_timeout_ns: Option<i64>,
     error_frames: TokenBucket,
     response_setups: TokenBucket,
@@ -43,14 +43,14 @@ impl SendEndpoint {
     pub fn new(spec: SendEndpointSpec) -> Self {
         Self {
             id: spec.id,
-            wire: Wire::new(spec.data, spec.destination, spec.channel),
+            transport: SendTransport::new(spec.data, spec.destination, spec.channel),
             control_batch: ControlFrameBatch::new(),
             control: spec.control,
             publications: PollSchedule::default(),
             lone: 0,
-            seats: IdMap::with_hasher(IdHash::new(spec.seed)),
-            addressees: IdMap::with_hasher(IdHash::new(spec.seed)),
-            heard_ns: 0,
+            slots: IdMap::with_hasher(IdHash::new(spec.seed)),
+            routes: IdMap::with_hasher(IdHash::new(spec.seed)),
+            last_status_ns: 0,
             re_resolution_timeout_ns: spec.re_resolution_timeout_ns,
             error_frames: error_frames(),
             response_setups: response_setups(),
@@ -65,77 +65,89 @@ impl SendEndpoint {
 
     /// The sender has it now.
     pub(super) fn start(&mut self, now: Now) {
-        self.heard_ns = now.nanos;
+        self.last_status_ns = now.nanos;
     }
 
     /// A turn for each publication that sends, and for some that do not. Returns the bytes of data sent.
-    pub(super) fn send(&mut self, pace: AgentLoad, desk: &mut Desk<'_>) -> usize {
+    pub(super) fn send(&mut self, load: AgentLoad, context: &mut SendContext<'_>) -> usize {
         let streams = self.publications.len();
         self.control_batch
-            .set_stream_count(if self.wire.is_common() { streams } else { 0 });
-        let company = (streams > 1 && self.wire.is_single()).then_some(Company {
-            convoy: desk.convoy,
-            lone: 0,
-            lone_before: self.lone,
-            seat: Slot(0),
-        });
-        let mut turn = Turn {
-            now: desk.now,
-            wire: &mut self.wire,
-            counters: desk.counters,
-            reporter: desk.reporter,
+            .set_stream_count(if self.transport.has_shared_destinations() {
+                streams
+            } else {
+                0
+            });
+        let coalesce =
+            (streams > 1 && self.transport.has_single_destination()).then_some(CoalesceContext {
+                coalescer: context.coalescer,
+                lone: 0,
+                singles_before: self.lone,
+                slot: Slot(0),
+            });
+        let mut publication_context = PublicationContext {
+            now: context.now,
+            transport: &mut self.transport,
+            counters: context.counters,
+            reporter: context.reporter,
             control_batch: &mut self.control_batch,
-            spare_trains: &mut desk.spare_trains,
-            company,
+            extra_batches: &mut context.extra_batches,
+            coalesce,
         };
-        let (mut sent, mut sending, mut is_held_up) = (0, 0, false);
+        let (mut sent, mut sending, mut is_flow_controlled) = (0, 0, false);
         self.publications
-            .poll(desk.now.nanos, pace, |seat, publication, side| {
+            .poll(context.now.nanos, load, |slot, publication, side| {
                 if side == Activity::Idle {
-                    turn.send_convoy();
+                    publication_context.flush_coalescer();
                 }
-                if let Some(company) = &mut turn.company {
-                    company.seat = seat;
+                if let Some(coalesce) = &mut publication_context.coalesce {
+                    coalesce.slot = slot;
                 }
                 let before = publication.position;
-                let bytes = publication.turn(&mut turn);
+                let bytes = publication.poll(&mut publication_context);
                 sent += bytes;
                 sending += usize::from(bytes > 0);
-                is_held_up |= publication.is_held_up;
+                is_flow_controlled |= publication.is_flow_controlled;
                 bytes > 0 || publication.position != before || publication.is_pending()
             });
-        turn.send_convoy();
-        if let Some(company) = turn.company.take() {
-            self.lone = company.lone;
-            company.convoy.settle(|passenger| {
-                if passenger.fate != Fate::Went {
-                    sent -= passenger.length;
+        publication_context.flush_coalescer();
+        if let Some(coalesce) = publication_context.coalesce.take() {
+            self.lone = coalesce.lone;
+            coalesce.coalescer.drain_results(|datagram| {
+                if datagram.outcome != SendOutcome::Sent {
+                    sent -= datagram.length;
                 }
-                if let Some(publication) = self.publications.get_mut(passenger.seat) {
-                    publication.has_left(passenger, &mut turn);
+                if let Some(publication) = self.publications.get_mut(datagram.slot) {
+                    publication.on_coalesced_result(datagram, &mut publication_context);
                 }
             });
         }
-        if turn.control_batch.is_due(pace == AgentLoad::Idle, turn.now) {
-            send_control_batch(&mut turn);
+        if publication_context
+            .control_batch
+            .is_due(load == AgentLoad::Idle, publication_context.now)
+        {
+            send_control_batch(&mut publication_context);
         }
-        desk.sending += sending;
-        desk.is_held_up |= is_held_up;
+        context.sending += sending;
+        context.is_flow_controlled |= is_flow_controlled;
         sent
     }
 
     /// Takes what has arrived from receivers. Returns the number of datagrams.
-    pub(super) fn poll_control(&mut self, batch: &mut ReceiveBatch, desk: &mut Desk<'_>) -> usize {
+    pub(super) fn poll_control(
+        &mut self,
+        batch: &mut ReceiveBatch,
+        context: &mut SendContext<'_>,
+    ) -> usize {
         let mut heard = 0;
-        let told = &desk.counters.status_messages_received;
+        let told = &context.counters.status_messages_received;
         for _ in 0..CONTROL_BATCHES {
             let before = told.get();
-            let transport = self.control.as_mut().unwrap_or(&mut self.wire.transport);
+            let transport = self.control.as_mut().unwrap_or(&mut self.transport.socket);
             match transport.receive(batch) {
                 Ok(0) => break,
                 Ok(count) => {
                     for datagram in batch.datagrams() {
-                        control::on_datagram(self, datagram.payload, datagram.source, desk);
+                        control::on_datagram(self, datagram.payload, datagram.source, context);
                     }
                     heard += count;
                     // What asks for an answer, or is garbage, waits for the next look: no flood of it gets more.
@@ -144,7 +156,9 @@ impl SendEndpoint {
                     }
                 }
                 Err(error) => {
-                    desk.reporter.report(desk.now, self.wire.channel(), &error);
+                    context
+                        .reporter
+                        .report(context.now, self.transport.channel(), &error);
                     break;
                 }
             }
@@ -153,66 +167,67 @@ impl SendEndpoint {
     }
 
     /// A peer that stays silent may have moved (docs/spec/wire.md §2.14).
-    pub(super) fn check_heard(&mut self, desk: &mut Desk<'_>) {
-        let (id, events) = (self.id, &mut *desk.events);
-        self.wire.unheard_destinations(desk.now, |destination| {
-            // Lost when the queue is full: the next timeout asks again.
-            let _ = events.offer(ConductorEvent::ReResolveDestination {
-                endpoint: id,
-                destination,
+    pub(super) fn check_re_resolution(&mut self, context: &mut SendContext<'_>) {
+        let (id, events) = (self.id, &mut *context.events);
+        self.transport
+            .silent_destinations(context.now, |destination| {
+                // Lost when the queue is full: the next timeout asks again.
+                let _ = events.offer(ConductorEvent::ReResolveDestination {
+                    endpoint: id,
+                    destination,
+                });
             });
-        });
         if let Some(timeout_ns) = self.re_resolution_timeout_ns
-            && desk.now.nanos - self.heard_ns > timeout_ns
+            && context.now.nanos - self.last_status_ns > timeout_ns
         {
-            self.heard_ns = desk.now.nanos;
+            self.last_status_ns = context.now.nanos;
             // Lost when the queue is full: the next timeout asks again.
-            let _ = desk
+            let _ = context
                 .events
                 .offer(ConductorEvent::ReResolveEndpoint(self.id));
         }
     }
 
     /// The publication of a control frame, with what it needs to act. It has a turn soon.
-    pub(super) fn addressee<'a>(
+    pub(super) fn route<'a>(
         &'a mut self,
         session_id: i32,
         stream_id: i32,
-        desk: &'a mut Desk<'_>,
-    ) -> Option<(&'a mut SenderPublication, Turn<'a>)> {
-        let seat = self.seat_of(session_id, stream_id)?;
-        self.rouse(seat);
-        self.at(seat, desk)
+        context: &'a mut SendContext<'_>,
+    ) -> Option<(&'a mut SenderPublication, PublicationContext<'a>)> {
+        let slot = self.slot_of(session_id, stream_id)?;
+        self.schedule_once(slot);
+        self.at_slot(slot, context)
     }
 
     /// Where the publication of a control frame sits.
-    pub(super) fn seat_of(&self, session_id: i32, stream_id: i32) -> Option<Slot> {
-        let id = self.addressees.get(&(session_id, stream_id))?;
-        self.seats.get(id).copied()
+    pub(super) fn slot_of(&self, session_id: i32, stream_id: i32) -> Option<Slot> {
+        let id = self.routes.get(&(session_id, stream_id))?;
+        self.slots.get(id).copied()
     }
 
     /// Whoever sits there has a turn soon.
-    pub(super) fn rouse(&mut self, seat: Slot) {
-        self.publications.schedule_once(seat);
+    pub(super) fn schedule_once(&mut self, slot: Slot) {
+        self.publications.schedule_once(slot);
     }
 
     /// The publication that sits there, with what it needs to act.
-    pub(super) fn at<'a>(
+    pub(super) fn at_slot<'a>(
         &'a mut self,
-        seat: Slot,
-        desk: &'a mut Desk<'_>,
-    ) -> Option<(&'a mut SenderPublication, Turn<'a>)> {
-        let publication = self.publications.get_mut(seat)?;
-        let turn = Turn {
-            now: desk.now,
-            wire: &mut self.wire,
-            counters: desk.counters,
-            reporter: desk.reporter,
+        slot: Slot,
+        context: &'a mut SendContext<'_>,
+    ) -> Option<(&'a mut SenderPublication, PublicationContext<'a>)> {
+        let publication = self.publications.get_mut(slot)?;
+        let publication_context = PublicationContext {
+            now: context.now,
+            transport: &mut self.transport,
+            counters: context.counters,
+            reporter: context.reporter,
             control_batch: &mut self.control_batch,
-            spare_trains: &mut desk.spare_trains,
-            company: None,
+            extra_batches: &mut context.extra_batches,
+            coalesce: None,
         };
-        Some((publication, turn))
+        Some((publication, publication_context))
     }
 
     /// How many error_frames of receivers may be told on.
@@ -225,8 +240,8 @@ impl SendEndpoint {
         &mut self.response_setups
     }
 
-    pub(super) fn wire(&mut self) -> &mut Wire {
-        &mut self.wire
+    pub(super) fn transport(&mut self) -> &mut SendTransport {
+        &mut self.transport
     }
 
     /// A status message was accepted. Only one about a publication of this endpoint says that its peer is still there.
@@ -235,25 +250,25 @@ impl SendEndpoint {
         receiver_id: i64,
         source: SocketAddr,
         is_addressed: bool,
-        desk: &mut Desk<'_>,
+        context: &mut SendContext<'_>,
     ) {
         if is_addressed {
-            self.heard_ns = desk.now.nanos;
+            self.last_status_ns = context.now.nanos;
         }
-        self.wire
-            .on_status(receiver_id, source, desk.now, desk.reporter);
+        self.transport
+            .on_status(receiver_id, source, context.now, context.reporter);
     }
 
     pub(super) fn add(&mut self, mut publication: Box<SenderPublication>, now: Now) {
         publication.start(now);
         let (id, key) = (publication.id(), publication.key());
-        self.addressees.entry(key).or_insert(id);
-        self.seats.insert(id, self.publications.insert(publication));
+        self.routes.entry(key).or_insert(id);
+        self.slots.insert(id, self.publications.insert(publication));
     }
 
     pub(super) fn remove(&mut self, id: PublicationId) -> Option<Box<SenderPublication>> {
-        let removed = self.publications.remove(self.seats.remove(&id)?)?;
-        self.pass_on(id, removed.key());
+        let removed = self.publications.remove(self.slots.remove(&id)?)?;
+        self.reassign_route(id, removed.key());
         Some(removed)
     }
 
@@ -264,30 +279,33 @@ impl SendEndpoint {
     }
 
     /// One that is gone leaves its control frames to the oldest of its key, if there is one.
-    fn pass_on(&mut self, id: PublicationId, key: (i32, i32)) {
-        if self.addressees.get(&key) != Some(&id) {
+    fn reassign_route(&mut self, id: PublicationId, key: (i32, i32)) {
+        if self.routes.get(&key) != Some(&id) {
             return;
         }
-        self.addressees.remove(&key);
+        self.routes.remove(&key);
         // Each of the others has a key of its own, unless some share one.
-        if self.addressees.len() < self.publications.len() {
-            let heirs = self.publications.iter().filter(|heir| heir.key() == key);
-            if let Some(heir) = heirs.map(SenderPublication::id).min() {
-                self.addressees.insert(key, heir);
+        if self.routes.len() < self.publications.len() {
+            let candidates = self
+                .publications
+                .iter()
+                .filter(|candidate| candidate.key() == key);
+            if let Some(candidate) = candidates.map(SenderPublication::id).min() {
+                self.routes.insert(key, candidate);
             }
         }
     }
 
     /// The publication, which has a turn soon: something about it changes.
     pub(super) fn publication(&mut self, id: PublicationId) -> Option<&mut SenderPublication> {
-        self.publications.schedule_once(*self.seats.get(&id)?)
+        self.publications.schedule_once(*self.slots.get(&id)?)
     }
 
     /// The descriptor on which receivers are heard.
     pub(super) fn control_fd(&self) -> Option<RawFd> {
         self.control
             .as_ref()
-            .unwrap_or(&self.wire.transport)
+            .unwrap_or(&self.transport.socket)
             .raw_fd()
     }
 }

@@ -3,27 +3,27 @@
 //! One duty cycle gives a turn to every publication that sends, and to some of those that do not (`poll_schedule`). A turn takes
 //! what clients have committed to the term buffer, as far as the receiver's window reaches, and hands the very bytes to
 //! the socket: one run of equal datagrams is one transmit, whatever it holds. Only lone datagrams of several streams are
-//! copied, to share one (`convoy`). Receivers are listened to when nothing was
+//! copied, to share one (`coalescer`). Receivers are listened to when nothing was
 //! sent and they were not silent a moment ago, and often enough otherwise. The order of reading is the order of the message:
 //! [`Sender::do_work`](taran_core::agent::Agent::do_work) here, [`SendEndpoint`], [`SenderPublication`], `plan` (what goes
 //! out next), `wire` (where to); then the way back: `control`, `answers`, `flow_control`, `retransmit`.
 
-mod announce;
-mod answers;
+mod coalescer;
 mod commands;
 mod control;
-mod convoy;
+mod control_handlers;
 mod destinations;
 mod endpoint;
 mod flow_control;
-mod plan;
-mod present;
+mod liveness_table;
 mod publication;
 mod retransmit;
+mod send_plan;
+mod send_transport;
+mod setup_heartbeat;
 mod stream_log;
 #[cfg(test)]
 mod tests;
-mod wire;
 
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -40,11 +40,11 @@ use crate::interval_timer::IntervalTimer;
 use crate::poll_backoff::PollBackoff;
 use crate::poll_schedule::WorkTracker;
 use crate::socket_wait::{NO_ENDPOINTS_MULTIPLIER, any_may_be_readable, wait_for_any};
-use convoy::Convoy;
+use coalescer::DatagramCoalescer;
 
 pub use endpoint::SendEndpoint;
 pub use flow_control::{FlowControl, FlowControlRequest, FlowControlSupplier, StatusReport};
-pub(crate) use present::MAX_LIVE_ENTRIES;
+pub(crate) use liveness_table::MAX_LIVE_ENTRIES;
 pub use publication::SenderPublication;
 pub use stream_log::StreamLog;
 
@@ -56,9 +56,9 @@ const CONTROL_BATCHES: usize = 8;
 /// Control sockets that were silent are left alone for so long, unless somebody cannot go on before he hears from them: a
 /// look costs some 0.2 us, half of what all else of an idle turn does. What is said there meanwhile is heard so much later,
 /// beside NAK delays and intervals of status messages that are a hundred times longer.
-const SILENCE_NS: i64 = 2_000;
+const CONTROL_BACKOFF_NS: i64 = 2_000;
 /// Trains beyond its first that a publication may send in a duty cycle if it was the only one that sent in the last.
-const SPARE_TRAINS: usize = 3;
+const MAX_EXTRA_BATCHES: usize = 3;
 
 /// What the sender is built from.
 #[derive(Debug)]
@@ -99,33 +99,33 @@ pub struct Sender {
     /// Behind looks at the control sockets that found nothing.
     control_backoff: PollBackoff,
     /// A publication that had a turn can send nothing before a receiver says something.
-    is_held_up: bool,
+    is_flow_controlled: bool,
     /// The last look did not take all that receivers had said.
     has_backlog: bool,
-    polled_ns: i64,
+    last_poll_ns: i64,
     poll_ratio: u32,
     poll_interval_ns: i64,
-    silence_check: IntervalTimer,
+    re_resolution_timer: IntervalTimer,
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
-    tempo: WorkTracker,
-    convoy: Convoy,
+    work_tracker: WorkTracker,
+    coalescer: DatagramCoalescer,
     /// No more than one publication sent in the last duty cycle.
-    is_lone: bool,
+    single_active_publication: bool,
 }
 
 /// What the sender lends to an endpoint for a turn.
-struct Desk<'a> {
+struct SendContext<'a> {
     now: Now,
     counters: &'a SenderCounters,
     reporter: &'a mut ErrorReporter,
     events: &'a mut EventSender,
-    spare_trains: usize,
-    convoy: &'a mut Convoy,
+    extra_batches: usize,
+    coalescer: &'a mut DatagramCoalescer,
     /// Publications that sent something.
     sending: usize,
     /// One can send nothing before a receiver says something.
-    is_held_up: bool,
+    is_flow_controlled: bool,
 }
 
 impl Agent for Sender {
@@ -134,9 +134,9 @@ impl Agent for Sender {
         let commands = poll_commands(|| self.take_command(now));
         let short_sends = self.counters.short_sends.get();
         let sent = self.send(now);
-        self.tempo.record(commands + sent, now.nanos);
-        let is_short = self.counters.short_sends.get() != short_sends;
-        let heard = if is_short || self.is_poll_due(sent, now) {
+        self.work_tracker.record(commands + sent, now.nanos);
+        let had_short_send = self.counters.short_sends.get() != short_sends;
+        let heard = if had_short_send || self.is_poll_due(sent, now) {
             self.poll_control(now)
         } else {
             0
@@ -159,7 +159,7 @@ impl Agent for Sender {
 
     /// Without endpoints there is nothing to look at, and the conductor rings.
     fn park_multiplier(&self) -> u32 {
-        if self.is_unemployed() {
+        if self.has_no_work_sources() {
             NO_ENDPOINTS_MULTIPLIER
         } else {
             1
@@ -173,7 +173,7 @@ impl Agent for Sender {
 
 impl Sender {
     /// Nothing to look at, and nothing that waits to be told.
-    fn is_unemployed(&self) -> bool {
+    fn has_no_work_sources(&self) -> bool {
         self.endpoints.is_empty() && self.outbox.is_empty()
     }
 
@@ -192,39 +192,43 @@ impl Sender {
             doorbell: spec.doorbell,
             cycle: spec.cycle,
             cycles_since_poll: 0,
-            control_backoff: PollBackoff::new(SILENCE_NS),
-            is_held_up: false,
+            control_backoff: PollBackoff::new(CONTROL_BACKOFF_NS),
+            is_flow_controlled: false,
             has_backlog: false,
-            polled_ns: i64::MIN,
+            last_poll_ns: i64::MIN,
             poll_ratio: spec.status_poll_ratio,
             poll_interval_ns: spec.status_poll_interval_ns,
-            silence_check: IntervalTimer::new(spec.reresolution_check_interval_ns),
+            re_resolution_timer: IntervalTimer::new(spec.reresolution_check_interval_ns),
             batch: ReceiveBatch::new(CONTROL_BATCH),
             fds: Vec::new(),
-            tempo: WorkTracker::default(),
-            convoy: Convoy::new(),
-            is_lone: true,
+            work_tracker: WorkTracker::default(),
+            coalescer: DatagramCoalescer::new(),
+            single_active_publication: true,
         }
     }
 
     fn send(&mut self, now: Now) -> usize {
-        let pace = self.tempo.load(now.nanos);
-        let mut desk = Desk {
+        let load = self.work_tracker.load(now.nanos);
+        let mut context = SendContext {
             now,
             counters: &self.counters,
             reporter: &mut self.reporter,
             events: &mut self.outbox,
-            spare_trains: if self.is_lone { SPARE_TRAINS } else { 0 },
-            convoy: &mut self.convoy,
+            extra_batches: if self.single_active_publication {
+                MAX_EXTRA_BATCHES
+            } else {
+                0
+            },
+            coalescer: &mut self.coalescer,
             sending: 0,
-            is_held_up: false,
+            is_flow_controlled: false,
         };
         let endpoints = self.endpoints.iter_mut();
         let sent = endpoints
-            .map(|endpoint| endpoint.send(pace, &mut desk))
+            .map(|endpoint| endpoint.send(load, &mut context))
             .sum();
-        self.is_lone = desk.sending <= 1;
-        self.is_held_up = desk.is_held_up;
+        self.single_active_publication = context.sending <= 1;
+        self.is_flow_controlled = context.is_flow_controlled;
         sent
     }
 
@@ -235,38 +239,38 @@ impl Sender {
             self.cycles_since_poll += 1;
             self.cycles_since_poll >= self.poll_ratio
         } else {
-            !self.control_backoff.is_active(now.nanos) || self.is_held_up
+            !self.control_backoff.is_active(now.nanos) || self.is_flow_controlled
         };
-        let is_overdue = now.nanos.saturating_sub(self.polled_ns) > self.poll_interval_ns;
+        let is_overdue = now.nanos.saturating_sub(self.last_poll_ns) > self.poll_interval_ns;
         is_due || self.has_backlog || is_overdue
     }
 
     fn poll_control(&mut self, now: Now) -> usize {
         self.cycles_since_poll = 0;
         self.has_backlog = false;
-        self.polled_ns = now.nanos;
-        let mut desk = Desk {
+        self.last_poll_ns = now.nanos;
+        let mut context = SendContext {
             now,
             counters: &self.counters,
             reporter: &mut self.reporter,
             events: &mut self.outbox,
-            spare_trains: 0,
-            convoy: &mut self.convoy,
+            extra_batches: 0,
+            coalescer: &mut self.coalescer,
             sending: 0,
-            is_held_up: false,
+            is_flow_controlled: false,
         };
         let mut heard = 0;
         if any_may_be_readable(&self.fds, self.endpoints.len()) {
             for endpoint in &mut self.endpoints {
-                let taken = endpoint.poll_control(&mut self.batch, &mut desk);
+                let taken = endpoint.poll_control(&mut self.batch, &mut context);
                 self.has_backlog |= taken >= CONTROL_BATCHES * CONTROL_BATCH;
                 heard += taken;
             }
         }
         self.control_backoff.on_poll(now.nanos, heard > 0);
-        if self.silence_check.is_due(now.nanos) {
+        if self.re_resolution_timer.is_due(now.nanos) {
             for endpoint in &mut self.endpoints {
-                endpoint.check_heard(&mut desk);
+                endpoint.check_re_resolution(&mut context);
             }
         }
         heard

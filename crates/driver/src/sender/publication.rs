@@ -1,6 +1,6 @@
 //! The sender's half of a network publication.
 //!
-//! Driven by its endpoint: [`SenderPublication::start`] once, [`SenderPublication::turn`] whenever it has one
+//! Driven by its endpoint: [`SenderPublication::start`] once, [`SenderPublication::poll`] whenever it has one
 //! (`poll_schedule`), and one `on_…` method for each kind of control frame (`answers`). Output goes to the endpoint's wire, the
 //! counters and the shared atomics.
 
@@ -13,13 +13,13 @@ use taran_net::Transmit;
 use taran_protocol::log::TailSnapshot;
 use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
-use super::announce::send_control_batch;
-use super::convoy::{Convoy, Fate, Passenger};
+use super::coalescer::{DatagramCoalescer, QueuedDatagram, SendOutcome};
 use super::flow_control::{self, FlowControl};
-use super::plan::{Bounds, MAX_RUNS, Plan, Run};
-use super::present::Present;
-use super::retransmit::Retransmits;
-use super::wire::Wire;
+use super::liveness_table::LivenessTable;
+use super::retransmit::RetransmitHandler;
+use super::send_plan::{Bounds, MAX_RUNS, SegmentRun, SendPlan};
+use super::send_transport::SendTransport;
+use super::setup_heartbeat::send_control_batch;
 use crate::boundary::{
     EndpointId, PublicationId, SenderCounters, SenderFlowControlSpec, SenderPublicationSpec,
 };
@@ -30,7 +30,7 @@ use crate::timestamps::SendTimestamp;
 use crate::token_bucket::{TokenBucket, rtt_replies};
 
 /// Time between SETUPs, and between heartbeats.
-pub(super) const ANNOUNCE_INTERVAL_NS: i64 = 100_000_000;
+pub(super) const SETUP_HEARTBEAT_INTERVAL_NS: i64 = 100_000_000;
 
 /// The sender's half of a network publication: built by the conductor, owned by the sender.
 #[derive(Debug)]
@@ -39,19 +39,19 @@ pub struct SenderPublication {
     pub(super) position: i64,
     pub(super) limit: i64,
     /// Where it was when it last sent something, or the limit of then if padding led beyond it.
-    pub(super) invited: i64,
+    pub(super) max_advertised_position: i64,
     pub(super) sent_ns: i64,
     pub(super) bounds: Bounds,
     pub(super) geometry: TermGeometry,
     pub(super) needs_setup: bool,
     pub(super) has_initial_connection: bool,
-    pub(super) counts_back_pressure: bool,
+    pub(super) count_next_back_pressure: bool,
     /// The socket did not take all that there was.
-    pub(super) is_short: bool,
+    pub(super) had_short_send: bool,
     /// Its next datagram waits for nobody's: the last one that did was refused.
-    pub(super) is_alone: bool,
+    pub(super) send_uncoalesced: bool,
     /// Its last turn could send nothing, whatever there is, before a receiver moves the limit.
-    pub(super) is_held_up: bool,
+    pub(super) is_flow_controlled: bool,
     // What happens a few times a second.
     pub(super) setup_sent_ns: i64,
     /// Of its last sign of life, if that was collected.
@@ -60,8 +60,8 @@ pub struct SenderPublication {
     pub(super) has_receivers: bool,
     pub(super) has_required_receivers: bool,
     /// Ids of those that spoke lately.
-    pub(super) receivers: Present<i64>,
-    pub(super) retransmits: Retransmits,
+    pub(super) receivers: LivenessTable<i64>,
+    pub(super) retransmits: RetransmitHandler,
     pub(super) rtt_replies: TokenBucket,
     pub(super) flow_control: Box<dyn FlowControl>,
     pub(super) spies: Vec<Counter>,
@@ -71,59 +71,65 @@ pub struct SenderPublication {
 }
 
 /// What a publication works with besides itself.
-pub(super) struct Turn<'a> {
+pub(super) struct PublicationContext<'a> {
     pub(super) now: Now,
-    pub(super) wire: &'a mut Wire,
+    pub(super) transport: &'a mut SendTransport,
     pub(super) counters: &'a SenderCounters,
     pub(super) reporter: &'a mut ErrorReporter,
     pub(super) control_batch: &'a mut ControlFrameBatch,
     /// Trains beyond its first that a lone publication may send in this duty cycle.
-    pub(super) spare_trains: &'a mut usize,
+    pub(super) extra_batches: &'a mut usize,
     /// Where lone datagrams may wait for those of others.
-    pub(super) company: Option<Company<'a>>,
+    pub(super) coalesce: Option<CoalesceContext<'a>>,
 }
 
 /// Others on the same endpoint that send a datagram now and then.
-pub(super) struct Company<'a> {
-    pub(super) convoy: &'a mut Convoy,
+pub(super) struct CoalesceContext<'a> {
+    pub(super) coalescer: &'a mut DatagramCoalescer,
     /// Streams with a lone datagram in this duty cycle …
     pub(super) lone: usize,
     /// … and in the last one. It is worth to wait where there are several.
-    pub(super) lone_before: usize,
+    pub(super) singles_before: usize,
     /// Of the publication whose turn it is.
-    pub(super) seat: Slot,
+    pub(super) slot: Slot,
 }
 
-impl Turn<'_> {
+impl PublicationContext<'_> {
     /// Whether a plan's lone datagram waits for those of others. All that wait leave before any other data.
-    fn takes_along(&mut self, plan: &Plan, term: &Region) -> bool {
-        let Some(company) = &mut self.company else {
+    fn try_coalesce(&mut self, plan: &SendPlan, term: &Region) -> bool {
+        let Some(coalesce) = &mut self.coalesce else {
             return false;
         };
-        let lone = plan.lone();
-        company.lone += usize::from(lone.is_some());
-        let is_worth_it = company.lone.max(company.lone_before) > 1;
+        let lone = plan.single_datagram();
+        coalesce.lone += usize::from(lone.is_some());
+        let is_worth_it = coalesce.lone.max(coalesce.singles_before) > 1;
         let joins = lone.filter(|run| {
-            is_worth_it && run.frames.length <= Convoy::LONGEST && company.convoy.is_open()
+            is_worth_it
+                && run.frames.length <= DatagramCoalescer::MAX_DATAGRAM_LENGTH
+                && coalesce.coalescer.has_capacity()
         });
         let length = joins.map_or(0, |run| run.frames.length as usize);
-        if company.convoy.waits() && (joins.is_none() || !company.convoy.has_room(length)) {
-            self.send_convoy();
+        if coalesce.coalescer.has_datagrams()
+            && (joins.is_none() || !coalesce.coalescer.fits(length))
+        {
+            self.flush_coalescer();
         }
-        let (Some(run), Some(company)) = (joins, &mut self.company) else {
+        let (Some(run), Some(coalesce)) = (joins, &mut self.coalesce) else {
             return false;
         };
         let datagram = term.bytes(run.offset, length);
         let advance = i64::from(run.frames.advance());
-        company.convoy.take(datagram, company.seat, advance);
+        coalesce.coalescer.push(datagram, coalesce.slot, advance);
         true
     }
 
     /// Sends what waits.
-    pub(super) fn send_convoy(&mut self) {
-        if let Some(company) = &mut self.company
-            && company.convoy.waits()
-            && !company.convoy.leave(self.wire, self.now, self.reporter)
+    pub(super) fn flush_coalescer(&mut self) {
+        if let Some(coalesce) = &mut self.coalesce
+            && coalesce.coalescer.has_datagrams()
+            && !coalesce
+                .coalescer
+                .flush(self.transport, self.now, self.reporter)
         {
             self.counters.short_sends.increment();
         }
@@ -131,13 +137,13 @@ impl Turn<'_> {
 }
 
 /// What came of one batch.
-struct Train {
+struct BatchResult {
     bytes: usize,
     /// There may be more where that came from.
     is_full: bool,
 }
 
-impl Train {
+impl BatchResult {
     const NONE: Self = Self {
         bytes: 0,
         is_full: false,
@@ -155,7 +161,7 @@ impl SenderPublication {
         Self {
             position: spec.start_position,
             limit: spec.start_position,
-            invited: spec.start_position,
+            max_advertised_position: spec.start_position,
             sent_ns: 0,
             bounds: Bounds {
                 window: 0,
@@ -165,17 +171,17 @@ impl SenderPublication {
             geometry: spec.log.geometry(),
             needs_setup: true,
             has_initial_connection: false,
-            counts_back_pressure: false,
-            is_short: false,
-            is_alone: false,
-            is_held_up: false,
+            count_next_back_pressure: false,
+            had_short_send: false,
+            send_uncoalesced: false,
+            is_flow_controlled: false,
             setup_sent_ns: 0,
             queued_heartbeat: None,
             is_setup_elicited: false,
             has_receivers: false,
             has_required_receivers: false,
-            receivers: Present::up_to(spec.connection_timeout_ns),
-            retransmits: Retransmits::new(spec.retransmit, spec.log.term_length()),
+            receivers: LivenessTable::expiring_at(spec.connection_timeout_ns),
+            retransmits: RetransmitHandler::new(spec.retransmit, spec.log.term_length()),
             rtt_replies: rtt_replies(),
             flow_control,
             spies: Vec::new(),
@@ -203,121 +209,126 @@ impl SenderPublication {
 
     /// The sender has it now. The first SETUP leaves in the first turn.
     pub(super) fn start(&mut self, now: Now) {
-        self.setup_sent_ns = now.nanos - ANNOUNCE_INTERVAL_NS - 1;
-        self.sent_ns = now.nanos - ANNOUNCE_INTERVAL_NS - 1;
+        self.setup_sent_ns = now.nanos - SETUP_HEARTBEAT_INTERVAL_NS - 1;
+        self.sent_ns = now.nanos - SETUP_HEARTBEAT_INTERVAL_NS - 1;
     }
 
     /// One duty cycle (docs/spec/wire.md §3.2). Returns the bytes of data sent.
-    pub(super) fn turn(&mut self, turn: &mut Turn<'_>) -> usize {
-        turn.wire.speak_to(self.peer);
+    pub(super) fn poll(&mut self, context: &mut PublicationContext<'_>) -> usize {
+        context.transport.set_peer(self.peer);
         if self.needs_setup {
-            self.setup(turn);
+            self.send_setup(context);
         }
-        let sent = self.send_data(turn);
+        let sent = self.send_data(context);
         if sent == 0 {
-            self.idle(turn);
+            self.on_idle(context);
         }
-        self.resend(turn);
+        self.resend(context);
         sent
     }
 
     /// Whether more is to be sent as soon as there is room or time.
     pub(super) fn is_pending(&self) -> bool {
-        self.is_short || self.retransmits.is_pending()
+        self.had_short_send || self.retransmits.is_pending()
     }
 
     /// As long as whole trains are there, if nobody else sends: what a publisher has just written is sent from the cache,
     /// what it has written long ago from memory.
-    fn send_data(&mut self, turn: &mut Turn<'_>) -> usize {
-        (self.is_short, self.is_held_up) = (false, false);
-        let mut train = self.send_train(turn);
-        let mut sent = train.bytes;
-        while train.is_full && self.limit > self.position && *turn.spare_trains > 0 {
-            *turn.spare_trains -= 1;
-            train = self.send_train(turn);
-            sent += train.bytes;
+    fn send_data(&mut self, context: &mut PublicationContext<'_>) -> usize {
+        (self.had_short_send, self.is_flow_controlled) = (false, false);
+        let mut batch = self.send_batch(context);
+        let mut sent = batch.bytes;
+        while batch.is_full && self.limit > self.position && *context.extra_batches > 0 {
+            *context.extra_batches -= 1;
+            batch = self.send_batch(context);
+            sent += batch.bytes;
         }
         sent
     }
 
-    /// The road: straight from the term buffer to the wire, but for a lone datagram that has company (docs/spec/wire.md §3.4).
-    fn send_train(&mut self, turn: &mut Turn<'_>) -> Train {
+    /// The road: straight from the term buffer to the wire, but for a lone datagram that has coalesce (docs/spec/wire.md §3.4).
+    fn send_batch(&mut self, context: &mut PublicationContext<'_>) -> BatchResult {
         let window = self.limit - self.position;
         if window <= 0 {
-            self.is_held_up = true;
-            self.back_pressure(turn);
-            return Train::NONE;
+            self.is_flow_controlled = true;
+            self.back_pressure(context);
+            return BatchResult::NONE;
         }
         let term = self.spec.log.term_at(self.position);
         let offset = self.geometry.term_offset(self.position);
-        if !Plan::is_worth_making(term, offset) {
-            return Train::NONE;
+        if !SendPlan::has_data(term, offset) {
+            return BatchResult::NONE;
         }
         let bounds = Bounds {
             window,
             ..self.bounds
         };
-        let plan = match Plan::scan(term, offset, bounds) {
+        let plan = match SendPlan::scan(term, offset, bounds) {
             Ok(plan) => plan,
             Err(error) => {
-                turn.reporter
-                    .report_corrupt(turn.now, turn.wire.channel(), &error);
-                return Train::NONE;
+                context
+                    .reporter
+                    .report_corrupt(context.now, context.transport.channel(), &error);
+                return BatchResult::NONE;
             }
         };
         if plan.is_empty() {
             if plan.is_blocked() {
-                self.is_held_up = true;
-                self.back_pressure(turn);
+                self.is_flow_controlled = true;
+                self.back_pressure(context);
             }
-            return Train::NONE;
+            return BatchResult::NONE;
         }
-        if turn.control_batch.contains(self.queued_heartbeat) {
-            send_control_batch(turn);
+        if context.control_batch.contains(self.queued_heartbeat) {
+            send_control_batch(context);
         }
         stamp(self.spec.send_timestamp.as_ref(), &plan, term);
-        if !self.is_alone && turn.takes_along(&plan, term) {
-            return Train {
+        if !self.send_uncoalesced && context.try_coalesce(&plan, term) {
+            return BatchResult {
                 bytes: plan.bytes(),
                 is_full: false,
             };
         }
-        let accepted = transmit(&plan, term, turn);
-        self.is_short = accepted < plan.bytes();
-        self.is_alone &= self.is_short;
-        if self.is_short {
-            turn.counters.short_sends.increment();
+        let accepted = transmit(&plan, term, context);
+        self.had_short_send = accepted < plan.bytes();
+        self.send_uncoalesced &= self.had_short_send;
+        if self.had_short_send {
+            context.counters.short_sends.increment();
         }
         if accepted > 0 {
-            self.went(plan.advance(accepted), accepted, turn);
+            self.on_sent(plan.advance(accepted), accepted, context);
         }
-        Train {
+        BatchResult {
             bytes: accepted,
             is_full: accepted == plan.bytes() && plan.is_full(),
         }
     }
 
     /// What became of a datagram that waited for others.
-    pub(super) fn has_left(&mut self, passenger: Passenger, turn: &mut Turn<'_>) {
-        if passenger.fate == Fate::Went {
-            self.went(passenger.advance, passenger.length, turn);
+    pub(super) fn on_coalesced_result(
+        &mut self,
+        datagram: QueuedDatagram,
+        context: &mut PublicationContext<'_>,
+    ) {
+        if datagram.outcome == SendOutcome::Sent {
+            self.on_sent(datagram.advance, datagram.length, context);
             return;
         }
-        self.is_short = true;
-        self.is_alone = passenger.fate == Fate::Refused;
+        self.had_short_send = true;
+        self.send_uncoalesced = datagram.outcome == SendOutcome::Rejected;
         // As if it had sent nothing, which is so.
-        self.idle(turn);
+        self.on_idle(context);
     }
 
     /// So many bytes went out, with which the stream moves so far.
-    fn went(&mut self, advance: i64, bytes: usize, turn: &Turn<'_>) {
+    fn on_sent(&mut self, advance: i64, bytes: usize, context: &PublicationContext<'_>) {
         self.position += advance;
-        self.invited = self.position.min(self.limit);
+        self.max_advertised_position = self.position.min(self.limit);
         self.publish_position();
-        self.retransmits.sent(bytes);
-        self.sent_ns = turn.now.nanos;
-        self.counts_back_pressure = true;
-        turn.counters.bytes_sent.add_exclusive(bytes as i64);
+        self.retransmits.on_data_sent(bytes);
+        self.sent_ns = context.now.nanos;
+        self.count_next_back_pressure = true;
+        context.counters.bytes_sent.add_exclusive(bytes as i64);
     }
 
     fn publish_position(&self) {
@@ -327,24 +338,26 @@ impl SenderPublication {
 
     /// Counted once, then not again before data went out.
     #[cold]
-    fn back_pressure(&mut self, turn: &Turn<'_>) {
-        if self.counts_back_pressure {
-            self.counts_back_pressure = false;
+    fn back_pressure(&mut self, context: &PublicationContext<'_>) {
+        if self.count_next_back_pressure {
+            self.count_next_back_pressure = false;
             self.spec.back_pressure_events.increment();
-            turn.counters.flow_control_limits.increment();
+            context.counters.flow_control_limits.increment();
         }
     }
 
-    fn idle(&mut self, turn: &mut Turn<'_>) {
-        if self.has_initial_connection && turn.now.nanos - self.sent_ns > ANNOUNCE_INTERVAL_NS {
-            self.heartbeat(turn);
+    fn on_idle(&mut self, context: &mut PublicationContext<'_>) {
+        if self.has_initial_connection
+            && context.now.nanos - self.sent_ns > SETUP_HEARTBEAT_INTERVAL_NS
+        {
+            self.send_heartbeat(context);
         }
         if !self.spies.is_empty() && self.spec.spies_simulate_connection && !self.has_receivers {
             self.follow_spies();
         }
-        let limit = self.flow_control.on_idle(self.limit, turn.now.nanos);
+        let limit = self.flow_control.on_idle(self.limit, context.now.nanos);
         self.set_limit(limit);
-        self.receivers.forget_silent(turn.now.nanos, |_| {});
+        self.receivers.remove_expired(context.now.nanos, |_| {});
         self.receivers_changed();
     }
 
@@ -361,7 +374,7 @@ impl SenderPublication {
             .max();
         if let Some(furthest) = furthest.filter(|&position| position > self.position) {
             self.position = furthest.min(self.geometry.max_position());
-            self.invited = self.position;
+            self.max_advertised_position = self.position;
             self.publish_position();
         }
         self.set_limit(self.position);
@@ -417,13 +430,13 @@ impl Pollable for SenderPublication {
     fn idle_until(&self, now_ns: i64) -> Option<IdleUntil<TailSnapshot>> {
         let is_quiet = self.has_initial_connection
             && !self.needs_setup
-            && !self.is_held_up
+            && !self.is_flow_controlled
             && !self.is_pending()
             && self.spies.is_empty()
-            && !self.awaits_look(now_ns);
-        let deadline_ns = (self.sent_ns.saturating_add(ANNOUNCE_INTERVAL_NS))
+            && !self.is_flow_control_due(now_ns);
+        let deadline_ns = (self.sent_ns.saturating_add(SETUP_HEARTBEAT_INTERVAL_NS))
             .min(self.receivers.unchanged_until_ns())
-            .min(self.flow_control.idles_until_ns());
+            .min(self.flow_control.next_deadline_ns());
         let wake = is_quiet.then(|| self.spec.log.snapshot_if_drained(self.position))?;
         Some(IdleUntil {
             deadline_ns,
@@ -440,7 +453,7 @@ impl Pollable for SenderPublication {
 }
 
 /// Writes the time into the frames of a plan, just before they go out.
-pub(super) fn stamp(timestamp: Option<&SendTimestamp>, plan: &Plan, term: &Region) {
+pub(super) fn stamp(timestamp: Option<&SendTimestamp>, plan: &SendPlan, term: &Region) {
     if let Some(timestamp) = timestamp {
         for run in plan.runs() {
             timestamp.write(term, run.offset, run.offset + run.frames.length as usize);
@@ -449,22 +462,29 @@ pub(super) fn stamp(timestamp: Option<&SendTimestamp>, plan: &Plan, term: &Regio
 }
 
 /// Sends a plan; a lone run, which is the common case, without setting up a batch.
-pub(super) fn transmit(plan: &Plan, term: &Region, turn: &mut Turn<'_>) -> usize {
-    let of_run = |run: &Run| {
+pub(super) fn transmit(
+    plan: &SendPlan,
+    term: &Region,
+    context: &mut PublicationContext<'_>,
+) -> usize {
+    let of_run = |run: &SegmentRun| {
         let frames = run.frames;
         Transmit::connected(term.bytes(run.offset, frames.length as usize))
             .segmented(frames.segment as usize)
     };
     match plan.runs() {
         [] => 0,
-        [run] => turn.wire.send(&mut [of_run(run)], turn.now, turn.reporter),
+        [run] => context
+            .transport
+            .send(&mut [of_run(run)], context.now, context.reporter),
         runs => {
             let mut batch = [Transmit::connected(&[]); MAX_RUNS];
             for (transmit, run) in batch.iter_mut().zip(runs) {
                 *transmit = of_run(run);
             }
-            turn.wire
-                .send(&mut batch[..runs.len()], turn.now, turn.reporter)
+            context
+                .transport
+                .send(&mut batch[..runs.len()], context.now, context.reporter)
         }
     }
 }

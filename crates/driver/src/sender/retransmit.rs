@@ -1,74 +1,75 @@
-//! Answers to NAKs (docs/spec/wire.md §3.8).
+//! Retransmission of data that receivers ask for with NAKs (docs/spec/wire.md §3.8).
 //!
-//! Input: [`Retransmits::on_nak`] for each valid NAK, then [`Retransmits::turn`] in each turn of the stream. Output: `turn`
-//! calls back for each stretch to send again. Long answers are spread over several turns, so that small NAKs cannot keep the
-//! sender from its other streams; repeated NAKs are ignored while it lasts and for a while after. Whoever sends NAKs gets
-//! many bytes for few, so that what is sent again is limited: to a multiple of what is sent, and to so much in a second.
-//! What is left of that is shared by bytes of the stream, not by NAKs (`wanted`), so that a forger of NAKs takes no more of
-//! it than anybody, and what a receiver misses is sent again in time whatever else is asked for.
+//! Input: [`RetransmitHandler::on_nak`] for each valid NAK, then [`RetransmitHandler::poll`] in each poll of the publication.
+//! Output: `poll` calls back for each range to send. Long ranges are spread over several polls, so that small NAKs cannot keep
+//! the sender from its other streams; repeated NAKs are ignored while a range is pending and during the linger time after it.
+//! A NAK is much shorter than the data it asks for, so retransmission is limited: to a multiple of what is sent, plus a rate
+//! in bytes per second. Within the limit ranges are served in stream order and not in the order of NAKs (`queue`): forged
+//! NAKs get no larger share than real ones, and what a receiver misses is sent in bounded time whatever else is asked for.
 
-mod wanted;
+mod queue;
 
-use self::wanted::{Added, Wanted};
-use super::plan::TURN_BYTES;
+use self::queue::{AddResult, RetransmitQueue};
+use super::send_plan::MAX_BATCH_BYTES;
 use crate::boundary::RetransmitSpec;
 use crate::token_bucket::TokenBucket;
 
-pub(super) use self::wanted::Stretch;
+pub(super) use self::queue::StreamRange;
 
-/// For each byte that is sent so many may be sent again: four receivers of five may lose it.
-const REPEATS: i64 = 4;
+/// Bytes that may be retransmitted per byte sent: each of four receivers may lose it.
+const RESENDS_PER_BYTE: i64 = 4;
 
-/// In a second, whatever was sent, half a term may be sent again, and this much at least.
-const PER_SECOND_MIN: i64 = 1 << 20;
+/// Fewest bytes per second that may be retransmitted, whatever was sent. The limit is half a term per second if that is more.
+const MIN_BYTES_PER_SECOND: i64 = 1 << 20;
 
-/// Stretches that are kept apart where only one receiver asks.
-const APART_MIN: usize = 4;
+/// Fewest ranges that are kept apart, even where only one receiver asks.
+const MIN_RANGES: usize = 4;
 
-/// What became of a NAK.
+/// Outcome of a NAK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It will be answered.
+pub(super) enum NakOutcome {
+    /// The range will be sent.
     Accepted,
-    /// It is being answered, or was just now.
+    /// The range is pending or was just sent.
     Suppressed,
-    /// It will be answered later, or with more than it asked for: too many at a time, or too much altogether.
+    /// The range will be sent later, or as part of a longer one: too many ranges or too many bytes are pending.
     Overflow,
 }
 
-/// What came of sending the start of a stretch again: how far it came.
+/// Outcome of sending the start of a range: the number of bytes by which it advanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Resent {
-    /// So much went out.
-    Went(i64),
-    /// So much went out, or nothing; the rest is left to the next NAK.
-    Stuck(i64),
-    /// So much is too old, and was passed over.
-    Passed(i64),
+pub(super) enum RetransmitOutcome {
+    /// The bytes were sent.
+    Sent(i64),
+    /// The bytes, possibly none, were sent; the rest is left to the next NAK.
+    Blocked(i64),
+    /// The bytes are too old and were skipped.
+    Expired(i64),
 }
 
+/// Retransmission state of a publication.
 #[derive(Debug)]
-pub(super) struct Retransmits {
-    wanted: Wanted,
-    /// What was sent again just now. Of one receiver, who misses one thing at a time, the last answer is kept.
-    answered: Vec<Answered>,
+pub(super) struct RetransmitHandler {
+    queue: RetransmitQueue,
+    /// Ranges sent within the linger time. For a single receiver, which misses one range at a time, only the last is kept.
+    lingering: Vec<Lingering>,
     spec: RetransmitSpec,
     bucket: TokenBucket,
 }
 
 #[derive(Debug)]
-struct Answered {
-    stretch: Stretch,
+struct Lingering {
+    range: StreamRange,
     until_ns: i64,
 }
 
-impl Retransmits {
+impl RetransmitHandler {
     pub(super) fn new(spec: RetransmitSpec, term_length: i32) -> Self {
         let max_actions = spec.max_actions.max(1);
-        let per_second = i64::from(term_length / 2).max(PER_SECOND_MIN);
+        let per_second = i64::from(term_length / 2).max(MIN_BYTES_PER_SECOND);
         Self {
-            wanted: Wanted::up_to(max_actions.max(APART_MIN)),
-            answered: Vec::with_capacity(max_actions),
+            queue: RetransmitQueue::with_capacity(max_actions.max(MIN_RANGES)),
+            lingering: Vec::with_capacity(max_actions),
             spec: RetransmitSpec {
                 max_actions,
                 ..spec
@@ -77,90 +78,97 @@ impl Retransmits {
         }
     }
 
-    /// So many bytes of the stream went out for the first time.
+    /// Records that `bytes` of the stream were sent for the first time.
     #[inline]
-    pub(super) fn sent(&mut self, bytes: usize) {
-        self.bucket.refill(REPEATS * bytes as i64);
+    pub(super) fn on_data_sent(&mut self, bytes: usize) {
+        self.bucket.refill(RESENDS_PER_BYTE * bytes as i64);
     }
 
-    pub(super) fn on_nak(&mut self, asked: Stretch, now_ns: i64) -> Verdict {
-        self.answered.retain(|it| now_ns <= it.until_ns);
-        let asked = self.without_answered(asked);
-        // A delay is waited for strictly.
+    pub(super) fn on_nak(&mut self, asked: StreamRange, now_ns: i64) -> NakOutcome {
+        self.lingering.retain(|it| now_ns <= it.until_ns);
+        let asked = self.without_lingering(asked);
+        // A delay has to be exceeded.
         let delay_ns = self.spec.delay_ns + i64::from(self.spec.delay_ns > 0);
-        match self.wanted.add(asked, now_ns + delay_ns) {
-            Added::Nothing => Verdict::Suppressed,
-            Added::Something if self.bucket.available(now_ns) > 0 => Verdict::Accepted,
-            Added::Something | Added::Crowded => Verdict::Overflow,
+        match self.queue.add(asked, now_ns + delay_ns) {
+            AddResult::Duplicate => NakOutcome::Suppressed,
+            AddResult::Added if self.bucket.available(now_ns) > 0 => NakOutcome::Accepted,
+            AddResult::Added | AddResult::Coalesced => NakOutcome::Overflow,
         }
     }
 
-    /// What is left of it behind what was just answered. An answer to less than a receiver misses must not be all it gets.
-    fn without_answered(&self, mut asked: Stretch) -> Stretch {
+    /// Returns the part of a range behind what was just sent. A retransmission of less than a receiver misses must not
+    /// suppress the rest.
+    fn without_lingering(&self, mut asked: StreamRange) -> StreamRange {
         let end = asked.end();
-        let mut answered = self.answered.iter();
-        while let Some(known) = answered.find(|it| it.stretch.contains(asked.position)) {
-            asked.position = known.stretch.end();
+        let mut lingering = self.lingering.iter();
+        while let Some(known) = lingering.find(|it| it.range.contains(asked.position)) {
+            asked.position = known.range.end();
             asked.length = (end - asked.position).max(0);
-            answered = self.answered.iter();
+            lingering = self.lingering.iter();
         }
         asked
     }
 
-    /// Whether something is still to be sent, now or later.
+    /// Returns true if ranges are still to be sent, now or later.
     pub(super) fn is_pending(&self) -> bool {
-        !self.wanted.is_empty()
+        !self.queue.is_empty()
     }
 
-    /// Carries on with what is due. `resend` gets what is left of a stretch and whether nothing of it went out yet, and
-    /// sends the start of it.
-    pub(super) fn turn(&mut self, now_ns: i64, mut resend: impl FnMut(Stretch, bool) -> Resent) {
-        if self.wanted.is_empty() {
+    /// Sends what is due, up to the limits. `resend` gets the rest of a range and true if nothing of it was sent yet, and
+    /// sends its start.
+    pub(super) fn poll(
+        &mut self,
+        now_ns: i64,
+        mut resend: impl FnMut(StreamRange, bool) -> RetransmitOutcome,
+    ) {
+        if self.queue.is_empty() {
             return;
         }
-        let mut budget = i64::from(TURN_BYTES).min(self.bucket.available(now_ns));
-        for _ in 0..self.wanted.len() {
+        let mut budget = i64::from(MAX_BATCH_BYTES).min(self.bucket.available(now_ns));
+        for _ in 0..self.queue.len() {
             if budget <= 0 {
                 return;
             }
-            let Some((next, is_start)) = self.wanted.next(now_ns) else {
+            let Some((next, is_start)) = self.queue.next_due(now_ns) else {
                 return;
             };
             let outcome = resend(next, is_start);
-            let (Resent::Went(advanced) | Resent::Stuck(advanced) | Resent::Passed(advanced)) =
-                outcome;
+            let (RetransmitOutcome::Sent(advanced)
+            | RetransmitOutcome::Blocked(advanced)
+            | RetransmitOutcome::Expired(advanced)) = outcome;
             budget -= advanced;
-            if let Resent::Passed(_) = outcome {
-                self.wanted.passed(next, advanced);
+            if let RetransmitOutcome::Expired(_) = outcome {
+                self.queue.on_skipped(next, advanced);
                 continue;
             }
             // The body of padding is not sent.
-            self.bucket.consume(advanced.min(i64::from(TURN_BYTES)));
-            self.wanted.sent(next, advanced);
-            if let Resent::Stuck(_) = outcome {
-                self.wanted.give_up(next.position + advanced);
+            self.bucket
+                .consume(advanced.min(i64::from(MAX_BATCH_BYTES)));
+            self.queue.on_sent(next, advanced);
+            if let RetransmitOutcome::Blocked(_) = outcome {
+                self.queue.remove_at(next.position + advanced);
             }
-            self.note_answered(next.position, advanced, now_ns);
+            self.record_lingering(next.position, advanced, now_ns);
         }
     }
 
-    /// Until `linger` after its first byte an answer counts as just given: if it is lost, the next NAK must count.
-    fn note_answered(&mut self, position: i64, length: i64, now_ns: i64) {
+    /// Records a range that was sent. It lingers from its first byte on: if it is lost, the next NAK must count.
+    fn record_lingering(&mut self, position: i64, length: i64, now_ns: i64) {
         if length == 0 {
             return;
         }
-        if let Some(last) = self.answered.last_mut()
-            && last.stretch.end() == position
+        if let Some(last) = self.lingering.last_mut()
+            && last.range.end() == position
             && now_ns <= last.until_ns
         {
-            last.stretch.length += length;
+            last.range.length += length;
             return;
         }
-        if self.answered.len() == self.spec.max_actions {
-            self.answered.remove(0);
+        if self.lingering.len() == self.spec.max_actions {
+            self.lingering.remove(0);
         }
-        self.answered.push(Answered {
-            stretch: Stretch { position, length },
+        self.lingering.push(Lingering {
+            range: StreamRange { position, length },
             until_ns: now_ns + self.spec.linger_ns,
         });
     }

@@ -3,11 +3,11 @@
 use super::{FlowControl, StatusReport};
 
 #[derive(Debug)]
-pub(super) struct Max {
+pub(super) struct MaxFlowControl {
     retransmit_window_multiple: i32,
 }
 
-impl Max {
+impl MaxFlowControl {
     pub(super) fn new(retransmit_window_multiple: i32) -> Self {
         Self {
             retransmit_window_multiple,
@@ -15,7 +15,7 @@ impl Max {
     }
 }
 
-impl FlowControl for Max {
+impl FlowControl for MaxFlowControl {
     fn on_status(&mut self, report: &StatusReport, limit: i64, _now_ns: i64) -> i64 {
         limit.max(report.position + i64::from(report.window))
     }
@@ -24,7 +24,7 @@ impl FlowControl for Max {
         limit
     }
 
-    fn idles_until_ns(&self) -> i64 {
+    fn next_deadline_ns(&self) -> i64 {
         i64::MAX
     }
 
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn the_limit_only_grows() {
-        let mut max = Max::new(16);
+        let mut max = MaxFlowControl::new(16);
         let report = |position, window| StatusReport {
             receiver_id: 1,
             group_tag: None,

@@ -5,7 +5,7 @@
 //! publication's sender half, and is asked when a receiver speaks and when there is nothing to send: never for a message.
 
 mod max;
-mod slowest;
+mod min;
 
 use std::fmt::Debug;
 
@@ -40,7 +40,7 @@ pub trait FlowControl: Send + Debug {
     /// Until when [`on_idle`](Self::on_idle) changes nothing if no receiver speaks before: it need not be asked for so long.
     /// By default it is, in each duty cycle or, where nothing was sent for a while, in one of several. Asked after each look
     /// and each status message; where the latter brings an earlier time, that must be now.
-    fn idles_until_ns(&self) -> i64 {
+    fn next_deadline_ns(&self) -> i64 {
         i64::MIN
     }
 
@@ -66,7 +66,7 @@ pub trait FlowControl: Send + Debug {
 
     /// Whether, since this was last asked, there were too many receivers to wait for one that counts. The driver records it
     /// as an error.
-    fn take_turned_away(&mut self) -> bool {
+    fn take_rejected(&mut self) -> bool {
         false
     }
 
@@ -99,8 +99,8 @@ pub(super) fn build(spec: SenderFlowControlSpec) -> Box<dyn FlowControl> {
     match spec {
         SenderFlowControlSpec::Max {
             retransmit_window_multiple,
-        } => Box::new(max::Max::new(retransmit_window_multiple)),
-        SenderFlowControlSpec::Min(spec) => Box::new(slowest::Slowest::new(spec)),
+        } => Box::new(max::MaxFlowControl::new(retransmit_window_multiple)),
+        SenderFlowControlSpec::Min(spec) => Box::new(min::MinFlowControl::new(spec)),
         SenderFlowControlSpec::Custom(strategy) => strategy,
     }
 }

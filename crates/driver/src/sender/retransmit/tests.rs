@@ -11,101 +11,125 @@ const GROUP: RetransmitSpec = RetransmitSpec {
     ..UNICAST
 };
 
-fn stretch(position: i64, length: i64) -> Stretch {
-    Stretch { position, length }
+fn stretch(position: i64, length: i64) -> StreamRange {
+    StreamRange { position, length }
 }
 
 /// What a turn sends again, at most 1000 bytes of each stretch.
-fn turn(retransmits: &mut Retransmits, now_ns: i64) -> Vec<Stretch> {
+fn turn(retransmits: &mut RetransmitHandler, now_ns: i64) -> Vec<StreamRange> {
     let mut sent = Vec::new();
-    retransmits.turn(now_ns, |rest, _| {
+    retransmits.poll(now_ns, |rest, _| {
         sent.push(stretch(rest.position, rest.length.min(1000)));
-        Resent::Went(rest.length.min(1000))
+        RetransmitOutcome::Sent(rest.length.min(1000))
     });
     sent
 }
 
 #[test]
 fn a_nak_is_answered_at_once_and_its_repetition_ignored_until_linger_ends() {
-    let mut retransmits = Retransmits::new(UNICAST, 1 << 30);
-    assert_eq!(retransmits.on_nak(stretch(64, 320), 0), Verdict::Accepted);
+    let mut retransmits = RetransmitHandler::new(UNICAST, 1 << 30);
+    assert_eq!(
+        retransmits.on_nak(stretch(64, 320), 0),
+        NakOutcome::Accepted
+    );
     assert_eq!(turn(&mut retransmits, 0), [stretch(64, 320)]);
     assert_eq!(turn(&mut retransmits, 1), []);
     assert_eq!(
         retransmits.on_nak(stretch(64, 320), 10 * MS),
-        Verdict::Suppressed
+        NakOutcome::Suppressed
     );
     assert_eq!(
         retransmits.on_nak(stretch(128, 32), 10 * MS),
-        Verdict::Suppressed
+        NakOutcome::Suppressed
     );
     assert_eq!(
         retransmits.on_nak(stretch(64, 320), 10 * MS + 1),
-        Verdict::Accepted
+        NakOutcome::Accepted
     );
     assert_eq!(turn(&mut retransmits, 10 * MS + 1), [stretch(64, 320)]);
 }
 
 #[test]
 fn a_long_answer_takes_several_turns() {
-    let mut retransmits = Retransmits::new(UNICAST, 1 << 30);
-    assert_eq!(retransmits.on_nak(stretch(0, 2500), 0), Verdict::Accepted);
+    let mut retransmits = RetransmitHandler::new(UNICAST, 1 << 30);
+    assert_eq!(
+        retransmits.on_nak(stretch(0, 2500), 0),
+        NakOutcome::Accepted
+    );
     assert_eq!(turn(&mut retransmits, 0), [stretch(0, 1000)]);
-    assert_eq!(retransmits.on_nak(stretch(0, 2500), 0), Verdict::Suppressed);
+    assert_eq!(
+        retransmits.on_nak(stretch(0, 2500), 0),
+        NakOutcome::Suppressed
+    );
     assert_eq!(turn(&mut retransmits, 1), [stretch(1000, 1000)]);
     assert_eq!(turn(&mut retransmits, 2), [stretch(2000, 500)]);
     assert_eq!(turn(&mut retransmits, 3), []);
     assert_eq!(
         retransmits.on_nak(stretch(0, 2500), 10 * MS),
-        Verdict::Suppressed
+        NakOutcome::Suppressed
     );
     assert_eq!(
         retransmits.on_nak(stretch(0, 2500), 10 * MS + 1),
-        Verdict::Accepted
+        NakOutcome::Accepted
     );
 }
 
 #[test]
 fn what_cannot_be_sent_is_left_to_the_next_nak() {
-    let mut retransmits = Retransmits::new(UNICAST, 1 << 30);
-    assert_eq!(retransmits.on_nak(stretch(0, 2500), 0), Verdict::Accepted);
-    retransmits.turn(0, |_, _| Resent::Stuck(0));
+    let mut retransmits = RetransmitHandler::new(UNICAST, 1 << 30);
+    assert_eq!(
+        retransmits.on_nak(stretch(0, 2500), 0),
+        NakOutcome::Accepted
+    );
+    retransmits.poll(0, |_, _| RetransmitOutcome::Blocked(0));
     assert_eq!(turn(&mut retransmits, 1), []);
-    assert_eq!(retransmits.on_nak(stretch(0, 2500), 1), Verdict::Accepted);
-    retransmits.turn(1, |_, _| Resent::Stuck(1000));
-    assert_eq!(retransmits.on_nak(stretch(0, 1000), 2), Verdict::Suppressed);
-    assert_eq!(retransmits.on_nak(stretch(0, 2500), 2), Verdict::Accepted);
+    assert_eq!(
+        retransmits.on_nak(stretch(0, 2500), 1),
+        NakOutcome::Accepted
+    );
+    retransmits.poll(1, |_, _| RetransmitOutcome::Blocked(1000));
+    assert_eq!(
+        retransmits.on_nak(stretch(0, 1000), 2),
+        NakOutcome::Suppressed
+    );
+    assert_eq!(
+        retransmits.on_nak(stretch(0, 2500), 2),
+        NakOutcome::Accepted
+    );
     assert_eq!(turn(&mut retransmits, 2), [stretch(1000, 1000)]);
 }
 
 #[test]
 fn an_answer_of_nothing_is_no_answer() {
-    let mut retransmits = Retransmits::new(GROUP, 1 << 30);
+    let mut retransmits = RetransmitHandler::new(GROUP, 1 << 30);
     retransmits.on_nak(stretch(0, 64), 0);
-    retransmits.turn(0, |_, _| Resent::Stuck(0));
+    retransmits.poll(0, |_, _| RetransmitOutcome::Blocked(0));
     assert!(!retransmits.is_pending());
-    assert_eq!(retransmits.on_nak(stretch(0, 64), 0), Verdict::Accepted);
+    assert_eq!(retransmits.on_nak(stretch(0, 64), 0), NakOutcome::Accepted);
 }
 
 #[test]
 fn unicast_turns_to_the_newest_nak() {
-    let mut retransmits = Retransmits::new(UNICAST, 1 << 30);
-    assert_eq!(retransmits.on_nak(stretch(0, 64), 0), Verdict::Accepted);
+    let mut retransmits = RetransmitHandler::new(UNICAST, 1 << 30);
+    assert_eq!(retransmits.on_nak(stretch(0, 64), 0), NakOutcome::Accepted);
     turn(&mut retransmits, 0);
-    assert_eq!(retransmits.on_nak(stretch(640, 64), 1), Verdict::Accepted);
+    assert_eq!(
+        retransmits.on_nak(stretch(640, 64), 1),
+        NakOutcome::Accepted
+    );
     assert_eq!(turn(&mut retransmits, 1), [stretch(640, 64)]);
 }
 
 #[test]
 fn more_than_can_be_kept_apart_become_one_with_what_lies_between() {
-    let mut retransmits = Retransmits::new(GROUP, 1 << 30);
+    let mut retransmits = RetransmitHandler::new(GROUP, 1 << 30);
     for (position, verdict) in [
-        (0, Verdict::Accepted),
-        (1_000, Verdict::Accepted),
-        (5_000, Verdict::Accepted),
-        (2_000, Verdict::Accepted),
-        (5_200, Verdict::Overflow),
-        (8_000, Verdict::Overflow),
+        (0, NakOutcome::Accepted),
+        (1_000, NakOutcome::Accepted),
+        (5_000, NakOutcome::Accepted),
+        (2_000, NakOutcome::Accepted),
+        (5_200, NakOutcome::Overflow),
+        (8_000, NakOutcome::Overflow),
     ] {
         assert_eq!(retransmits.on_nak(stretch(position, 64), 0), verdict);
     }
@@ -124,22 +148,25 @@ fn more_than_can_be_kept_apart_become_one_with_what_lies_between() {
 
 #[test]
 fn what_follows_an_answer_is_not_suppressed_with_it() {
-    let mut retransmits = Retransmits::new(UNICAST, 1 << 30);
+    let mut retransmits = RetransmitHandler::new(UNICAST, 1 << 30);
     retransmits.on_nak(stretch(640, 64), 0);
     turn(&mut retransmits, 0);
-    assert_eq!(retransmits.on_nak(stretch(640, 320), 1), Verdict::Accepted);
+    assert_eq!(
+        retransmits.on_nak(stretch(640, 320), 1),
+        NakOutcome::Accepted
+    );
     assert_eq!(turn(&mut retransmits, 1), [stretch(704, 256)]);
     retransmits.on_nak(stretch(1_280, 64), 1);
     assert_eq!(
         retransmits.on_nak(stretch(1_280, 320), 1),
-        Verdict::Accepted
+        NakOutcome::Accepted
     );
     assert_eq!(turn(&mut retransmits, 1), [stretch(1_280, 320)]);
 }
 
 #[test]
 fn what_was_passed_waits_for_the_next_lap() {
-    let mut retransmits = Retransmits::new(UNICAST, 1 << 30);
+    let mut retransmits = RetransmitHandler::new(UNICAST, 1 << 30);
     let mut expected = 0;
     for number in 0..10 {
         // Nothing lingers.
@@ -154,15 +181,15 @@ fn what_was_passed_waits_for_the_next_lap() {
 
 #[test]
 fn the_answers_of_a_group_share_the_bytes_of_a_turn() {
-    let long = i64::from(TURN_BYTES);
-    let mut retransmits = Retransmits::new(GROUP, 1 << 30);
+    let long = i64::from(MAX_BATCH_BYTES);
+    let mut retransmits = RetransmitHandler::new(GROUP, 1 << 30);
     retransmits.on_nak(stretch(0, 2 * long), 0);
     retransmits.on_nak(stretch(4 * long, 64), 0);
     let mut turn = || {
         let mut sent = Vec::new();
-        retransmits.turn(0, |rest, _| {
+        retransmits.poll(0, |rest, _| {
             sent.push((rest.position, rest.length.min(long)));
-            Resent::Went(rest.length.min(long))
+            RetransmitOutcome::Sent(rest.length.min(long))
         });
         sent
     };
@@ -173,23 +200,26 @@ fn the_answers_of_a_group_share_the_bytes_of_a_turn() {
 
 #[test]
 fn a_delay_is_waited_for_strictly() {
-    let mut retransmits = Retransmits::new(
+    let mut retransmits = RetransmitHandler::new(
         RetransmitSpec {
             delay_ns: 5,
             ..UNICAST
         },
         1 << 30,
     );
-    assert_eq!(retransmits.on_nak(stretch(0, 64), 0), Verdict::Accepted);
+    assert_eq!(retransmits.on_nak(stretch(0, 64), 0), NakOutcome::Accepted);
     assert_eq!(turn(&mut retransmits, 5), []);
-    assert_eq!(retransmits.on_nak(stretch(0, 64), 5), Verdict::Suppressed);
+    assert_eq!(
+        retransmits.on_nak(stretch(0, 64), 5),
+        NakOutcome::Suppressed
+    );
     assert_eq!(turn(&mut retransmits, 6), [stretch(0, 64)]);
 }
 
 #[test]
 fn what_is_sent_again_is_limited_by_what_is_sent_and_by_time() {
-    let mut retransmits = Retransmits::new(UNICAST, 64 * 1024);
-    let ask = |retransmits: &mut Retransmits, from: i64, count: i64, now_ns: i64| {
+    let mut retransmits = RetransmitHandler::new(UNICAST, 64 * 1024);
+    let ask = |retransmits: &mut RetransmitHandler, from: i64, count: i64, now_ns: i64| {
         let mut sent = 0;
         for number in from..from + count {
             // Each for something else.
@@ -201,16 +231,16 @@ fn what_is_sent_again_is_limited_by_what_is_sent_and_by_time() {
         }
         sent
     };
-    let second = PER_SECOND_MIN;
+    let second = MIN_BYTES_PER_SECOND;
     assert_eq!(
         ask(&mut retransmits, 0, 2_000, 0),
         (second / 1_000 + 1) * 1_000
     );
     assert_eq!(
         retransmits.on_nak(stretch(3_000_000, 1_000), 0),
-        Verdict::Overflow
+        NakOutcome::Overflow
     );
-    retransmits.sent(100_000);
+    retransmits.on_data_sent(100_000);
     let repeated = ask(&mut retransmits, 5_000, 2_000, 0);
     assert!((399_000..=401_000).contains(&repeated), "{repeated}");
     let repeated = ask(&mut retransmits, 9_000, 2_000, 500 * MS);
@@ -246,7 +276,7 @@ mod forger {
         }
 
         /// As the sender does: whole frames, so many as go into a train.
-        fn resend(&mut self, rest: Stretch, oldest: i64) -> Resent {
+        fn resend(&mut self, rest: StreamRange, oldest: i64) -> RetransmitOutcome {
             assert!(
                 self.starts.binary_search(&rest.position).is_ok(),
                 "{rest:?}"
@@ -254,7 +284,7 @@ mod forger {
             let mut at = rest.position;
             while let Some(end) = self.end_of(at)
                 && end <= rest.end().max(oldest)
-                && end - rest.position <= i64::from(TURN_BYTES)
+                && end - rest.position <= i64::from(MAX_BATCH_BYTES)
             {
                 self.is_served |= at == self.missing && at >= oldest;
                 at = end;
@@ -262,14 +292,14 @@ mod forger {
             let advanced = at - rest.position;
             self.since = self.since.map(|since| since + advanced);
             if advanced == 0 {
-                Resent::Stuck(0)
+                RetransmitOutcome::Blocked(0)
             } else {
-                Resent::Went(advanced)
+                RetransmitOutcome::Sent(advanced)
             }
         }
     }
 
-    fn ask(random: &mut fastrand::Rng, stream: &Stream, oldest: i64, head: i64) -> Stretch {
+    fn ask(random: &mut fastrand::Rng, stream: &Stream, oldest: i64, head: i64) -> StreamRange {
         let from = stream.starts.partition_point(|&start| start < oldest);
         let to = stream.starts.partition_point(|&start| start < head);
         let position = stream.starts[random.usize(from..to)];
@@ -306,7 +336,7 @@ mod forger {
             }
             let mut stream = Stream { starts, missing: 0, since: None, is_served: false };
             let spec = RetransmitSpec { max_actions, delay_ns, linger_ns: 10 * MS };
-            let mut retransmits = Retransmits::new(spec, TERM);
+            let mut retransmits = RetransmitHandler::new(spec, TERM);
             // The receiver is as far back as its window lets it be, and what comes then is held up by it.
             let mut head = 4 * i64::from(TERM);
             let from = head - random.i64(2_000..32_000);
@@ -321,7 +351,7 @@ mod forger {
             let mut now_ns = 0;
             // The allowance is gone before.
             retransmits.bucket.available(0);
-            retransmits.bucket.consume(PER_SECOND_MIN);
+            retransmits.bucket.consume(MIN_BYTES_PER_SECOND);
             for turn in 0..20_000 {
                 now_ns += TURN_NS;
                 let oldest = head - WINDOW;
@@ -338,18 +368,18 @@ mod forger {
                 if turn == 300 {
                     stream.is_served = false;
                 }
-                retransmits.turn(now_ns, |rest, _| stream.resend(rest, oldest));
+                retransmits.poll(now_ns, |rest, _| stream.resend(rest, oldest));
                 if turn > 300 && stream.is_served {
                     break;
                 }
                 if moves && head + 1_408 <= limit && turn % 8 == 0 {
                     head += 1_408;
-                    retransmits.sent(1_408);
+                    retransmits.on_data_sent(1_408);
                 }
             }
             prop_assert!(stream.is_served, "never");
             let since = stream.since.unwrap_or(0);
-            prop_assert!(since <= 2 * WINDOW + i64::from(TURN_BYTES), "after {since} bytes");
+            prop_assert!(since <= 2 * WINDOW + i64::from(MAX_BATCH_BYTES), "after {since} bytes");
         }
     }
 }

@@ -13,13 +13,14 @@ fn address(last: u8, port: u16) -> SocketAddr {
     SocketAddr::from(([10, 0, 1, last], port))
 }
 
-fn rig(destination: impl FnOnce(Counter) -> Destination) -> (Rig, Counter) {
+fn fixture(destination: impl FnOnce(Counter) -> Destination) -> (SenderFixture, Counter) {
     let count = Counter::detached();
-    let rig = Rig::sending_to(destination(count.clone()), |spec| spec.is_group = true);
-    (rig, count)
+    let fixture =
+        SenderFixture::sending_to(destination(count.clone()), |spec| spec.is_group = true);
+    (fixture, count)
 }
 
-impl Rig {
+impl SenderFixture {
     fn add(&mut self, id: i64, address: Option<SocketAddr>, is_named: bool) {
         self.command(SenderCommand::AddDestination {
             endpoint: ENDPOINT,
@@ -80,136 +81,139 @@ impl Rig {
 
 #[test]
 fn each_destination_gets_each_datagram_and_another_is_the_first_each_time() {
-    let (mut rig, count) = rig(Destination::Manual);
+    let (mut fixture, count) = fixture(Destination::Manual);
     let [a, b, c] = [1, 2, 3].map(|last| address(last, 4_040));
     for (id, address) in [(11, a), (12, b), (13, c)] {
-        rig.add(id, Some(address), false);
+        fixture.add(id, Some(address), false);
     }
     assert_eq!(count.get(), 3);
-    rig.status_from(a, 1, 0, START);
-    rig.cycle();
-    rig.cycle();
-    let first = rig.reached();
-    let second = rig.reached();
-    let third = rig.reached();
+    fixture.status_from(a, 1, 0, START);
+    fixture.cycle();
+    fixture.cycle();
+    let first = fixture.reached();
+    let second = fixture.reached();
+    let third = fixture.reached();
     for reached in [&first, &second, &third] {
         assert_eq!(reached.len(), 3);
     }
     let mut heads = [first[0], second[0], third[0]];
     heads.sort_unstable();
     assert_eq!(heads, [a, b, c]);
-    rig.remove(12);
+    fixture.remove(12);
     assert_eq!(count.get(), 2);
-    let mut left = rig.reached();
+    let mut left = fixture.reached();
     left.sort_unstable();
     assert_eq!(left, [a, c]);
 }
 
 #[test]
 fn without_a_destination_everything_counts_as_sent() {
-    let (mut rig, _) = rig(Destination::Manual);
-    rig.status(START, 32_768);
-    rig.cycle();
-    rig.publish(64);
-    assert!(rig.cycle() > 0);
-    assert_eq!(rig.position.get(), START + 64);
-    assert_eq!(rig.counters.short_sends.get(), 0);
+    let (mut fixture, _) = fixture(Destination::Manual);
+    fixture.status(START, 32_768);
+    fixture.cycle();
+    fixture.publish(64);
+    assert!(fixture.cycle() > 0);
+    assert_eq!(fixture.position.get(), START + 64);
+    assert_eq!(fixture.counters.short_sends.get(), 0);
 }
 
 #[test]
 fn what_one_destination_did_not_take_is_offered_to_all_again() {
-    let (mut rig, _) = rig(Destination::Manual);
-    rig.add(11, Some(address(1, 4_040)), false);
-    rig.add(12, Some(address(2, 4_040)), false);
-    rig.status(START, 32_768);
-    rig.cycle();
-    rig.cycle();
-    rig.publish(64);
-    rig.socket.room(Some(64));
-    rig.cycle();
-    assert_eq!(rig.position.get(), START);
-    assert_eq!(rig.counters.short_sends.get(), 1);
-    rig.socket.room(None);
-    rig.cycle();
-    assert_eq!(rig.position.get(), START + 64);
+    let (mut fixture, _) = fixture(Destination::Manual);
+    fixture.add(11, Some(address(1, 4_040)), false);
+    fixture.add(12, Some(address(2, 4_040)), false);
+    fixture.status(START, 32_768);
+    fixture.cycle();
+    fixture.cycle();
+    fixture.publish(64);
+    fixture.socket.room(Some(64));
+    fixture.cycle();
+    assert_eq!(fixture.position.get(), START);
+    assert_eq!(fixture.counters.short_sends.get(), 1);
+    fixture.socket.room(None);
+    fixture.cycle();
+    assert_eq!(fixture.position.get(), START + 64);
 }
 
 #[test]
 fn a_destination_that_cannot_be_reached_does_not_hold_back_the_others() {
-    let (mut rig, _) = rig(Destination::Manual);
+    let (mut fixture, _) = fixture(Destination::Manual);
     let (good, bad) = (address(1, 4_040), address(2, 4_040));
-    rig.add(11, Some(bad), false);
-    rig.add(12, Some(good), false);
-    rig.socket.break_way_to(bad);
-    rig.status_from(good, 1, 0, START);
-    rig.cycle();
+    fixture.add(11, Some(bad), false);
+    fixture.add(12, Some(good), false);
+    fixture.socket.break_way_to(bad);
+    fixture.status_from(good, 1, 0, START);
+    fixture.cycle();
     for _ in 0..3 {
-        assert_eq!(rig.reached(), [good]);
+        assert_eq!(fixture.reached(), [good]);
     }
-    assert_eq!(rig.position.get(), START + 3 * 64);
-    assert!(rig.errors.count() > 0);
+    assert_eq!(fixture.position.get(), START + 3 * 64);
+    assert!(fixture.errors.count() > 0);
 }
 
 #[test]
 fn a_name_without_an_address_is_asked_for_again_every_five_seconds() {
-    let (mut rig, count) = rig(Destination::Manual);
+    let (mut fixture, count) = fixture(Destination::Manual);
     let (named, literal) = (address(1, 4_040), address(2, 4_040));
-    rig.add(11, None, true);
-    rig.add(12, Some(literal), false);
-    rig.status_from(literal, 2, 0, START);
-    rig.cycle();
-    rig.cycle();
+    fixture.add(11, None, true);
+    fixture.add(12, Some(literal), false);
+    fixture.status_from(literal, 2, 0, START);
+    fixture.cycle();
+    fixture.cycle();
     assert_eq!(count.get(), 2);
-    assert_eq!(rig.reached(), [literal]);
-    rig.cycle_after(5 * SECOND);
-    assert!(rig.events.try_recv().is_none());
+    assert_eq!(fixture.reached(), [literal]);
+    fixture.cycle_after(5 * SECOND);
+    assert!(fixture.events.try_recv().is_none());
     for _ in 0..2 {
-        rig.cycle_after(MS);
+        fixture.cycle_after(MS);
         assert!(matches!(
-            rig.events.try_recv(),
+            fixture.events.try_recv(),
             Some(ConductorEvent::ReResolveDestination {
                 endpoint: ENDPOINT,
                 destination: 11
             })
         ));
-        assert!(rig.events.try_recv().is_none(), "an address never moves");
-        rig.now_ns += 5 * SECOND;
+        assert!(
+            fixture.events.try_recv().is_none(),
+            "an address never moves"
+        );
+        fixture.now_ns += 5 * SECOND;
     }
-    rig.command(SenderCommand::ChangeDestination {
+    fixture.command(SenderCommand::ChangeDestination {
         endpoint: ENDPOINT,
         destination: Some(11),
         address: named,
     });
-    rig.cycle();
-    rig.status_from(literal, 2, 0, rig.tail);
-    rig.cycle();
-    let mut reached = rig.reached();
+    fixture.cycle();
+    fixture.status_from(literal, 2, 0, fixture.tail);
+    fixture.cycle();
+    let mut reached = fixture.reached();
     reached.sort_unstable();
     assert_eq!(reached, [named, literal]);
     // A receiver that speaks need not be looked for.
     for _ in 0..8 {
-        rig.status_from(named, 1, 0, rig.tail);
-        rig.cycle_after(SECOND);
-        rig.cycle();
+        fixture.status_from(named, 1, 0, fixture.tail);
+        fixture.cycle_after(SECOND);
+        fixture.cycle();
     }
-    assert!(rig.events.try_recv().is_none());
+    assert!(fixture.events.try_recv().is_none());
 }
 
 #[test]
 fn a_named_receiver_that_speaks_from_elsewhere_is_looked_up_and_so_is_its_successor() {
-    let (mut rig, _) = rig(Destination::Manual);
+    let (mut fixture, _) = fixture(Destination::Manual);
     let (first, elsewhere) = (address(1, 4_040), address(2, 4_040));
-    rig.add(11, Some(first), true);
-    rig.status_from(first, 1, 0, START);
-    rig.cycle();
+    fixture.add(11, Some(first), true);
+    fixture.status_from(first, 1, 0, START);
+    fixture.cycle();
     // It has moved, and lives on: its image there waits for what is still sent to the old address.
     for _ in 0..6 {
-        rig.status_from(elsewhere, 1, 0, rig.tail);
-        rig.cycle_after(SECOND);
-        rig.cycle();
+        fixture.status_from(elsewhere, 1, 0, fixture.tail);
+        fixture.cycle_after(SECOND);
+        fixture.cycle();
     }
-    let unheard = |rig: &mut Rig| {
-        let event = rig.events.try_recv();
+    let silent_named = |fixture: &mut SenderFixture| {
+        let event = fixture.events.try_recv();
         matches!(
             event,
             Some(ConductorEvent::ReResolveDestination {
@@ -218,49 +222,52 @@ fn a_named_receiver_that_speaks_from_elsewhere_is_looked_up_and_so_is_its_succes
             })
         )
     };
-    assert!(unheard(&mut rig));
+    assert!(silent_named(&mut fixture));
     // Names follow late: as long as this one means the old address it is asked for again, not oftener than before.
     let mut asked = 0;
     for _ in 0..12 {
-        rig.status_from(elsewhere, 1, 0, rig.tail);
-        rig.cycle_after(SECOND);
-        rig.cycle();
-        asked += i32::from(unheard(&mut rig));
+        fixture.status_from(elsewhere, 1, 0, fixture.tail);
+        fixture.cycle_after(SECOND);
+        fixture.cycle();
+        asked += i32::from(silent_named(&mut fixture));
     }
     assert_eq!(asked, 2);
-    rig.command(SenderCommand::ChangeDestination {
+    fixture.command(SenderCommand::ChangeDestination {
         endpoint: ENDPOINT,
         destination: Some(11),
         address: elsewhere,
     });
-    rig.cycle();
+    fixture.cycle();
     // Another driver answers there, whose receiver has an id of its own.
     for _ in 0..8 {
-        rig.status_from(elsewhere, 2, 0, rig.tail);
-        rig.cycle_after(SECOND);
-        rig.cycle();
+        fixture.status_from(elsewhere, 2, 0, fixture.tail);
+        fixture.cycle_after(SECOND);
+        fixture.cycle();
     }
-    assert!(!unheard(&mut rig), "it speaks from where its name says");
+    assert!(
+        !silent_named(&mut fixture),
+        "it speaks from where its name says"
+    );
 }
 
 #[test]
 fn who_measures_the_round_trip_is_answered_alone_where_it_is_known() {
-    let (mut rig, _) = rig(Destination::Manual);
+    let (mut fixture, _) = fixture(Destination::Manual);
     let (known, other) = (address(1, 4_040), address(2, 4_040));
     let group = SocketAddr::from(([224, 0, 1, 9], 4_040));
     for (id, address) in [(11, known), (12, other), (13, group)] {
-        rig.add(id, Some(address), false);
+        fixture.add(id, Some(address), false);
     }
-    rig.status_from(known, 1, 0, START);
-    rig.cycle();
-    assert_eq!(rig.answered(known, 1, 1), [known]);
+    fixture.status_from(known, 1, 0, START);
+    fixture.cycle();
+    assert_eq!(fixture.answered(known, 1, 1), [known]);
     // It is known by id and port, wherever it speaks from.
-    assert_eq!(rig.answered(address(7, 4_040), 1, 1), [known]);
+    assert_eq!(fixture.answered(address(7, 4_040), 1, 1), [known]);
 }
 
 #[test]
 fn who_measures_the_round_trip_behind_a_group_or_a_router_is_answered_through_it() {
-    let (mut rig, _) = rig(Destination::Manual);
+    let (mut fixture, _) = fixture(Destination::Manual);
     let (known, router) = (address(1, 4_040), address(2, 4_040));
     let group = |port| SocketAddr::from(([224, 0, 1, 9], port));
     for (id, address) in [
@@ -269,31 +276,31 @@ fn who_measures_the_round_trip_behind_a_group_or_a_router_is_answered_through_it
         (13, group(4_040)),
         (14, group(4_042)),
     ] {
-        rig.add(id, Some(address), false);
+        fixture.add(id, Some(address), false);
     }
-    rig.status_from(known, 1, 0, START);
-    rig.cycle();
-    assert_eq!(rig.answered(address(7, 4_040), 7, 1), [group(4_040)]);
-    assert_eq!(rig.answered(address(7, 4_042), 7, 1), [group(4_042)]);
-    assert_eq!(rig.answered(address(2, 61_000), 8, 1), [router]);
+    fixture.status_from(known, 1, 0, START);
+    fixture.cycle();
+    assert_eq!(fixture.answered(address(7, 4_040), 7, 1), [group(4_040)]);
+    assert_eq!(fixture.answered(address(7, 4_042), 7, 1), [group(4_042)]);
+    assert_eq!(fixture.answered(address(2, 61_000), 8, 1), [router]);
     // Strangers: at no destination, and at one whose receiver is another.
-    assert_eq!(rig.answered(address(7, 61_000), 9, 1), []);
-    assert_eq!(rig.answered(address(1, 61_000), 9, 1), []);
+    assert_eq!(fixture.answered(address(7, 61_000), 9, 1), []);
+    assert_eq!(fixture.answered(address(1, 61_000), 9, 1), []);
 }
 
 #[test]
 fn answers_through_several_groups_count_each() {
-    let (mut rig, _) = rig(Destination::Manual);
+    let (mut fixture, _) = fixture(Destination::Manual);
     for last in [8, 9] {
         let group = SocketAddr::from(([224, 0, 1, last], 4_040));
-        rig.add(i64::from(last), Some(group), false);
+        fixture.add(i64::from(last), Some(group), false);
     }
-    assert_eq!(rig.answered(address(7, 4_040), 7, 300).len(), 100);
+    assert_eq!(fixture.answered(address(7, 4_040), 7, 300).len(), 100);
 }
 
 #[test]
 fn receivers_announce_themselves_and_are_forgotten_five_seconds_after_their_last_word() {
-    let (mut rig, count) = rig(Destination::Dynamic);
+    let (mut fixture, count) = fixture(Destination::Dynamic);
     let [a, b] = [1, 2].map(|last| address(last, 4_040));
     // Neither session nor stream: it only announces.
     let hello = StatusMessage {
@@ -301,92 +308,92 @@ fn receivers_announce_themselves_and_are_forgotten_five_seconds_after_their_last
         stream_id: 0.into(),
         consumption_term_id: 0.into(),
         consumption_term_offset: 0.into(),
-        ..rig.status_message(1, StatusMessage::SEND_SETUP, START, 0)
+        ..fixture.status_message(1, StatusMessage::SEND_SETUP, START, 0)
     };
-    rig.socket.arrive_from(a, hello.as_bytes());
-    rig.cycle();
+    fixture.socket.arrive_from(a, hello.as_bytes());
+    fixture.cycle();
     assert_eq!(count.get(), 1);
-    rig.status_from(b, 2, 0, START);
-    rig.cycle();
+    fixture.status_from(b, 2, 0, START);
+    fixture.cycle();
     assert_eq!(count.get(), 2);
-    rig.cycle();
-    let mut reached = rig.reached();
+    fixture.cycle();
+    let mut reached = fixture.reached();
     reached.sort_unstable();
     assert_eq!(reached, [a, b]);
 
-    rig.now_ns += 4 * SECOND;
-    rig.status_from(b, 2, 0, rig.tail);
-    rig.cycle();
-    rig.now_ns += SECOND;
-    assert_eq!(rig.reached().len(), 2);
-    rig.now_ns += 1;
-    assert_eq!(rig.reached(), [b]);
+    fixture.now_ns += 4 * SECOND;
+    fixture.status_from(b, 2, 0, fixture.tail);
+    fixture.cycle();
+    fixture.now_ns += SECOND;
+    assert_eq!(fixture.reached().len(), 2);
+    fixture.now_ns += 1;
+    assert_eq!(fixture.reached(), [b]);
     assert_eq!(count.get(), 1);
 }
 
 #[test]
 fn a_receiver_is_known_by_id_and_port_and_followed_where_it_moves() {
-    let (mut rig, count) = rig(Destination::Dynamic);
+    let (mut fixture, count) = fixture(Destination::Dynamic);
     let (a, elsewhere) = (address(1, 4_040), address(9, 4_040));
-    rig.status_from(a, 1, 0, START);
-    rig.cycle();
-    rig.cycle();
-    assert_eq!(rig.reached(), [a]);
-    rig.status_from(elsewhere, 1, 0, START);
-    rig.cycle();
+    fixture.status_from(a, 1, 0, START);
+    fixture.cycle();
+    fixture.cycle();
+    assert_eq!(fixture.reached(), [a]);
+    fixture.status_from(elsewhere, 1, 0, START);
+    fixture.cycle();
     assert_eq!(count.get(), 1);
-    assert_eq!(rig.reached(), [elsewhere]);
-    rig.status_from(address(1, 4_041), 1, 0, START);
-    rig.status_from(address(1, 4_040), 2, 0, START);
-    rig.cycle();
+    assert_eq!(fixture.reached(), [elsewhere]);
+    fixture.status_from(address(1, 4_041), 1, 0, START);
+    fixture.status_from(address(1, 4_040), 2, 0, START);
+    fixture.cycle();
     assert_eq!(count.get(), 3);
 }
 
 #[test]
 fn a_rejected_status_message_announces_nobody() {
-    let (mut rig, count) = rig(Destination::Dynamic);
-    rig.status_from(address(1, 4_040), 1, 0, START + 65_536);
-    rig.cycle();
-    assert_eq!(rig.counters.status_messages_rejected.get(), 1);
+    let (mut fixture, count) = fixture(Destination::Dynamic);
+    fixture.status_from(address(1, 4_040), 1, 0, START + 65_536);
+    fixture.cycle();
+    assert_eq!(fixture.counters.status_messages_rejected.get(), 1);
     assert_eq!(count.get(), 0);
 }
 
 #[test]
 fn invented_receivers_do_not_fill_memory_nor_drive_out_those_that_are_there() {
-    let (mut rig, count) = rig(Destination::Dynamic);
+    let (mut fixture, count) = fixture(Destination::Dynamic);
     let first = address(1, 4_040);
-    rig.status_from(first, 0, 0, START);
-    rig.cycle();
+    fixture.status_from(first, 0, 0, START);
+    fixture.cycle();
     for id in 1..2_000 {
-        rig.status_from(address(2, 5_000), id, 0, START);
+        fixture.status_from(address(2, 5_000), id, 0, START);
         if id % 8 == 0 {
-            rig.cycle();
+            fixture.cycle();
         }
     }
     assert_eq!(count.get(), 1_024);
-    assert_eq!(rig.errors.count(), 1);
-    assert!(rig.reached().contains(&first));
+    assert_eq!(fixture.errors.count(), 1);
+    assert!(fixture.reached().contains(&first));
 }
 
 #[test]
 fn an_error_frame_names_the_destination_it_came_from() {
-    let (mut rig, _) = rig(Destination::Manual);
+    let (mut fixture, _) = fixture(Destination::Manual);
     let a = address(1, 4_040);
-    rig.add(11, Some(a), false);
+    fixture.add(11, Some(a), false);
     for (source, expected) in [(a, 11), (address(2, 4_040), -1)] {
-        rig.status_from(source, RECEIVER, 0, START);
-        rig.cycle();
+        fixture.status_from(source, RECEIVER, 0, START);
+        fixture.cycle();
         let frame = hex("30 00 00 00 00 00 04 00  4d 3c 2b 1a e9 03 00 00
                          88 77 66 55 44 33 22 11  00 00 00 00 00 00 00 00
                          0d 00 00 00 08 00 00 00  72 65 6a 65 63 74 65 64");
-        rig.socket.arrive_from(source, &frame);
-        rig.cycle();
-        let Some(ConductorEvent::PublicationError(error)) = rig.events.try_recv() else {
+        fixture.socket.arrive_from(source, &frame);
+        fixture.cycle();
+        let Some(ConductorEvent::PublicationError(error)) = fixture.events.try_recv() else {
             panic!("no event");
         };
         assert_eq!(error.destination_id, expected);
         // The next round meets a destination that has no receiver yet.
-        rig.remove(11);
-        rig.add(11, Some(a), false);
+        fixture.remove(11);
+        fixture.add(11, Some(a), false);
     }
 }

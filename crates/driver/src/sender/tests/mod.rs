@@ -1,16 +1,16 @@
 //! The sender in virtual time, on a socket whose other end the test holds.
 
-mod company;
+mod coalescing;
 mod control;
-mod crowd;
+mod control_backoff;
 mod data;
 mod destinations;
 mod forged_naks;
-mod life;
+mod idle;
+mod lifecycle;
+mod many_streams;
 mod responses;
-mod rest;
 mod setup;
-mod silence;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ const ENDPOINT: EndpointId = EndpointId(1);
 const PUBLICATION: PublicationId = PublicationId(2);
 
 /// A sender with one publication, joined at position 65,536 + 192 as in the worked examples.
-struct Rig {
+struct SenderFixture {
     sender: Sender,
     commands: queue::Sender<SenderCommand>,
     events: queue::Receiver<ConductorEvent>,
@@ -54,7 +54,7 @@ struct Rig {
 
 const START: i64 = 65_536 + 192;
 
-impl Rig {
+impl SenderFixture {
     fn new() -> Self {
         Self::with(|_| {})
     }
@@ -98,7 +98,7 @@ impl Rig {
             status_poll_interval_ns: 100 * MS,
             reresolution_check_interval_ns: 1,
         });
-        let mut rig = Self {
+        let mut fixture = Self {
             sender,
             commands,
             events,
@@ -114,12 +114,12 @@ impl Rig {
             tail: START,
             now_ns: 5_000 * MS,
         };
-        rig.position.set(START);
-        rig.limit.set(START);
+        fixture.position.set(START);
+        fixture.limit.set(START);
         let mut endpoint = SendEndpointSpec {
             id: ENDPOINT,
             channel: "aeron:udp?endpoint=10.0.0.7:4040".into(),
-            data: Box::new(rig.socket.clone()),
+            data: Box::new(fixture.socket.clone()),
             control: None,
             destination,
             re_resolution_timeout_ns: None,
@@ -127,15 +127,15 @@ impl Rig {
         };
         change_endpoint(&mut endpoint);
         let endpoint = SendEndpoint::new(endpoint);
-        rig.command(SenderCommand::AddEndpoint(Box::new(endpoint)));
-        let mut spec = rig.publication_spec();
+        fixture.command(SenderCommand::AddEndpoint(Box::new(endpoint)));
+        let mut spec = fixture.publication_spec();
         change(&mut spec);
-        rig.command(SenderCommand::AddPublication(Box::new(
+        fixture.command(SenderCommand::AddPublication(Box::new(
             SenderPublication::new(spec),
         )));
-        rig.sender.take_command(at(rig.now_ns));
-        rig.sender.take_command(at(rig.now_ns));
-        rig
+        fixture.sender.take_command(at(fixture.now_ns));
+        fixture.sender.take_command(at(fixture.now_ns));
+        fixture
     }
 
     fn publication_spec(&self) -> SenderPublicationSpec {
@@ -268,9 +268,9 @@ impl Rig {
 
     /// SETUP exchanged, a receiver with this window, heartbeat sent, nothing left to do.
     fn connected(window: i32) -> Self {
-        let mut rig = Self::new();
-        rig.connect(window);
-        rig
+        let mut fixture = Self::new();
+        fixture.connect(window);
+        fixture
     }
 
     fn connect(&mut self, window: i32) {

@@ -15,19 +15,20 @@ fn response_setup(session_id: i32, stream_id: i32) -> ResponseSetup {
 
 #[test]
 fn an_answer_goes_to_who_asked_for_its_setup() {
-    let mut rig = Rig::sending_to(Destination::Learned, |spec| spec.is_response = true);
-    rig.cycle_after(101 * MS);
-    assert!(rig.socket.sent().is_empty(), "nobody is known yet");
-    assert!(rig.counters.short_sends.get() > 0);
+    let mut fixture =
+        SenderFixture::sending_to(Destination::Learned, |spec| spec.is_response = true);
+    fixture.cycle_after(101 * MS);
+    assert!(fixture.socket.sent().is_empty(), "nobody is known yet");
+    assert!(fixture.counters.short_sends.get() > 0);
     for session_id in [0, SESSION] {
         let elicit = StatusMessage {
             session_id: session_id.into(),
-            ..rig.status_message(RECEIVER, StatusMessage::SEND_SETUP, START, 0)
+            ..fixture.status_message(RECEIVER, StatusMessage::SEND_SETUP, START, 0)
         };
-        rig.socket.arrive(elicit.as_bytes());
-        rig.cycle_after(101 * MS);
-        rig.cycle_after(101 * MS);
-        let destinations = rig.socket.destinations();
+        fixture.socket.arrive(elicit.as_bytes());
+        fixture.cycle_after(101 * MS);
+        fixture.cycle_after(101 * MS);
+        let destinations = fixture.socket.destinations();
         if session_id == 0 {
             assert!(destinations.is_empty(), "that was for nobody in particular");
         } else {
@@ -40,7 +41,8 @@ fn an_answer_goes_to_who_asked_for_its_setup() {
 /// It may share the endpoint by a tag alone, without a word of responses.
 #[test]
 fn a_stream_that_nobody_asked_for_is_sent_to_nobody() {
-    let mut rig = Rig::sending_to(Destination::Learned, |spec| spec.is_response = false);
+    let mut fixture =
+        SenderFixture::sending_to(Destination::Learned, |spec| spec.is_response = false);
     let rttm = Rttm {
         header: Rttm::header(Rttm::REPLY),
         session_id: SESSION.into(),
@@ -49,27 +51,29 @@ fn a_stream_that_nobody_asked_for_is_sent_to_nobody() {
         reception_delta: 0.into(),
         receiver_id: RECEIVER.into(),
     };
-    rig.socket.arrive(rttm.as_bytes());
-    rig.cycle();
-    assert_eq!(rig.socket.destinations(), [Some(peer())], "the answer");
-    rig.socket.sent();
-    rig.cycle_after(101 * MS);
-    assert!(rig.socket.sent().is_empty());
+    fixture.socket.arrive(rttm.as_bytes());
+    fixture.cycle();
+    assert_eq!(fixture.socket.destinations(), [Some(peer())], "the answer");
+    fixture.socket.sent();
+    fixture.cycle_after(101 * MS);
+    assert!(fixture.socket.sent().is_empty());
 }
 
 #[test]
 fn who_asked_for_a_response_hears_under_which_session_it_comes() {
-    let mut rig = Rig::sending_to(Destination::Connected, |spec| spec.wants_response = true);
+    let mut fixture =
+        SenderFixture::sending_to(Destination::Connected, |spec| spec.wants_response = true);
     for (session_id, stream_id) in [(SESSION + 1, STREAM), (SESSION, STREAM + 1)] {
         let stray = response_setup(session_id, stream_id);
-        rig.socket.arrive(stray.as_bytes());
+        fixture.socket.arrive(stray.as_bytes());
     }
-    rig.cycle();
-    assert!(rig.events.try_recv().is_none());
-    rig.socket
+    fixture.cycle();
+    assert!(fixture.events.try_recv().is_none());
+    fixture
+        .socket
         .arrive(response_setup(SESSION, STREAM).as_bytes());
-    rig.cycle();
-    let told = rig.events.try_recv();
+    fixture.cycle();
+    let told = fixture.events.try_recv();
     assert!(matches!(
         told,
         Some(ConductorEvent::ResponseSetup {
@@ -81,9 +85,10 @@ fn who_asked_for_a_response_hears_under_which_session_it_comes() {
 
 #[test]
 fn who_did_not_ask_for_a_response_hears_of_none() {
-    let mut rig = Rig::new();
-    rig.socket
+    let mut fixture = SenderFixture::new();
+    fixture
+        .socket
         .arrive(response_setup(SESSION, STREAM).as_bytes());
-    rig.cycle();
-    assert!(rig.events.try_recv().is_none());
+    fixture.cycle();
+    assert!(fixture.events.try_recv().is_none());
 }

@@ -8,12 +8,12 @@ const SETUP: &str = "28 00 00 00 00 00 05 00  c0 00 00 00 4d 3c 2b 1a
 
 #[test]
 fn the_first_turn_sends_the_setup_of_the_worked_example() {
-    assert_eq!(Rig::new().sent(), [hex(SETUP)]);
+    assert_eq!(SenderFixture::new().sent(), [hex(SETUP)]);
 }
 
 #[test]
 fn setup_tells_group_response_and_ttl() {
-    let mut rig = Rig::with(|spec| {
+    let mut fixture = SenderFixture::with(|spec| {
         spec.is_group = true;
         spec.wants_response = true;
         spec.ttl = 9;
@@ -21,62 +21,71 @@ fn setup_tells_group_response_and_ttl() {
     let mut expected = hex(SETUP);
     expected[5] = 0xC0;
     expected[36] = 9;
-    assert_eq!(rig.sent(), [expected]);
+    assert_eq!(fixture.sent(), [expected]);
 }
 
 #[test]
 fn setup_repeats_strictly_after_100_ms_until_a_receiver_speaks() {
-    let mut rig = Rig::new();
+    let mut fixture = SenderFixture::new();
     for _ in 0..3 {
-        assert_eq!(rig.sent(), [hex(SETUP)]);
-        rig.now_ns += 100 * MS;
-        assert_eq!(rig.sent(), [[0; 0]; 0]);
-        rig.now_ns += 1;
+        assert_eq!(fixture.sent(), [hex(SETUP)]);
+        fixture.now_ns += 100 * MS;
+        assert_eq!(fixture.sent(), [[0; 0]; 0]);
+        fixture.now_ns += 1;
     }
-    rig.status(START, 32_768);
-    rig.cycle();
-    rig.now_ns += 101 * MS;
-    let sent = rig.sent();
+    fixture.status(START, 32_768);
+    fixture.cycle();
+    fixture.now_ns += 101 * MS;
+    let sent = fixture.sent();
     assert_eq!(sent.len(), 1);
     assert_ne!(sent[0], hex(SETUP));
 }
 
 #[test]
 fn an_elicited_setup_is_sent_once_while_there_is_a_receiver() {
-    let mut rig = Rig::connected(32_768);
-    rig.now_ns += 200 * MS;
-    rig.status_of(RECEIVER, StatusMessage::SEND_SETUP, 100 << 16, 0);
-    rig.socket.arrive(&hex(
+    let mut fixture = SenderFixture::connected(32_768);
+    fixture.now_ns += 200 * MS;
+    fixture.status_of(RECEIVER, StatusMessage::SEND_SETUP, 100 << 16, 0);
+    fixture.socket.arrive(&hex(
         "24 00 00 00 00 80 03 00  4d 3c 2b 1a e9 03 00 00  00 00 00 00 00 00 00 00
                             00 00 00 00 88 77 66 55  44 33 22 11",
     ));
-    rig.cycle();
-    assert_eq!(rig.sent(), [hex(SETUP)]);
-    rig.now_ns += 101 * MS;
-    assert_eq!(rig.sent().iter().filter(|frame| frame[6] == 5).count(), 0);
-    assert_eq!(rig.counters.status_messages_rejected.get(), 0);
+    fixture.cycle();
+    assert_eq!(fixture.sent(), [hex(SETUP)]);
+    fixture.now_ns += 101 * MS;
+    assert_eq!(
+        fixture.sent().iter().filter(|frame| frame[6] == 5).count(),
+        0
+    );
+    assert_eq!(fixture.counters.status_messages_rejected.get(), 0);
 }
 
 #[test]
 fn without_a_receiver_elicited_setups_keep_flowing() {
-    let mut rig = Rig::connected(32_768);
-    rig.cycle_after(6_000 * MS);
-    assert!(!rig.shared.has_receivers());
-    rig.status_of(RECEIVER, StatusMessage::SEND_SETUP, 0, 0);
-    rig.cycle();
+    let mut fixture = SenderFixture::connected(32_768);
+    fixture.cycle_after(6_000 * MS);
+    assert!(!fixture.shared.has_receivers());
+    fixture.status_of(RECEIVER, StatusMessage::SEND_SETUP, 0, 0);
+    fixture.cycle();
     for _ in 0..3 {
-        rig.now_ns += 101 * MS;
-        assert_eq!(rig.sent().iter().filter(|frame| frame[6] == 5).count(), 1);
+        fixture.now_ns += 101 * MS;
+        assert_eq!(
+            fixture.sent().iter().filter(|frame| frame[6] == 5).count(),
+            1
+        );
     }
 }
 
 #[test]
 fn an_ended_stream_answers_no_setup_request() {
-    let mut rig = Rig::connected(32_768);
-    rig.shared.conductor_end_of_stream();
-    rig.status_of(RECEIVER, StatusMessage::SEND_SETUP, 0, 0);
-    rig.cycle_after(200 * MS);
-    assert_eq!(rig.sent().iter().filter(|frame| frame[6] == 5).count(), 0);
+    let mut fixture = SenderFixture::connected(32_768);
+    fixture.shared.conductor_end_of_stream();
+    fixture.status_of(RECEIVER, StatusMessage::SEND_SETUP, 0, 0);
+    fixture.cycle_after(200 * MS);
+    assert_eq!(
+        fixture.sent().iter().filter(|frame| frame[6] == 5).count(),
+        0
+    );
 }
 
 /// Heartbeat of the worked example, at 256.
@@ -89,51 +98,51 @@ fn heartbeat(flags: u8) -> Vec<u8> {
 
 #[test]
 fn a_quiet_stream_sends_the_heartbeat_of_the_worked_example() {
-    let mut rig = Rig::connected(32_768);
-    rig.publish(64);
-    rig.cycle();
-    rig.socket.sent();
-    let before = rig.counters.heartbeats_sent.get();
-    rig.now_ns += 100 * MS;
-    assert_eq!(rig.sent(), [[0; 0]; 0]);
-    rig.now_ns += 1;
-    assert_eq!(rig.sent(), [heartbeat(0xC0)]);
-    rig.now_ns += 101 * MS;
-    rig.shared.conductor_end_of_stream();
-    assert_eq!(rig.sent(), [heartbeat(0xE0)]);
-    rig.now_ns += 101 * MS;
-    rig.shared.conductor_revoke();
-    assert_eq!(rig.sent(), [heartbeat(0xF0)]);
-    assert_eq!(rig.counters.heartbeats_sent.get(), before + 3);
+    let mut fixture = SenderFixture::connected(32_768);
+    fixture.publish(64);
+    fixture.cycle();
+    fixture.socket.sent();
+    let before = fixture.counters.heartbeats_sent.get();
+    fixture.now_ns += 100 * MS;
+    assert_eq!(fixture.sent(), [[0; 0]; 0]);
+    fixture.now_ns += 1;
+    assert_eq!(fixture.sent(), [heartbeat(0xC0)]);
+    fixture.now_ns += 101 * MS;
+    fixture.shared.conductor_end_of_stream();
+    assert_eq!(fixture.sent(), [heartbeat(0xE0)]);
+    fixture.now_ns += 101 * MS;
+    fixture.shared.conductor_revoke();
+    assert_eq!(fixture.sent(), [heartbeat(0xF0)]);
+    assert_eq!(fixture.counters.heartbeats_sent.get(), before + 3);
     // 64 bytes of data, and the heartbeat that followed the first status message.
-    assert_eq!(rig.counters.bytes_sent.get(), 64 + 4 * 32);
+    assert_eq!(fixture.counters.bytes_sent.get(), 64 + 4 * 32);
 }
 
 #[test]
 fn a_stream_that_shall_not_signal_its_end_does_not() {
-    let mut rig = Rig::with(|spec| spec.signals_end_of_stream = false);
-    rig.connect(32_768);
-    rig.shared.conductor_end_of_stream();
-    rig.now_ns += 101 * MS;
-    assert_eq!(rig.sent()[0][5], 0xC0);
+    let mut fixture = SenderFixture::with(|spec| spec.signals_end_of_stream = false);
+    fixture.connect(32_768);
+    fixture.shared.conductor_end_of_stream();
+    fixture.now_ns += 101 * MS;
+    assert_eq!(fixture.sent()[0][5], 0xC0);
 }
 
 #[test]
 fn a_stream_without_a_receiver_ever_has_no_heartbeat() {
-    let mut rig = Rig::new();
+    let mut fixture = SenderFixture::new();
     for _ in 0..10 {
-        rig.cycle_after(150 * MS);
+        fixture.cycle_after(150 * MS);
     }
-    assert_eq!(rig.counters.heartbeats_sent.get(), 0);
+    assert_eq!(fixture.counters.heartbeats_sent.get(), 0);
 }
 
 #[test]
 fn data_takes_the_place_of_heartbeats() {
-    let mut rig = Rig::connected(32_768);
+    let mut fixture = SenderFixture::connected(32_768);
     for _ in 0..5 {
-        rig.now_ns += 90 * MS;
-        rig.publish(64);
-        let sent = rig.sent();
+        fixture.now_ns += 90 * MS;
+        fixture.publish(64);
+        let sent = fixture.sent();
         assert_eq!((sent.len(), sent[0].len()), (1, 64));
     }
 }

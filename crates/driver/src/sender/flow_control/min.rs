@@ -1,17 +1,17 @@
 //! The slowest receiver counts: of all (`min`), or of those with a group tag (`tagged`) (docs/spec/wire.md §4.4).
 
-use super::super::present::Present;
+use super::super::liveness_table::LivenessTable;
 use super::{FlowControl, StatusReport};
 use crate::boundary::MinFlowControlSpec;
 
 #[derive(Debug)]
-pub(super) struct Slowest {
-    receivers: Present<Receiver>,
+pub(super) struct MinFlowControl {
+    receivers: LivenessTable<Receiver>,
     spec: MinFlowControlSpec,
     /// One that counts has asked for a SETUP that was not sent yet.
     is_joined_by_one: bool,
     hold: Option<Hold>,
-    idles_until_ns: i64,
+    next_deadline_ns: i64,
 }
 
 /// One that counts.
@@ -32,14 +32,14 @@ struct Hold {
     until_ns: i64,
 }
 
-impl Slowest {
+impl MinFlowControl {
     pub(super) fn new(spec: MinFlowControlSpec) -> Self {
         Self {
-            receivers: Present::beyond(spec.timeout_ns),
+            receivers: LivenessTable::expiring_after(spec.timeout_ns),
             spec,
             is_joined_by_one: false,
             hold: None,
-            idles_until_ns: i64::MIN,
+            next_deadline_ns: i64::MIN,
         }
     }
 
@@ -59,7 +59,7 @@ impl Slowest {
     fn hear(&mut self, report: &StatusReport, end: i64, now_ns: i64) -> bool {
         let known = self
             .receivers
-            .hear(now_ns, |receiver| receiver.id == report.receiver_id);
+            .refresh(now_ns, |receiver| receiver.id == report.receiver_id);
         let is_known = known.is_some();
         if let Some(receiver) = known {
             receiver.position = report.position;
@@ -79,13 +79,13 @@ impl Slowest {
             end,
             has_left: false,
         };
-        let is_admitted = self.receivers.admit(receiver, now_ns, |gone| {
+        let is_admitted = self.receivers.insert(receiver, now_ns, |gone| {
             count -= 1;
             log.receiver_removed(gone.id, count);
         });
         if is_admitted {
             self.hold = None;
-            self.tell_count();
+            self.update_count();
             self.spec.log.receiver_added(id, count + 1);
         }
         is_admitted
@@ -116,19 +116,19 @@ impl Slowest {
         let has_left = self.receivers.iter().any(|receiver| receiver.has_left);
         let stays = !has_left && (!counts || slowest == limit);
         let hold_ns = self.hold.map_or(i64::MAX, |hold| hold.until_ns);
-        self.idles_until_ns = if stays {
+        self.next_deadline_ns = if stays {
             self.receivers.unchanged_until_ns().min(hold_ns)
         } else {
             i64::MIN
         };
     }
 
-    fn tell_count(&self) {
+    fn update_count(&self) {
         self.spec.receivers.set(self.receivers.len() as i64);
     }
 }
 
-impl FlowControl for Slowest {
+impl FlowControl for MinFlowControl {
     fn on_status(&mut self, report: &StatusReport, limit: i64, now_ns: i64) -> i64 {
         let end = report.position + i64::from(report.window);
         let counts = self.counts(report.group_tag);
@@ -152,12 +152,12 @@ impl FlowControl for Slowest {
     fn on_idle(&mut self, limit: i64, now_ns: i64) -> i64 {
         let (mut count, log) = (self.receivers.len(), &self.spec.log);
         let has_left = |receiver: &Receiver| receiver.has_left;
-        let is_changed = self.receivers.forget(now_ns, has_left, |gone| {
+        let is_changed = self.receivers.remove_expired_or(now_ns, has_left, |gone| {
             count -= 1;
             log.receiver_removed(gone.id, count);
         });
         if is_changed {
-            self.tell_count();
+            self.update_count();
         }
         let slowest = self.slowest(now_ns);
         let next = if self.receivers.is_empty() || !self.has_required_receivers() {
@@ -169,8 +169,8 @@ impl FlowControl for Slowest {
         next
     }
 
-    fn idles_until_ns(&self) -> i64 {
-        self.idles_until_ns
+    fn next_deadline_ns(&self) -> i64 {
+        self.next_deadline_ns
     }
 
     fn on_setup_requested(&mut self, group_tag: Option<i64>) {
@@ -183,7 +183,7 @@ impl FlowControl for Slowest {
                 limit,
                 until_ns: now_ns.saturating_add(self.spec.timeout_ns),
             });
-            self.idles_until_ns = i64::MIN;
+            self.next_deadline_ns = i64::MIN;
         }
         self.is_joined_by_one = false;
     }
@@ -192,15 +192,15 @@ impl FlowControl for Slowest {
         for receiver in self.receivers.iter_mut() {
             receiver.has_left |= receiver.id == receiver_id;
         }
-        self.idles_until_ns = i64::MIN;
+        self.next_deadline_ns = i64::MIN;
     }
 
     fn has_required_receivers(&self) -> bool {
         self.receivers.len() >= self.spec.min_size
     }
 
-    fn take_turned_away(&mut self) -> bool {
-        self.receivers.take_turned_away()
+    fn take_rejected(&mut self) -> bool {
+        self.receivers.take_rejected()
     }
 
     fn retransmit_window_multiple(&self) -> i32 {
@@ -218,7 +218,7 @@ mod tests {
     const WINDOW: i32 = 1_000;
 
     struct Bench {
-        slowest: Slowest,
+        slowest: MinFlowControl,
         count: Counter,
         limit: i64,
         now_ns: i64,
@@ -236,7 +236,7 @@ mod tests {
                 log: crate::testing::stream_log(),
             };
             Self {
-                slowest: Slowest::new(spec),
+                slowest: MinFlowControl::new(spec),
                 count,
                 limit: 0,
                 now_ns: 0,
@@ -272,11 +272,11 @@ mod tests {
         /// While it says that it need not be asked, nothing comes of it.
         fn idle(&mut self) -> i64 {
             let before = (self.limit, self.count.get());
-            let idles = self.now_ns <= self.slowest.idles_until_ns();
+            let idles = self.now_ns <= self.slowest.next_deadline_ns();
             self.limit = self.slowest.on_idle(self.limit, self.now_ns);
             assert!(!idles || (self.limit, self.count.get()) == before);
             assert!(
-                self.now_ns <= self.slowest.idles_until_ns(),
+                self.now_ns <= self.slowest.next_deadline_ns(),
                 "asked for once"
             );
             self.limit
@@ -433,6 +433,6 @@ mod tests {
             bench.status(id, 0);
         }
         assert_eq!(bench.count.get(), 1_024);
-        assert!(bench.slowest.take_turned_away());
+        assert!(bench.slowest.take_rejected());
     }
 }

@@ -10,12 +10,12 @@ const SHARE_NS: i64 = MS;
 
 /// A publication that has sent forty frames of 320 bytes and nothing for long, alone or with others like it, each of which
 /// has a receiver.
-fn calm(companions: i32) -> Rig {
-    let mut rig = Rig::connected(32_768);
+fn calm(companions: i32) -> SenderFixture {
+    let mut fixture = SenderFixture::connected(32_768);
     for _ in 0..40 {
-        rig.publish(320);
+        fixture.publish(320);
     }
-    rig.cycle();
+    fixture.cycle();
     for session_id in 0..companions {
         let spec = SenderPublicationSpec {
             id: PublicationId(1_000 + i64::from(session_id)),
@@ -26,37 +26,37 @@ fn calm(companions: i32) -> Rig {
             sender_limit: Counter::detached(),
             naks_received: Counter::detached(),
             shared: Arc::new(PublicationShared::new(START)),
-            ..rig.publication_spec()
+            ..fixture.publication_spec()
         };
-        add(&mut rig, spec);
+        add(&mut fixture, spec);
     }
     for cycle in 0..4_000 {
         if cycle % 1_000 == 0 {
-            listen(&mut rig, companions);
+            listen(&mut fixture, companions);
         }
-        rig.working();
+        fixture.working();
     }
-    rig.socket.sent();
-    rig
+    fixture.socket.sent();
+    fixture
 }
 
-fn add(rig: &mut Rig, spec: SenderPublicationSpec) {
-    rig.command(SenderCommand::AddPublication(Box::new(
+fn add(fixture: &mut SenderFixture, spec: SenderPublicationSpec) {
+    fixture.command(SenderCommand::AddPublication(Box::new(
         SenderPublication::new(spec),
     )));
-    rig.cycle();
+    fixture.cycle();
 }
 
 /// All that receive say that they are there.
-fn listen(rig: &mut Rig, companions: i32) {
+fn listen(fixture: &mut SenderFixture, companions: i32) {
     for session_id in 0..companions {
         let message = StatusMessage {
             session_id: session_id.into(),
-            ..rig.status_message(RECEIVER, 0, START, 32_768)
+            ..fixture.status_message(RECEIVER, 0, START, 32_768)
         };
-        rig.socket.arrive(message.as_bytes());
+        fixture.socket.arrive(message.as_bytes());
     }
-    rig.status(rig.position.get(), 32_768);
+    fixture.status(fixture.position.get(), 32_768);
 }
 
 /// Something to do that is about nobody.
@@ -68,7 +68,7 @@ fn nothing() -> SenderCommand {
     }
 }
 
-impl Busy for Rig {
+impl Busy for SenderFixture {
     fn working(&mut self) -> Vec<Vec<u8>> {
         self.socket.sent();
         self.command(nothing());
@@ -80,7 +80,7 @@ impl Busy for Rig {
 }
 
 /// Checks that in a crowd it takes no more time than alone, but for so much. Receivers are heard every few cycles.
-fn takes_the_same(slack_ns: i64, story: impl Fn(&mut Rig) -> i64) {
+fn takes_the_same(slack_ns: i64, story: impl Fn(&mut SenderFixture) -> i64) {
     crowd::takes_the_same(calm, slack_ns, story);
 }
 
@@ -96,22 +96,24 @@ fn heartbeats(sent: &[Vec<u8>], flags: u8) -> usize {
 
 #[test]
 fn what_a_receiver_misses_is_sent_again_when_it_is_heard() {
-    takes_the_same(HEARD_NS, |rig| {
-        let wanted = rig.log_bytes(START + 320, 320);
-        rig.socket
+    takes_the_same(HEARD_NS, |fixture| {
+        let wanted = fixture.log_bytes(START + 320, 320);
+        fixture
+            .socket
             .arrive(nak(SESSION, STREAM, START + 320, 320).as_bytes());
-        time_until(rig, |_, sent| sent.contains(&wanted))
+        time_until(fixture, |_, sent| sent.contains(&wanted))
     });
 }
 
 #[test]
 fn a_delayed_answer_is_sent_at_its_time() {
     let late = |companions| {
-        let mut rig = calm_with_delay(companions, 20 * MS);
-        let wanted = rig.log_bytes(START + 320, 320);
-        rig.socket
+        let mut fixture = calm_with_delay(companions, 20 * MS);
+        let wanted = fixture.log_bytes(START + 320, 320);
+        fixture
+            .socket
             .arrive(nak(SESSION, STREAM, START + 320, 320).as_bytes());
-        time_until(&mut rig, |_, sent| sent.contains(&wanted))
+        time_until(&mut fixture, |_, sent| sent.contains(&wanted))
     };
     let (alone, crowded) = (late(0), late(COMPANIONS));
     assert!(
@@ -121,35 +123,36 @@ fn a_delayed_answer_is_sent_at_its_time() {
 }
 
 /// [`calm`], where retransmissions are delayed.
-fn calm_with_delay(companions: i32, delay_ns: i64) -> Rig {
-    let mut rig = calm(companions);
-    rig.command(SenderCommand::RemovePublication {
+fn calm_with_delay(companions: i32, delay_ns: i64) -> SenderFixture {
+    let mut fixture = calm(companions);
+    fixture.command(SenderCommand::RemovePublication {
         endpoint: ENDPOINT,
         publication: PUBLICATION,
     });
-    rig.cycle();
-    rig.events.try_recv();
-    let mut spec = rig.publication_spec();
+    fixture.cycle();
+    fixture.events.try_recv();
+    let mut spec = fixture.publication_spec();
     spec.retransmit.delay_ns = delay_ns;
-    rig.shared = Arc::new(PublicationShared::new(START));
-    spec.shared = Arc::clone(&rig.shared);
-    add(&mut rig, spec);
-    listen(&mut rig, 0);
+    fixture.shared = Arc::new(PublicationShared::new(START));
+    spec.shared = Arc::clone(&fixture.shared);
+    add(&mut fixture, spec);
+    listen(&mut fixture, 0);
     for _ in 0..4_000 {
-        rig.working();
+        fixture.working();
     }
-    assert_eq!(rig.position.get(), START + 40 * 320);
-    rig
+    assert_eq!(fixture.position.get(), START + 40 * 320);
+    fixture
 }
 
 #[test]
 fn an_answer_that_takes_long_is_gone_on_with_until_it_is_complete() {
     let cycles = |companions| {
-        let mut rig = calm(companions);
-        rig.socket
+        let mut fixture = calm(companions);
+        fixture
+            .socket
             .arrive(nak(SESSION, STREAM, START, 40 * 320).as_bytes());
         let mut bytes = 0;
-        time_until(&mut rig, |_, sent| {
+        time_until(&mut fixture, |_, sent| {
             bytes += sent.iter().map(Vec::len).sum::<usize>();
             bytes >= 40 * 320
         })
@@ -159,25 +162,25 @@ fn an_answer_that_takes_long_is_gone_on_with_until_it_is_complete() {
 
 #[test]
 fn what_is_published_is_sent_within_a_lap() {
-    takes_the_same(LAP_NS, |rig| {
-        rig.publish(320);
-        let wanted = rig.log_bytes(START + 40 * 320, 320);
-        time_until(rig, |_, sent| sent.contains(&wanted))
+    takes_the_same(LAP_NS, |fixture| {
+        fixture.publish(320);
+        let wanted = fixture.log_bytes(START + 40 * 320, 320);
+        time_until(fixture, |_, sent| sent.contains(&wanted))
     });
 }
 
 /// When something published is sent, if its receiver says all the time that it is there, or does not.
 fn sent_after(is_told: bool) -> i64 {
-    let mut rig = calm(COMPANIONS);
-    rig.publish(320);
-    let wanted = rig.log_bytes(START + 40 * 320, 320);
-    time_until(&mut rig, |rig, sent| {
+    let mut fixture = calm(COMPANIONS);
+    fixture.publish(320);
+    let wanted = fixture.log_bytes(START + 40 * 320, 320);
+    time_until(&mut fixture, |fixture, sent| {
         let session_id = if is_told { SESSION } else { SESSION + 1 };
         let message = StatusMessage {
             session_id: session_id.into(),
-            ..rig.status_message(RECEIVER, 0, START + 40 * 320, 32_768)
+            ..fixture.status_message(RECEIVER, 0, START + 40 * 320, 32_768)
         };
-        rig.socket.arrive(message.as_bytes());
+        fixture.socket.arrive(message.as_bytes());
         sent.contains(&wanted)
     })
 }
@@ -191,66 +194,66 @@ fn a_receiver_that_is_where_it_was_gives_no_turn() {
 
 #[test]
 fn what_waited_for_a_receiver_is_sent_when_it_is_heard() {
-    takes_the_same(HEARD_NS, |rig| {
+    takes_the_same(HEARD_NS, |fixture| {
         // The window is used up, and the publication calm for that.
         for _ in 0..130 {
-            rig.publish(320);
+            fixture.publish(320);
         }
         for _ in 0..4_000 {
-            rig.working();
+            fixture.working();
         }
-        let position = rig.position.get();
-        assert!(position < rig.tail, "{}", rig.tail - position);
-        rig.status(position, 32_768);
-        time_until(rig, |rig, _| rig.position.get() == rig.tail)
+        let position = fixture.position.get();
+        assert!(position < fixture.tail, "{}", fixture.tail - position);
+        fixture.status(position, 32_768);
+        time_until(fixture, |fixture, _| fixture.position.get() == fixture.tail)
     });
 }
 
 #[test]
 fn what_found_no_room_is_sent_when_there_is_some() {
-    takes_the_same(0, |rig| {
-        rig.publish(320);
-        rig.socket.room(Some(0));
+    takes_the_same(0, |fixture| {
+        fixture.publish(320);
+        fixture.socket.room(Some(0));
         // Until it was looked at, and for longer than anybody counts as busy without moving.
         for _ in 0..4_000 {
-            rig.working();
+            fixture.working();
         }
-        assert_eq!(rig.position.get(), START + 40 * 320);
-        rig.socket.room(None);
-        time_until(rig, |rig, _| rig.position.get() == rig.tail)
+        assert_eq!(fixture.position.get(), START + 40 * 320);
+        fixture.socket.room(None);
+        time_until(fixture, |fixture, _| fixture.position.get() == fixture.tail)
     });
 }
 
 #[test]
 fn a_new_stream_is_announced_at_once() {
-    takes_the_same(0, |rig| {
-        rig.command(SenderCommand::RemovePublication {
+    takes_the_same(0, |fixture| {
+        fixture.command(SenderCommand::RemovePublication {
             endpoint: ENDPOINT,
             publication: PUBLICATION,
         });
-        rig.cycle();
-        let spec = rig.publication_spec();
-        rig.command(SenderCommand::AddPublication(Box::new(
+        fixture.cycle();
+        let spec = fixture.publication_spec();
+        fixture.command(SenderCommand::AddPublication(Box::new(
             SenderPublication::new(spec),
         )));
-        time_until(rig, |_, sent| sent.iter().any(|it| it[6] == SETUP))
+        time_until(fixture, |_, sent| sent.iter().any(|it| it[6] == SETUP))
     });
 }
 
 #[test]
 fn a_receiver_that_asks_what_the_stream_is_is_told_when_it_is_heard() {
-    takes_the_same(HEARD_NS, |rig| {
-        rig.status_of(RECEIVER, StatusMessage::SEND_SETUP, 0, 0);
-        time_until(rig, |_, sent| sent.iter().any(|it| it[6] == SETUP))
+    takes_the_same(HEARD_NS, |fixture| {
+        fixture.status_of(RECEIVER, StatusMessage::SEND_SETUP, 0, 0);
+        time_until(fixture, |_, sent| sent.iter().any(|it| it[6] == SETUP))
     });
 }
 
 #[test]
 fn heartbeats_come_within_a_lap_of_their_time() {
-    let mut rig = calm(COMPANIONS);
+    let mut fixture = calm(COMPANIONS);
     let mut times = Vec::new();
     for cycle in 0..20_000 {
-        if heartbeats(&rig.working(), 0) > 0 {
+        if heartbeats(&fixture.working(), 0) > 0 {
             times.push(cycle * CYCLE_NS);
         }
     }
@@ -264,57 +267,60 @@ fn heartbeats_come_within_a_lap_of_their_time() {
 
 #[test]
 fn heartbeats_of_a_crowd_share_calls() {
-    let mut rig = calm(COMPANIONS);
-    rig.socket.sent();
-    let (calls, told) = (rig.socket.send_calls(), rig.counters.heartbeats_sent.get());
+    let mut fixture = calm(COMPANIONS);
+    fixture.socket.sent();
+    let (calls, told) = (
+        fixture.socket.send_calls(),
+        fixture.counters.heartbeats_sent.get(),
+    );
     let mut heard = 0;
     for _ in 0..1_000_000_000 / CYCLE_NS {
-        rig.command(nothing());
-        rig.cycle_after(CYCLE_NS);
-        heard += heartbeats(&rig.socket.sent(), 0) as i64;
+        fixture.command(nothing());
+        fixture.cycle_after(CYCLE_NS);
+        heard += heartbeats(&fixture.socket.sent(), 0) as i64;
     }
-    let calls = (rig.socket.send_calls() - calls) as i64;
+    let calls = (fixture.socket.send_calls() - calls) as i64;
     assert!(heard >= 9 * i64::from(COMPANIONS), "{heard}");
     assert!(calls <= 1_000_000_000 / SHARE_NS, "{calls} calls");
     // Some were collected before, and some are not sent yet.
-    let told = rig.counters.heartbeats_sent.get() - told;
+    let told = fixture.counters.heartbeats_sent.get() - told;
     assert_eq!(told, heard);
 }
 
 #[test]
 fn who_goes_on_says_what_was_collected_first() {
-    let mut rig = calm(COMPANIONS);
+    let mut fixture = calm(COMPANIONS);
     let collected = (0..4_000).find(|_| {
-        assert_eq!(heartbeats(&rig.working(), 0), 0);
-        let endpoint = &mut rig.sender.endpoints[0];
+        assert_eq!(heartbeats(&fixture.working(), 0), 0);
+        let endpoint = &mut fixture.sender.endpoints[0];
         let queued = endpoint
             .publication(PUBLICATION)
             .and_then(|it| it.queued_heartbeat);
         endpoint.control_batch.contains(queued)
     });
     assert!(collected.is_some());
-    rig.publish(320);
-    let endpoint = &mut rig.sender.endpoints[0];
-    let seat = endpoint.seat_of(SESSION, STREAM).unwrap();
-    endpoint.rouse(seat);
-    let sent = rig.working();
+    fixture.publish(320);
+    let endpoint = &mut fixture.sender.endpoints[0];
+    let slot = endpoint.slot_of(SESSION, STREAM).unwrap();
+    endpoint.schedule_once(slot);
+    let sent = fixture.working();
     assert_eq!((sent.len(), heartbeats(&sent[..1], 0)), (2, 1));
 }
 
 #[test]
 fn the_end_of_a_stream_is_told_with_the_next_heartbeat() {
-    takes_the_same(LAP_NS, |rig| {
-        time_until(rig, |_, sent| heartbeats(sent, 0) > 0);
-        rig.shared.conductor_end_of_stream();
-        time_until(rig, |_, sent| heartbeats(sent, DataHeader::EOS) > 0)
+    takes_the_same(LAP_NS, |fixture| {
+        time_until(fixture, |_, sent| heartbeats(sent, 0) > 0);
+        fixture.shared.conductor_end_of_stream();
+        time_until(fixture, |_, sent| heartbeats(sent, DataHeader::EOS) > 0)
     });
 }
 
 #[test]
 fn a_receiver_that_falls_silent_is_gone_within_a_lap_of_its_time() {
-    takes_the_same(LAP_NS, |rig| {
-        rig.status(rig.position.get(), 32_768);
-        time_until(rig, |rig, _| rig.shared.has_receivers());
-        time_until(rig, |rig, _| !rig.shared.has_receivers())
+    takes_the_same(LAP_NS, |fixture| {
+        fixture.status(fixture.position.get(), 32_768);
+        time_until(fixture, |fixture, _| fixture.shared.has_receivers());
+        time_until(fixture, |fixture, _| !fixture.shared.has_receivers())
     });
 }

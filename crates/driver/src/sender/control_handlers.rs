@@ -6,9 +6,9 @@ use taran_core::clock::Now;
 use taran_protocol::log;
 
 use super::flow_control::StatusReport;
-use super::plan::{Bounds, Plan};
-use super::publication::{SenderPublication, Turn, stamp, transmit};
-use super::retransmit::{Resent, Stretch, Verdict};
+use super::publication::{PublicationContext, SenderPublication, stamp, transmit};
+use super::retransmit::{NakOutcome, RetransmitOutcome, StreamRange};
+use super::send_plan::{Bounds, SendPlan};
 
 /// Upper bound of the receiver window that retransmission limits are derived from (docs/spec/wire.md §3.8).
 const RETRANSMIT_WINDOW_MAX: i64 = 131_072;
@@ -25,16 +25,20 @@ impl SenderPublication {
     }
 
     /// True if a consumption position can be true: it is not further than half a term from the sender's (docs/spec/wire.md §4.2),
-    /// or from where the sender was invited to. Padding may lead further: a receiver that stands still behind it would not
+    /// or from where the sender was max_advertised_position to. Padding may lead further: a receiver that stands still behind it would not
     /// be believed any more, and the publication would count as not connected.
     pub(super) fn is_plausible(&self, position: i64) -> bool {
         let half = i64::from(self.geometry.term_length() / 2);
-        (self.invited - half..=self.position + half).contains(&position)
+        (self.max_advertised_position - half..=self.position + half).contains(&position)
     }
 
     /// A receiver says where it is.
-    pub(super) fn on_status(&mut self, report: &StatusReport, turn: &mut Turn<'_>) {
-        let (id, now) = (report.receiver_id, turn.now);
+    pub(super) fn on_status(
+        &mut self,
+        report: &StatusReport,
+        context: &mut PublicationContext<'_>,
+    ) {
+        let (id, now) = (report.receiver_id, context.now);
         if report.is_end_of_stream {
             self.receivers.remove(|&known| known == id);
             if !self.spec.is_group {
@@ -43,10 +47,10 @@ impl SenderPublication {
         } else {
             if self
                 .receivers
-                .hear(now.nanos, |&known| known == id)
+                .refresh(now.nanos, |&known| known == id)
                 .is_none()
             {
-                self.receivers.admit(id, now.nanos, |_| {});
+                self.receivers.insert(id, now.nanos, |_| {});
             }
             // What a receiver said that left does not hold for the one that came after it.
             if self.spec.shared.is_unicast_end_of_stream_received() {
@@ -55,9 +59,10 @@ impl SenderPublication {
         }
         let limit = self.flow_control.on_status(report, self.limit, now.nanos);
         self.set_limit(limit);
-        if self.receivers.take_turned_away() | self.flow_control.take_turned_away() {
-            turn.reporter
-                .report_too_many_receivers(now, turn.wire.channel());
+        if self.receivers.take_rejected() | self.flow_control.take_rejected() {
+            context
+                .reporter
+                .report_too_many_receivers(now, context.transport.channel());
         }
         self.receivers_changed();
         if !self.has_initial_connection {
@@ -67,8 +72,8 @@ impl SenderPublication {
     }
 
     /// Whether flow control wants to be asked.
-    pub(super) fn awaits_look(&self, now_ns: i64) -> bool {
-        self.flow_control.idles_until_ns() <= now_ns
+    pub(super) fn is_flow_control_due(&self, now_ns: i64) -> bool {
+        self.flow_control.next_deadline_ns() <= now_ns
     }
 
     /// Whether a receiver was heard of lately.
@@ -94,7 +99,13 @@ impl SenderPublication {
 
     /// A receiver misses something; the range was checked against the term.
     /// It is answered in the next turn: however many arrive at once, a cycle sends no more than its share.
-    pub(super) fn on_nak(&mut self, term_id: i32, term_offset: i32, length: i32, turn: &Turn<'_>) {
+    pub(super) fn on_nak(
+        &mut self,
+        term_id: i32,
+        term_offset: i32,
+        length: i32,
+        context: &PublicationContext<'_>,
+    ) {
         let position = self.geometry.position(term_id, term_offset);
         let term_length = i64::from(self.geometry.term_length());
         let oldest = self.oldest_resent();
@@ -108,12 +119,12 @@ impl SenderPublication {
         if !self.is_frame(position) {
             return;
         }
-        let asked = Stretch {
+        let asked = StreamRange {
             position,
             length: asked,
         };
-        if self.retransmits.on_nak(asked, turn.now.nanos) == Verdict::Overflow {
-            turn.counters.retransmit_overflow.increment();
+        if self.retransmits.on_nak(asked, context.now.nanos) == NakOutcome::Overflow {
+            context.counters.retransmit_overflow.increment();
         }
     }
 
@@ -138,17 +149,17 @@ impl SenderPublication {
             - i64::from(self.geometry.max_message_length())
     }
 
-    pub(super) fn resend(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn resend(&mut self, context: &mut PublicationContext<'_>) {
         let oldest = self.oldest_resent();
         let forgotten = self.position - i64::from(self.geometry.term_length());
         let longest = i64::from(self.geometry.max_message_length());
         let (geometry, stream, bounds) = (self.geometry, &self.spec.log, self.bounds);
         let timestamp = self.spec.send_timestamp.as_ref();
         let events = &self.spec.log_events;
-        self.retransmits.turn(turn.now.nanos, |rest, is_start| {
+        self.retransmits.poll(context.now.nanos, |rest, is_start| {
             // The stream may have moved on since the NAK was accepted.
             if rest.position < forgotten {
-                return Resent::Stuck(0);
+                return RetransmitOutcome::Blocked(0);
             }
             let is_too_old = rest.position < oldest;
             let term = stream.term_at(rest.position);
@@ -160,37 +171,37 @@ impl SenderPublication {
                 },
                 ..bounds
             };
-            let Ok(plan) = Plan::scan(term, geometry.term_offset(rest.position), bounds) else {
-                return Resent::Stuck(0);
+            let Ok(plan) = SendPlan::scan(term, geometry.term_offset(rest.position), bounds) else {
+                return RetransmitOutcome::Blocked(0);
             };
             if plan.is_empty() {
-                return Resent::Stuck(0);
+                return RetransmitOutcome::Blocked(0);
             }
             if is_too_old {
                 // What somebody else asked for may follow.
-                return Resent::Passed(plan.advance(plan.bytes()));
+                return RetransmitOutcome::Expired(plan.advance(plan.bytes()));
             }
             stamp(timestamp, &plan, term);
-            turn.send_convoy();
-            let accepted = transmit(&plan, term, turn);
+            context.flush_coalescer();
+            let accepted = transmit(&plan, term, context);
             if accepted == 0 {
-                turn.counters.short_sends.increment();
-                return Resent::Stuck(0);
+                context.counters.short_sends.increment();
+                return RetransmitOutcome::Blocked(0);
             }
             if is_start {
-                turn.counters.retransmits_sent.increment();
+                context.counters.retransmits_sent.increment();
                 let position = rest.position;
                 let (term_id, offset) =
                     (geometry.term_id(position), geometry.term_offset(position));
                 events.resend(term_id, offset, rest.length);
             }
             let advanced = plan.advance(accepted);
-            turn.counters.retransmitted_bytes.add(advanced);
+            context.counters.retransmitted_bytes.add(advanced);
             if accepted < plan.bytes() {
-                turn.counters.short_sends.increment();
-                return Resent::Stuck(advanced);
+                context.counters.short_sends.increment();
+                return RetransmitOutcome::Blocked(advanced);
             }
-            Resent::Went(advanced)
+            RetransmitOutcome::Sent(advanced)
         });
     }
 }

@@ -1,51 +1,52 @@
-//! Which bytes of a term go out next, and cut how.
+//! Plan of one send: the committed bytes of a term, cut into datagrams.
 
 use taran_core::memory::Region;
 use taran_core::sync::Ordering;
 use taran_protocol::log::{self, CorruptFrame, RunLimit, Scan};
 
-/// Most runs of one plan: what a single batched send takes.
+/// Most segment runs per plan: what one batched send takes.
 pub(super) const MAX_RUNS: usize = 16;
 
-/// Most bytes of one plan: about what one offloaded send carries, and not less than the largest datagram.
-pub(super) const TURN_BYTES: i32 = 65_504;
+/// Most bytes per plan: about what one GSO send carries, and not less than the largest datagram.
+pub(super) const MAX_BATCH_BYTES: i32 = 65_504;
 
-/// A run of datagrams, and where it lies in the term.
+/// SegmentRun of datagrams of equal length, the last of which may be shorter, at an offset of the term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct SegmentRun {
     pub(super) offset: usize,
     pub(super) frames: log::SegmentRun,
 }
 
-/// What bounds a plan.
+/// Limits of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Bytes that flow control (or the NAK) allows.
+    /// Bytes that flow control, or the NAK, permits.
     pub(super) window: i64,
-    /// Largest datagram.
+    /// Length of the largest datagram in bytes.
     pub(super) mtu: i32,
     /// Most datagrams.
     pub(super) datagrams: i32,
 }
 
-/// The runs of one plan, in the order of the stream, all from one term.
+/// Segment runs in stream order, all from one term.
 #[derive(Debug)]
-pub(super) struct Plan {
-    runs: [Run; MAX_RUNS],
+pub(super) struct SendPlan {
+    runs: [SegmentRun; MAX_RUNS],
     count: usize,
     bytes: usize,
     is_blocked: bool,
     is_full: bool,
 }
 
-impl Plan {
-    /// Takes all that is committed in `term` from `offset` on, within the bounds. Each datagram packs as many whole
-    /// frames as fit; nothing waits to fill one (docs/spec/wire.md §3.4).
+impl SendPlan {
+    /// Returns a plan of what is committed in `term` from `offset` on, within the bounds. Each datagram contains as many whole
+    /// frames as fit and is never delayed to fill it (docs/spec/wire.md §3.4).
     ///
     /// # Errors
-    /// The first frame is corrupt, or larger than any datagram. A later one is met again as the first one.
+    /// The first frame is corrupt, or larger than any datagram. A later frame of that kind ends the plan and is reported by the
+    /// next one.
     pub(super) fn scan(term: &Region, offset: i32, bounds: Bounds) -> Result<Self, CorruptFrame> {
-        let none = Run {
+        let none = SegmentRun {
             offset: 0,
             frames: log::SegmentRun {
                 length: 0,
@@ -61,9 +62,9 @@ impl Plan {
             is_full: false,
         };
         let mut at = offset;
-        // Padding takes 32 bytes of the limit that it is under, but all of its length of the limits of what follows.
+        // Padding needs only 32 bytes of the window itself, but reduces the window of what follows by all of its length.
         let mut window = bounds.window;
-        let mut bytes = TURN_BYTES;
+        let mut bytes = MAX_BATCH_BYTES;
         let mut datagrams = bounds.datagrams;
         while plan.count < MAX_RUNS && datagrams > 0 && window > 0 && at < term.len() as i32 {
             let limit = RunLimit {
@@ -74,7 +75,7 @@ impl Plan {
             };
             match log::scan_run(term, at, &limit) {
                 Ok(Scan::Ready(frames)) => {
-                    plan.runs[plan.count] = Run {
+                    plan.runs[plan.count] = SegmentRun {
                         offset: at as usize,
                         frames,
                     };
@@ -101,45 +102,45 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether there is anything to plan at `offset`. A plan has room for many runs, which most looks have no use for.
-    pub(super) fn is_worth_making(term: &Region, offset: i32) -> bool {
-        // Acquires the release of the length by whoever committed the frame.
+    /// Returns true if there is a frame at `offset`. Avoids the initialization of a plan, which has room for many runs.
+    pub(super) fn has_data(term: &Region, offset: i32) -> bool {
+        // Pairs with the release store by which the publisher commits a frame.
         term.atomic_i32(offset as usize).load(Ordering::Acquire) > 0
     }
 
-    /// Nothing to send.
+    /// Returns true if there is nothing to send.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Nothing to send because the first frame is larger than what the bounds allow.
+    /// Returns true if there is nothing to send because the first frame does not fit the window.
     pub(super) fn is_blocked(&self) -> bool {
         self.is_blocked
     }
 
-    /// Ended by what one plan holds, not by what there is.
+    /// Returns true if the plan was ended by its own limits, so that more may be committed.
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// Bytes on the wire.
+    /// Returns the bytes on the wire.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub(super) fn runs(&self) -> &[Run] {
+    pub(super) fn runs(&self) -> &[SegmentRun] {
         &self.runs[..self.count]
     }
 
-    /// Its only datagram, if there is no more.
-    pub(super) fn lone(&self) -> Option<&Run> {
+    /// Returns the only datagram of the plan; `None` if there are more.
+    pub(super) fn single_datagram(&self) -> Option<&SegmentRun> {
         match self.runs() {
             [run] if run.frames.length <= run.frames.segment && !self.is_full => Some(run),
             _ => None,
         }
     }
 
-    /// How far the stream moves when the first `accepted` bytes of the plan went out.
+    /// Returns the bytes by which the position advances when the first `accepted` bytes of the plan were sent.
     pub(super) fn advance(&self, accepted: usize) -> i64 {
         let mut left = accepted as i64;
         let mut moved = 0;
@@ -180,7 +181,7 @@ mod tests {
         term
     }
 
-    fn runs(plan: &Plan) -> Vec<(usize, i32, i32, i32)> {
+    fn runs(plan: &SendPlan) -> Vec<(usize, i32, i32, i32)> {
         plan.runs()
             .iter()
             .map(|run| {
@@ -195,23 +196,23 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_term_gives_an_empty_plan() {
-        let plan = Plan::scan(&term(&[]), 0, ALL).unwrap();
+    fn scan_of_empty_term_is_empty() {
+        let plan = SendPlan::scan(&term(&[]), 0, ALL).unwrap();
         assert!(plan.is_empty() && !plan.is_blocked());
     }
 
     #[test]
-    fn equal_datagrams_become_one_run_with_a_short_tail() {
+    fn scan_of_equal_datagrams_is_one_run_with_short_tail() {
         // 320 bytes each in the log: four to a datagram.
-        let plan = Plan::scan(&term(&[320; 10]), 0, ALL).unwrap();
+        let plan = SendPlan::scan(&term(&[320; 10]), 0, ALL).unwrap();
         assert_eq!(runs(&plan), [(0, 3200, 1280, 0)]);
         assert_eq!(plan.advance(3200), 3200);
         assert_eq!(plan.advance(1280), 1280);
     }
 
     #[test]
-    fn a_longer_datagram_opens_a_new_run() {
-        let plan = Plan::scan(&term(&[1000, 1400, 1400, 64, 1400]), 0, ALL).unwrap();
+    fn scan_with_longer_datagram_starts_new_run() {
+        let plan = SendPlan::scan(&term(&[1000, 1400, 1400, 64, 1400]), 0, ALL).unwrap();
         assert_eq!(
             runs(&plan),
             [
@@ -224,8 +225,8 @@ mod tests {
     }
 
     #[test]
-    fn padding_sends_its_header_and_moves_the_stream_by_all_of_it() {
-        let plan = Plan::scan(&term(&[37, -640, 37]), 0, ALL).unwrap();
+    fn scan_of_padding_sends_header_and_advances_by_its_length() {
+        let plan = SendPlan::scan(&term(&[37, -640, 37]), 0, ALL).unwrap();
         assert_eq!(runs(&plan), [(0, 96, 96, 608), (704, 64, 64, 0)]);
         assert_eq!(
             (plan.advance(64), plan.advance(96), plan.advance(160)),
@@ -234,15 +235,15 @@ mod tests {
     }
 
     #[test]
-    fn the_scan_ends_with_the_term() {
-        let plan = Plan::scan(&term(&[-65_536]), 0, ALL).unwrap();
+    fn scan_ends_at_end_of_term() {
+        let plan = SendPlan::scan(&term(&[-65_536]), 0, ALL).unwrap();
         assert_eq!(runs(&plan), [(0, 32, 32, 65_504)]);
         assert_eq!(plan.advance(32), 65_536);
     }
 
     #[test]
-    fn the_window_bounds_the_sum_and_a_frame_beyond_it_blocks() {
-        let plan = Plan::scan(
+    fn scan_is_limited_by_window_and_blocked_by_larger_frame() {
+        let plan = SendPlan::scan(
             &term(&[320; 10]),
             0,
             Bounds {
@@ -252,33 +253,33 @@ mod tests {
         )
         .unwrap();
         assert_eq!(runs(&plan), [(0, 1280, 1280, 0)]);
-        let plan = Plan::scan(&term(&[320; 10]), 0, Bounds { window: 319, ..ALL }).unwrap();
+        let plan = SendPlan::scan(&term(&[320; 10]), 0, Bounds { window: 319, ..ALL }).unwrap();
         assert!(plan.is_empty() && plan.is_blocked());
     }
 
     #[test]
-    fn a_frame_that_no_datagram_can_hold_is_corrupt_once_it_is_the_first() {
-        let plan = Plan::scan(&term(&[64, 1440]), 0, ALL).unwrap();
+    fn scan_with_oversized_first_frame_is_an_error() {
+        let plan = SendPlan::scan(&term(&[64, 1440]), 0, ALL).unwrap();
         assert_eq!(runs(&plan), [(0, 64, 64, 0)]);
-        let error = Plan::scan(&term(&[64, 1440]), 64, ALL).unwrap_err();
+        let error = SendPlan::scan(&term(&[64, 1440]), 64, ALL).unwrap_err();
         assert_eq!((error.offset, error.length), (64, 1440));
     }
 
     #[test]
-    fn nothing_follows_padding_that_leads_beyond_the_window() {
+    fn scan_ends_behind_padding_beyond_window() {
         let bounds = |window| Bounds { window, ..ALL };
         let term = term(&[64, -640, 64]);
-        let plan = Plan::scan(&term, 0, bounds(704)).unwrap();
+        let plan = SendPlan::scan(&term, 0, bounds(704)).unwrap();
         assert_eq!(runs(&plan), [(0, 96, 96, 608)]);
-        let plan = Plan::scan(&term, 0, bounds(767)).unwrap();
+        let plan = SendPlan::scan(&term, 0, bounds(767)).unwrap();
         assert_eq!(runs(&plan), [(0, 96, 96, 608)]);
-        let plan = Plan::scan(&term, 0, bounds(768)).unwrap();
+        let plan = SendPlan::scan(&term, 0, bounds(768)).unwrap();
         assert_eq!(runs(&plan), [(0, 96, 96, 608), (704, 64, 64, 0)]);
     }
 
     #[test]
-    fn the_number_of_datagrams_is_bounded() {
-        let plan = Plan::scan(
+    fn scan_is_limited_by_datagram_count() {
+        let plan = SendPlan::scan(
             &term(&[320; 40]),
             0,
             Bounds {
@@ -292,30 +293,30 @@ mod tests {
     }
 
     #[test]
-    fn no_more_runs_than_one_send_takes() {
+    fn scan_is_limited_to_runs_of_one_send() {
         let mut lengths = Vec::new();
         for step in 0..20 {
             lengths.extend([800 + 32 * step, 1400]);
         }
-        let plan = Plan::scan(&term(&lengths), 0, ALL).unwrap();
+        let plan = SendPlan::scan(&term(&lengths), 0, ALL).unwrap();
         assert_eq!(plan.runs().len(), MAX_RUNS);
         assert!(plan.is_full());
     }
 
     #[test]
-    fn no_more_bytes_than_one_offloaded_send_carries() {
+    fn scan_is_limited_to_bytes_of_one_gso_send() {
         let whole = 65_536 / 32;
-        let plan = Plan::scan(&term(&vec![32; whole]), 0, ALL).unwrap();
-        assert_eq!(plan.bytes(), TURN_BYTES as usize);
+        let plan = SendPlan::scan(&term(&vec![32; whole]), 0, ALL).unwrap();
+        assert_eq!(plan.bytes(), MAX_BATCH_BYTES as usize);
         assert!(plan.is_full());
-        let plan = Plan::scan(&term(&vec![32; whole - 50]), 0, ALL).unwrap();
+        let plan = SendPlan::scan(&term(&vec![32; whole - 50]), 0, ALL).unwrap();
         assert!(!plan.is_full(), "there is room for another datagram");
     }
 
     #[test]
-    fn a_frame_length_that_leads_out_of_the_term_is_not_followed() {
+    fn scan_ends_before_frame_length_beyond_term() {
         for length in [65_537, i32::MAX, i32::MAX - 31, 31, 1] {
-            let plan = Plan::scan(&term(&[64, length]), 0, ALL).unwrap();
+            let plan = SendPlan::scan(&term(&[64, length]), 0, ALL).unwrap();
             assert_eq!(runs(&plan), [(0, 64, 64, 0)], "{length}");
         }
     }

@@ -12,53 +12,53 @@ use crate::error_reporter::ErrorReporter;
 
 /// A socket and who is behind it.
 #[derive(Debug)]
-pub(super) struct Wire {
-    pub(super) transport: Box<dyn Transport>,
-    way: Way,
+pub(super) struct SendTransport {
+    pub(super) socket: Box<dyn Transport>,
+    destinations: DestinationSet,
     channel: Arc<str>,
 }
 
 /// Where datagrams go.
 #[derive(Debug)]
-enum Way {
+enum DestinationSet {
     /// To the peer of the socket.
     Connected,
     /// To one address.
-    One(SocketAddr),
+    Single(SocketAddr),
     /// To each of several.
-    Many(Destinations),
+    Multi(Destinations),
     /// To the peer of the publication whose turn it is, once that knows it.
     Learned(Option<SocketAddr>),
 }
 
-/// What came of an answer: so many datagrams, of which some found no room or no way.
+/// What came of an answer: so many datagrams, of which some found no room or no destinations.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Answered {
+pub(super) struct ReplyCounts {
     pub(super) datagrams: i64,
     pub(super) short: i64,
 }
 
-impl Answered {
+impl ReplyCounts {
     fn count(&mut self, sent: usize) {
         self.datagrams += 1;
         self.short += i64::from(sent == 0);
     }
 }
 
-impl Wire {
+impl SendTransport {
     pub(super) fn new(
-        transport: Box<dyn Transport>,
+        socket: Box<dyn Transport>,
         destination: Destination,
         channel: Arc<str>,
     ) -> Self {
         Self {
-            transport,
-            way: match destination {
-                Destination::Connected => Way::Connected,
-                Destination::Address(address) => Way::One(address),
-                Destination::Manual(count) => Way::Many(Destinations::manual(count)),
-                Destination::Dynamic(count) => Way::Many(Destinations::dynamic(count)),
-                Destination::Learned => Way::Learned(None),
+            socket,
+            destinations: match destination {
+                Destination::Connected => DestinationSet::Connected,
+                Destination::Address(address) => DestinationSet::Single(address),
+                Destination::Manual(count) => DestinationSet::Multi(Destinations::manual(count)),
+                Destination::Dynamic(count) => DestinationSet::Multi(Destinations::dynamic(count)),
+                Destination::Learned => DestinationSet::Learned(None),
             },
             channel,
         }
@@ -72,17 +72,17 @@ impl Wire {
         now: Now,
         reporter: &mut ErrorReporter,
     ) -> usize {
-        let sent = match &mut self.way {
-            Way::Connected => self.transport.send(batch),
-            Way::Learned(None) => return 0,
-            Way::One(address) | Way::Learned(Some(address)) => {
+        let sent = match &mut self.destinations {
+            DestinationSet::Connected => self.socket.send(batch),
+            DestinationSet::Learned(None) => return 0,
+            DestinationSet::Single(address) | DestinationSet::Learned(Some(address)) => {
                 for transmit in batch.iter_mut() {
                     transmit.destination = Some(*address);
                 }
-                self.transport.send(batch)
+                self.socket.send(batch)
             }
-            Way::Many(destinations) => {
-                let (transport, channel) = (self.transport.as_mut(), &self.channel);
+            DestinationSet::Multi(destinations) => {
+                let (transport, channel) = (self.socket.as_mut(), &self.channel);
                 return destinations.send(transport, batch, now.nanos, |error| {
                     reporter.report(now, channel, error);
                 });
@@ -98,28 +98,28 @@ impl Wire {
     }
 
     /// Answers one receiver, if it is one of those that are sent to.
-    pub(super) fn answer(
+    pub(super) fn reply_to(
         &mut self,
         frame: &[u8],
         receiver_id: i64,
         source: SocketAddr,
         now: Now,
         reporter: &mut ErrorReporter,
-    ) -> Answered {
-        let mut answered = Answered::default();
-        if let Way::Many(destinations) = &self.way {
+    ) -> ReplyCounts {
+        let mut counts = ReplyCounts::default();
+        if let DestinationSet::Multi(destinations) = &self.destinations {
             for address in destinations.addresses_of(receiver_id, source) {
-                let sent = self.transport.send(&[Transmit::to(address, frame)]);
-                answered.count(sent.unwrap_or_else(|error| {
+                let sent = self.socket.send(&[Transmit::to(address, frame)]);
+                counts.count(sent.unwrap_or_else(|error| {
                     reporter.report(now, &self.channel, &error);
                     0
                 }));
             }
-            return answered;
+            return counts;
         }
-        self.speak_to(Some(source));
-        answered.count(self.send(&mut [Transmit::connected(frame)], now, reporter));
-        answered
+        self.set_peer(Some(source));
+        counts.count(self.send(&mut [Transmit::connected(frame)], now, reporter));
+        counts
     }
 
     /// The peer's name, or that of a destination, resolved to another address.
@@ -130,46 +130,54 @@ impl Wire {
         now: Now,
         reporter: &mut ErrorReporter,
     ) {
-        match (&mut self.way, destination) {
-            (Way::Many(destinations), Some(id)) => destinations.readdress(id, address),
-            (Way::One(present), None) => *present = address,
-            (Way::Connected, None) => {
-                if let Err(error) = self.transport.connect(address) {
-                    // The way there may open later, and nobody connects again: the name means this address by now.
-                    self.way = Way::One(address);
+        match (&mut self.destinations, destination) {
+            (DestinationSet::Multi(destinations), Some(id)) => {
+                destinations.set_address(id, address)
+            }
+            (DestinationSet::Single(present), None) => *present = address,
+            (DestinationSet::Connected, None) => {
+                if let Err(error) = self.socket.connect(address) {
+                    // The destinations there may open later, and nobody connects again: the name means this address by now.
+                    self.destinations = DestinationSet::Single(address);
                     reporter.report(now, &self.channel, &error);
                 }
             }
-            (Way::Many(_) | Way::Learned(_), None)
-            | (Way::Connected | Way::One(_) | Way::Learned(_), Some(_)) => {}
+            (DestinationSet::Multi(_) | DestinationSet::Learned(_), None)
+            | (
+                DestinationSet::Connected | DestinationSet::Single(_) | DestinationSet::Learned(_),
+                Some(_),
+            ) => {}
         }
     }
 
     /// Whether all publications speak to the same peers.
-    pub(super) fn is_common(&self) -> bool {
-        !matches!(self.way, Way::Learned(_))
+    pub(super) fn has_shared_destinations(&self) -> bool {
+        !matches!(self.destinations, DestinationSet::Learned(_))
     }
 
     /// Whether a datagram goes to one place, and to the same one whoever sends it.
-    pub(super) fn is_single(&self) -> bool {
-        matches!(self.way, Way::Connected | Way::One(_))
+    pub(super) fn has_single_destination(&self) -> bool {
+        matches!(
+            self.destinations,
+            DestinationSet::Connected | DestinationSet::Single(_)
+        )
     }
 
     /// Whom the next sends go to, where each publication has its own peer.
-    pub(super) fn speak_to(&mut self, learned: Option<SocketAddr>) {
-        if let Way::Learned(peer) = &mut self.way {
+    pub(super) fn set_peer(&mut self, learned: Option<SocketAddr>) {
+        if let DestinationSet::Learned(peer) = &mut self.destinations {
             *peer = learned;
         }
     }
 
     pub(super) fn add_destination(&mut self, destination: SendDestination, now: Now) {
-        if let Way::Many(destinations) = &mut self.way {
+        if let DestinationSet::Multi(destinations) = &mut self.destinations {
             destinations.add(destination, now.nanos);
         }
     }
 
     pub(super) fn remove_destination(&mut self, id: i64) {
-        if let Way::Many(destinations) = &mut self.way {
+        if let DestinationSet::Multi(destinations) = &mut self.destinations {
             destinations.remove(id);
         }
     }
@@ -182,9 +190,9 @@ impl Wire {
         now: Now,
         reporter: &mut ErrorReporter,
     ) {
-        if let Way::Many(destinations) = &mut self.way {
+        if let DestinationSet::Multi(destinations) = &mut self.destinations {
             destinations.on_status(receiver_id, source, now.nanos);
-            if destinations.take_turned_away() {
+            if destinations.take_rejected() {
                 reporter.report_too_many_receivers(now, &self.channel);
             }
         }
@@ -192,16 +200,18 @@ impl Wire {
 
     /// Registration id of the destination that a control frame came from, -1 if it has none.
     pub(super) fn destination_id(&self, receiver_id: i64, source: SocketAddr) -> i64 {
-        match &self.way {
-            Way::Many(destinations) => destinations.id_of(receiver_id, source),
-            Way::Connected | Way::One(_) | Way::Learned(_) => -1,
+        match &self.destinations {
+            DestinationSet::Multi(destinations) => destinations.id_of(receiver_id, source),
+            DestinationSet::Connected | DestinationSet::Single(_) | DestinationSet::Learned(_) => {
+                -1
+            }
         }
     }
 
     /// Hands out the destinations whose names should be resolved again.
-    pub(super) fn unheard_destinations(&mut self, now: Now, take: impl FnMut(i64)) {
-        if let Way::Many(destinations) = &mut self.way {
-            destinations.unheard(now.nanos, take);
+    pub(super) fn silent_destinations(&mut self, now: Now, take: impl FnMut(i64)) {
+        if let DestinationSet::Multi(destinations) = &mut self.destinations {
+            destinations.silent_named(now.nanos, take);
         }
     }
 
