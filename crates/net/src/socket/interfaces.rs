@@ -1,39 +1,40 @@
-//! The machine's interfaces.
+//! The machine's network interfaces.
 
-use std::ffi::CStr;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::ptr;
+use std::net::IpAddr;
 
-use super::address::RawAddress;
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::net::if_::{InterfaceFlags, if_nametoindex};
+use nix::sys::socket::SockaddrStorage;
+
 use crate::{Interface, NetError};
 
-/// One entry for each IPv4 and IPv6 address of each interface.
+/// Returns one entry for each IPv4 and IPv6 address of each interface.
 pub(super) fn interfaces() -> Result<Vec<Interface>, NetError> {
-    let list = List::load().map_err(|source| NetError::Query {
+    let entries = getifaddrs().map_err(|error| NetError::Query {
         what: "the network interfaces",
-        source,
+        source: error.into(),
     })?;
-    Ok(list.entries().filter_map(describe).collect())
+    Ok(entries.filter_map(describe).collect())
 }
 
-fn describe(entry: &libc::ifaddrs) -> Option<Interface> {
-    // SAFETY: `getifaddrs` gives each entry a name that ends in a null byte, alive as long as the list.
-    let name = unsafe { CStr::from_ptr(entry.ifa_name) };
-    // SAFETY: the pointers are those of a live entry.
-    let (address, mask) = unsafe { (decode(entry.ifa_addr)?, decode(entry.ifa_netmask)) };
-    let flag = |flag: libc::c_int| entry.ifa_flags & flag.cast_unsigned() != 0;
-    // SAFETY: `name` ends in a null byte.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+fn describe(entry: InterfaceAddress) -> Option<Interface> {
+    let address = entry.address.as_ref().and_then(ip)?;
+    let netmask = entry.netmask.as_ref().and_then(ip);
     Some(Interface {
-        name: name.to_string_lossy().into_owned(),
-        index,
-        address: address.ip(),
-        prefix: mask.map_or(0, |mask| prefix(mask.ip())),
-        up: flag(libc::IFF_UP),
-        multicast: flag(libc::IFF_MULTICAST),
-        loopback: flag(libc::IFF_LOOPBACK),
+        index: if_nametoindex(entry.interface_name.as_str()).unwrap_or(0),
+        address: address.to_canonical(),
+        prefix: netmask.map_or(0, prefix),
+        up: entry.flags.contains(InterfaceFlags::IFF_UP),
+        multicast: entry.flags.contains(InterfaceFlags::IFF_MULTICAST),
+        loopback: entry.flags.contains(InterfaceFlags::IFF_LOOPBACK),
+        name: entry.interface_name,
     })
+}
+
+/// Returns the address, or `None` for a family other than IPv4 and IPv6.
+fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
+    let v4 = address.as_sockaddr_in().map(|v4| v4.ip().into());
+    v4.or_else(|| address.as_sockaddr_in6().map(|v6| v6.ip().into()))
 }
 
 fn prefix(mask: IpAddr) -> u8 {
@@ -44,63 +45,12 @@ fn prefix(mask: IpAddr) -> u8 {
     u8::try_from(ones).unwrap_or(u8::MAX)
 }
 
-/// The address at `address`, if it is there and of a family of interest.
-///
-/// # Safety
-/// Null, or what `getifaddrs` left in an entry of a live list.
-unsafe fn decode(address: *const libc::sockaddr) -> Option<SocketAddr> {
-    if address.is_null() {
-        return None;
-    }
-    let mut raw = RawAddress::EMPTY;
-    // SAFETY: an address that is not null starts with its family and is as long as that family's structure, no longer
-    // than `raw`.
-    unsafe {
-        let length = match i32::from((*address).sa_family) {
-            libc::AF_INET => size_of::<libc::sockaddr_in>(),
-            libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
-            _ => return None,
-        };
-        ptr::copy_nonoverlapping(address.cast::<u8>(), (&raw mut raw).cast::<u8>(), length);
-    }
-    raw.decode()
-}
-
-/// The system's linked list, freed on drop.
-struct List(*mut libc::ifaddrs);
-
-impl List {
-    fn load() -> io::Result<Self> {
-        let mut head = ptr::null_mut();
-        // SAFETY: the call only writes the head of a list that we free.
-        if unsafe { libc::getifaddrs(&raw mut head) } == 0 {
-            Ok(Self(head))
-        } else {
-            Err(io::Error::last_os_error())
-        }
-    }
-
-    fn entries(&self) -> impl Iterator<Item = &libc::ifaddrs> {
-        // SAFETY: the head is null or points to an entry that lives as long as the list, which is borrowed.
-        let first = unsafe { self.0.as_ref() };
-        // SAFETY: likewise each link.
-        std::iter::successors(first, |entry| unsafe { entry.ifa_next.as_ref() })
-    }
-}
-
-impl Drop for List {
-    fn drop(&mut self) {
-        // SAFETY: the head came from `getifaddrs`, is freed once, and no borrow of an entry is left.
-        unsafe { libc::freeifaddrs(self.0) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_found() {
+    fn interfaces_include_the_loopback() {
         let all = interfaces().unwrap();
         let loopback = all
             .iter()

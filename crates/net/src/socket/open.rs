@@ -1,11 +1,11 @@
-//! From a [`SocketSpec`] to a bound socket.
+//! Opening a bound socket from a [`SocketSpec`].
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use super::address::{self, RawAddress};
 use super::option::{self, SocketOption};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
 use super::segment_limiter::SegmentLimiter;
 use super::send::SocketAddresses;
 use super::transport::SocketTransport;
@@ -20,12 +20,11 @@ pub(super) fn open(spec: &SocketSpec, offload: bool) -> Result<SocketTransport, 
     if spec.receive_timestamps {
         set(&socket, spec.bind, option::TIMESTAMPS, 1)?;
     }
-    // A kernel that has no such option says so here, and the transport does without.
+    // A kernel without these options returns an error here, and the transport works without offload.
     let coalesces = offload && option::set(&socket, option::COALESCE, 1).is_ok();
     let segments = offload && option::get(&socket, option::SEGMENT).is_ok();
     if spec.multicast.is_some() {
-        // Sockets that share a port hear only the groups that they joined. Kernels without the option are left as they
-        // are.
+        // Sockets that share a port receive only the groups that they joined. Kernels without the option ignore it.
         let option = by_family(
             spec.bind,
             option::MULTICAST_ALL_V4,
@@ -62,62 +61,32 @@ pub(super) fn open(spec: &SocketSpec, offload: bool) -> Result<SocketTransport, 
     Ok(transport)
 }
 
-/// A non-blocking socket of the family of `bind`.
+/// Creates a non-blocking socket of the family of `bind`.
 pub(super) fn new_socket(bind: SocketAddr) -> Result<UdpSocket, NetError> {
     let family = if bind.is_ipv4() {
-        libc::AF_INET
+        AddressFamily::INET
     } else {
-        libc::AF_INET6
+        AddressFamily::INET6
     };
-    // SAFETY: no pointers are passed.
-    let fd = unsafe {
-        libc::socket(
-            family,
-            libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
-            0,
-        )
-    };
-    if fd < 0 {
-        return Err(NetError::Open {
-            bind,
-            source: io::Error::last_os_error(),
-        });
-    }
-    // SAFETY: the descriptor is fresh, and nobody else owns it.
-    Ok(UdpSocket::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, SocketType::DGRAM, flags, None);
+    let socket = socket.map_err(|error| NetError::Open {
+        bind,
+        source: error.into(),
+    })?;
+    Ok(UdpSocket::from(socket))
 }
 
 pub(super) fn bind(socket: &UdpSocket, address: SocketAddr) -> Result<(), NetError> {
-    let (raw, length) = RawAddress::encode(address, address);
-    // SAFETY: the descriptor is open as long as `socket` is borrowed; `raw` holds an address of `length` bytes.
-    let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const raw).cast(), length) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(NetError::Bind {
-            address,
-            source: io::Error::last_os_error(),
-        })
-    }
+    rustix::net::bind(socket, &address).map_err(|error| NetError::Bind {
+        address,
+        source: error.into(),
+    })
 }
 
-/// Takes back a `connect`.
+/// Dissolves the association that `connect` made.
 pub(super) fn disconnect(socket: &UdpSocket) -> io::Result<()> {
-    let nobody = RawAddress::EMPTY;
-    // SAFETY: the descriptor is open as long as `socket` is borrowed; `nobody` starts with the family AF_UNSPEC (zero)
-    // and outlives the call.
-    let result = unsafe {
-        libc::connect(
-            socket.as_raw_fd(),
-            (&raw const nobody).cast(),
-            address::CAPACITY,
-        )
-    };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    rustix::net::connect_unspec(socket).map_err(io::Error::from)
 }
 
 pub(super) fn bound_address(socket: &UdpSocket) -> Result<SocketAddr, NetError> {
@@ -127,7 +96,7 @@ pub(super) fn bound_address(socket: &UdpSocket) -> Result<SocketAddr, NetError> 
     })
 }
 
-/// The granted lengths, as the kernel reports them.
+/// Returns the granted lengths, as the kernel reports them.
 pub(super) fn buffer_lengths(socket: &UdpSocket) -> Result<BufferLengths, NetError> {
     let length = |option: SocketOption| {
         option::get(socket, option)
@@ -143,8 +112,8 @@ pub(super) fn buffer_lengths(socket: &UdpSocket) -> Result<BufferLengths, NetErr
     })
 }
 
-/// Asks for buffer lengths. The kernel grants what its limits allow, and more to a privileged process; the transport
-/// reports how much that is.
+/// Requests buffer lengths. The kernel grants at most its limits, and more to a privileged process; the transport
+/// reports the granted lengths.
 pub(super) fn request_buffers(
     socket: &UdpSocket,
     bind: SocketAddr,
@@ -170,12 +139,12 @@ pub(super) fn request_buffers(
     Ok(())
 }
 
-/// The length of a buffer, of which the kernel reports twice as much.
+/// Returns the granted length of a buffer, which is half of the length that the kernel reports.
 fn granted(socket: &UdpSocket, option: SocketOption) -> io::Result<i32> {
     option::get(socket, option).map(|twice| twice / 2)
 }
 
-/// A longer receive buffer, within the limit that holds for everybody.
+/// Grows the receive buffer, within the limit for unprivileged processes.
 pub(super) fn grow_receive_buffer(
     socket: &UdpSocket,
     bind: SocketAddr,
@@ -187,14 +156,14 @@ pub(super) fn grow_receive_buffer(
     if length > before {
         set(socket, bind, option::RECEIVE_BUFFER, length)?;
         if granted() < before {
-            // A privileged process had more than the limit.
+            // The buffer of a privileged process was above the limit.
             let _ = option::set(socket, option::RECEIVE_BUFFER_FORCE, before);
         }
     }
     Ok(())
 }
 
-/// Interface, hop limit and membership; returns the hop limit in force.
+/// Sets interface, hop limit and membership; returns the hop limit in force.
 fn configure_multicast(
     socket: &UdpSocket,
     bind: SocketAddr,
@@ -203,22 +172,11 @@ fn configure_multicast(
     let index = spec.interface_index.cast_signed();
     match (bind, spec.interface) {
         (SocketAddr::V4(_), IpAddr::V4(interface)) => {
-            let address = libc::in_addr {
-                s_addr: u32::from_ne_bytes(interface.octets()),
-            };
-            let none = libc::in_addr { s_addr: 0 };
-            let request = libc::ip_mreqn {
-                imr_multiaddr: none,
-                imr_address: address,
-                imr_ifindex: index,
-            };
-            set_as(
-                socket,
-                bind,
-                option::MULTICAST_INTERFACE_V4,
-                request,
-                i64::from(spec.interface_index),
-            )?;
+            let option = option::MULTICAST_INTERFACE_V4;
+            let request = membership_v4(Ipv4Addr::UNSPECIFIED, interface, spec.interface_index);
+            let shown = i64::from(spec.interface_index);
+            option::set_bytes(socket, option, &request)
+                .map_err(|source| option_error(option, shown, bind, source))?;
         }
         _ => set(socket, bind, option::MULTICAST_INTERFACE_V6, index)?,
     }
@@ -244,31 +202,37 @@ fn configure_multicast(
 fn join(socket: &UdpSocket, group: IpAddr, spec: &MulticastSpec) -> io::Result<()> {
     match (group, spec.interface) {
         (IpAddr::V4(group), IpAddr::V4(interface)) => {
-            let request = libc::ip_mreqn {
-                imr_multiaddr: libc::in_addr {
-                    s_addr: u32::from_ne_bytes(group.octets()),
-                },
-                imr_address: libc::in_addr {
-                    s_addr: u32::from_ne_bytes(interface.octets()),
-                },
-                imr_ifindex: spec.interface_index.cast_signed(),
-            };
-            option::set(socket, option::JOIN_V4, request)
+            let request = membership_v4(group, interface, spec.interface_index);
+            option::set_bytes(socket, option::JOIN_V4, &request)
         }
         (IpAddr::V6(group), IpAddr::V6(_)) => {
-            let request = libc::ipv6_mreq {
-                ipv6mr_multiaddr: libc::in6_addr {
-                    s6_addr: group.octets(),
-                },
-                ipv6mr_interface: spec.interface_index,
-            };
-            option::set(socket, option::JOIN_V6, request)
+            let request = membership_v6(group, spec.interface_index);
+            option::set_bytes(socket, option::JOIN_V6, &request)
         }
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "group and interface are of different families",
         )),
     }
+}
+
+/// Returns the bytes of an `ip_mreqn`: group, address of the interface, index of the interface.
+fn membership_v4(group: Ipv4Addr, interface: Ipv4Addr, index: u32) -> [u8; 12] {
+    const _: () = assert!(size_of::<libc::ip_mreqn>() == 12);
+    let mut request = [0; 12];
+    request[..4].copy_from_slice(&group.octets());
+    request[4..8].copy_from_slice(&interface.octets());
+    request[8..].copy_from_slice(&index.to_ne_bytes());
+    request
+}
+
+/// Returns the bytes of an `ipv6_mreq`: group, index of the interface.
+fn membership_v6(group: Ipv6Addr, index: u32) -> [u8; 20] {
+    const _: () = assert!(size_of::<libc::ipv6_mreq>() == 20);
+    let mut request = [0; 20];
+    request[..16].copy_from_slice(&group.octets());
+    request[16..].copy_from_slice(&index.to_ne_bytes());
+    request
 }
 
 fn by_family(bind: SocketAddr, v4: SocketOption, v6: SocketOption) -> SocketOption {
@@ -281,20 +245,15 @@ fn set(
     option: SocketOption,
     value: i32,
 ) -> Result<(), NetError> {
-    set_as(socket, bind, option, value, i64::from(value))
+    option::set(socket, option, value)
+        .map_err(|source| option_error(option, i64::from(value), bind, source))
 }
 
-fn set_as<T: option::OptionValue>(
-    socket: &UdpSocket,
-    bind: SocketAddr,
-    option: SocketOption,
-    value: T,
-    shown: i64,
-) -> Result<(), NetError> {
-    option::set(socket, option, value).map_err(|source| NetError::Option {
+fn option_error(option: SocketOption, value: i64, bind: SocketAddr, source: io::Error) -> NetError {
+    NetError::Option {
         option: option.name,
-        value: shown,
+        value,
         bind,
         source,
-    })
+    }
 }

@@ -1,11 +1,11 @@
-//! Socket options by number.
+//! Socket options by number: most of those used here (`UDP_SEGMENT`, `UDP_GRO`, `SO_MEMINFO`, `IP_MULTICAST_IF` by
+//! index) have no function in `rustix` or `socket2`.
 
 use std::io;
-use std::mem::{MaybeUninit, size_of};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
-/// An option: level, number, and the name to report it by.
+/// An option: level, number, and the name for error messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SocketOption {
     pub(super) level: i32,
@@ -41,55 +41,41 @@ options! {
     JOIN_V6 = IPPROTO_IPV6, libc::IPV6_ADD_MEMBERSHIP, "IPV6_ADD_MEMBERSHIP";
 }
 
-/// A structure that the kernel reads as an option's value.
-///
-/// # Safety
-/// Plain data without padding that the kernel could be shown uninitialised.
-pub(super) unsafe trait OptionValue: Copy {}
+/// Sets an option whose value is an integer.
+pub(super) fn set(socket: &UdpSocket, option: SocketOption, value: i32) -> io::Result<()> {
+    set_bytes(socket, option, &value.to_ne_bytes())
+}
 
-// SAFETY: an integer.
-unsafe impl OptionValue for libc::c_int {}
-// SAFETY: two addresses of four bytes and an `int`.
-unsafe impl OptionValue for libc::ip_mreqn {}
-// SAFETY: sixteen bytes of address and an `int`.
-unsafe impl OptionValue for libc::ipv6_mreq {}
-
-pub(super) fn set<T: OptionValue>(
-    socket: &UdpSocket,
-    option: SocketOption,
-    value: T,
-) -> io::Result<()> {
-    // SAFETY: the descriptor is open as long as `socket` is borrowed; pointer and length describe `value`, which
-    // outlives the call and is fully initialised (`OptionValue`).
+/// Sets an option whose value is a structure, given as its bytes.
+pub(super) fn set_bytes(socket: &UdpSocket, option: SocketOption, value: &[u8]) -> io::Result<()> {
+    // SAFETY: the descriptor is open as long as `socket` is borrowed; the kernel only reads the bytes of `value`.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
             option.level,
             option.number,
-            (&raw const value).cast(),
-            size_of::<T>() as libc::socklen_t,
+            value.as_ptr().cast(),
+            value.len() as libc::socklen_t,
         )
     };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    check(result)
 }
 
+/// Returns the value of an option that is an integer.
 pub(super) fn get(socket: &UdpSocket, option: SocketOption) -> io::Result<i32> {
     words(socket, option).map(|[value]| value)
 }
 
-/// Datagrams that a socket had no room for, or found damaged, modulo 2^32 (`SK_MEMINFO_DROPS` of linux/sock_diag.h).
+/// Returns the number of datagrams that a socket dropped because of a full buffer or a wrong checksum, modulo 2^32
+/// (`SK_MEMINFO_DROPS` of linux/sock_diag.h).
 pub(super) fn drops(socket: &UdpSocket) -> io::Result<u32> {
     words(socket, MEMORY).map(|[.., drops]: [libc::c_int; 9]| drops.cast_unsigned())
 }
 
-/// A value that is so many integers.
+/// Returns the value of an option that consists of `N` integers.
 fn words<const N: usize>(socket: &UdpSocket, option: SocketOption) -> io::Result<[libc::c_int; N]> {
-    let mut value = MaybeUninit::<[libc::c_int; N]>::zeroed();
-    let mut length = size_of::<[libc::c_int; N]>() as libc::socklen_t;
+    let mut value = [0; N];
+    let mut length = size_of_val(&value) as libc::socklen_t;
     // SAFETY: the descriptor is open as long as `socket` is borrowed; the kernel writes at most `length` bytes of
     // `value`.
     let result = unsafe {
@@ -101,9 +87,12 @@ fn words<const N: usize>(socket: &UdpSocket, option: SocketOption) -> io::Result
             &raw mut length,
         )
     };
+    check(result).map(|()| value)
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
     if result == 0 {
-        // SAFETY: zeroed above, and any bits are integers.
-        Ok(unsafe { value.assume_init() })
+        Ok(())
     } else {
         Err(io::Error::last_os_error())
     }
