@@ -304,7 +304,7 @@ fn each_feature_has_a_story_for_each_trouble_or_a_reason_why_not() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A command of SPECIFICATION.md that runs tests: of a package, of its library or of one test program, by a filter.
+/// A command of the guarantees that runs tests: of a package, of its library or of one test program, by a filter.
 #[derive(Clone, Debug, Default)]
 struct TestCommand {
     package: Option<String>,
@@ -412,19 +412,21 @@ fn collect(path: &Path, names: &mut Vec<String>) {
 }
 
 #[test]
-fn what_the_specification_has_checked_by_tests_is_checked_by_some() {
-    let page = fs::read_to_string(root().join("SPECIFICATION.md")).unwrap();
-    let mut before = TestCommand::default();
+fn guarantees_name_tests_that_exist() {
     let (mut count, mut wrong) = (0, Vec::new());
-    for text in page.split('`').skip(1).step_by(2) {
-        let Some(command) = TestCommand::read(text, &before) else {
-            continue;
-        };
-        count += 1;
-        if !command.finds_tests() {
-            wrong.push(format!("`{text}` finds no test: {command:?}"));
+    for page in ["docs/guarantees.md", "docs/threat-model.md"] {
+        let page = fs::read_to_string(root().join(page)).unwrap();
+        let mut before = TestCommand::default();
+        for text in page.split('`').skip(1).step_by(2) {
+            let Some(command) = TestCommand::read(text, &before) else {
+                continue;
+            };
+            count += 1;
+            if !command.finds_tests() {
+                wrong.push(format!("`{text}` finds no test: {command:?}"));
+            }
+            before = command;
         }
-        before = command;
     }
     assert!(count > 100, "{count} commands");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -2,7 +2,7 @@
 //!
 //! Each story says what one kind of attack may cost: how much is sent in answer to it, what it makes the driver keep,
 //! how much slower the honest stream becomes in virtual time, and what is recorded. The figures are those of
-//! SPECIFICATION.md.
+//! docs/threat-model.md.
 
 mod complaints;
 mod data;
