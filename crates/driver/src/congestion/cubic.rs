@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_with_ten_datagrams_or_what_there_is_room_for() {
+    fn initial_window_is_ten_datagrams_or_max_window() {
         assert_eq!(cubic(131_072, |_| ()).initial_window(), 10 * MTU);
         assert_eq!(cubic(3 * MTU + 7, |_| ()).initial_window(), 3 * MTU);
         let full = cubic(131_072, |_| ());
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_to_the_largest_window_and_stays_there() {
+    fn window_grows_to_maximum() {
         // 93 datagrams; W_max is reached after cbrt(93 * 0.2 / 0.4) = 3.596 s.
         let mut cubic = cubic(131_072, |_| ());
         let seen = windows(
@@ -231,13 +231,13 @@ mod tests {
     }
 
     #[test]
-    fn between_two_updates_lies_the_initial_round_trip() {
+    fn window_is_updated_once_per_initial_rtt() {
         let mut cubic = cubic(131_072, |_| ());
         assert_eq!(windows(&mut cubic, &[100 * US, 100 * US + 1]), [10, 75]);
     }
 
     #[test]
-    fn a_loss_takes_a_fifth_and_is_told_at_once() {
+    fn loss_reduces_window_by_a_fifth_urgently() {
         let mut cubic = cubic(131_072, |_| ());
         let update = cubic.update_window(&LOSS, 10 * US);
         assert_eq!((update.window, update.is_urgent), (8 * MTU, true));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn with_one_datagram_every_step_of_the_subscribers_is_told() {
+    fn window_of_one_datagram_makes_every_consumption_urgent() {
         let mut cubic = cubic(MTU, |_| ());
         assert!(!cubic.update_window(&QUIET, SECOND).is_urgent);
         let consumed = ReceiverProgress {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn tcp_mode_grows_with_the_round_trips() {
+    fn tcp_mode_grows_with_round_trips() {
         let mut plain = cubic(131_072, |_| ());
         let mut tcp = cubic(131_072, |spec| spec.is_tcp_friendly = true);
         for cubic in [&mut plain, &mut tcp] {
@@ -282,13 +282,13 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_is_measured_every_four_of_them() {
+    fn rtt_is_measured_every_four_round_trips() {
         let mut quiet = cubic(131_072, |_| ());
         assert!(!quiet.should_measure_rtt(SECOND));
         let mut cubic = cubic(131_072, |spec| spec.measures_round_trip = true);
         assert!(cubic.should_measure_rtt(0), "at the start");
-        assert!(!cubic.should_measure_rtt(400 * US), "no answer yet");
-        assert!(cubic.should_measure_rtt(400 * US + 1), "asked again");
+        assert!(!cubic.should_measure_rtt(400 * US), "no reply yet");
+        assert!(cubic.should_measure_rtt(400 * US + 1), "requested again");
         cubic.on_rtt_measurement(5_000 * US, 1_000 * US);
         assert_eq!(cubic.spec.round_trip_counter.get(), 5_000 * US);
         assert!(!cubic.should_measure_rtt(21_000 * US));

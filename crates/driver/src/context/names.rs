@@ -129,7 +129,7 @@ fn gossip(options: &OptionSet) -> Result<Option<GossipSettings>, Conflict> {
         return Err(conflict(
             options,
             OptionId::ResolverName,
-            "is too long for a frame of aeron.mtu.length bytes, and longer than 512 bytes it must not be",
+            "is too long: the limit is 512 bytes, and what fits into a frame of aeron.mtu.length bytes",
         ));
     }
     let interface = Address::parse(interface.trim()).map_err(|needed| {
@@ -176,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_for_by_default() {
+    fn defaults_have_neither_table_nor_gossip() {
         let names = NameSettings::from_options(&options(&[("aeron.driver.resolver.name", "A")]));
         assert!(names.table.is_empty() && names.gossip.is_none());
         assert_eq!(names.driver_name.as_deref(), Some("A"));
     }
 
     #[test]
-    fn a_table_has_a_row_for_each_three_columns() {
+    fn table_ignores_rows_without_three_columns() {
         let names = NameSettings::from_options(&options(&[
             ("AERON_NAME_RESOLVER_SUPPLIER", "csv_table"),
             (
@@ -207,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_table_has_the_rows_of_its_text(table in "([a-z0-9.:\\PC]{0,6}[,|]){0,12}") {
+        fn arbitrary_table_yields_its_valid_rows(table in "([a-z0-9.:\\PC]{0,6}[,|]){0,12}") {
             let names = NameSettings::from_options(&options(&[
                 ("AERON_NAME_RESOLVER_SUPPLIER", "csv_table"),
                 ("AERON_NAME_RESOLVER_INIT_ARGS", &table),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_is_enough_to_exchange_names() {
+    fn interface_enables_gossip() {
         let names = NameSettings::from_options(&options(&[
             ("aeron.driver.resolver.name", "A"),
             ("aeron.driver.resolver.interface", "0.0.0.0:8050"),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told() {
+    fn missing_values_are_reported() {
         let many = vec!["localhost:1"; 21].join(",");
         let interface = ("aeron.driver.resolver.interface", "localhost:0");
         let name = ("aeron.driver.resolver.name", "A");

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_units_are_those_of_the_official_driver() {
+    fn keys_and_units_equal_official_driver() {
         let text = print_configuration(&OptionSet::driver());
         let directory = format!("    aeron_dir={}\n", default_directory().display());
         for line in [

@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn receive_buffers_grow_unless_somebody_said_how_long_they_are() {
+    fn receive_buffers_grow_unless_length_is_configured() {
         let grows = |said: Option<&str>| {
             let mut options = OptionSet::driver();
             if let Some(text) = said {

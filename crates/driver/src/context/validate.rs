@@ -66,12 +66,12 @@ pub fn shortfalls(options: &OptionSet, limits: &BufferLimits) -> Vec<String> {
         .filter_map(|(option, asked, max, sysctl)| {
             let granted = max / factor;
             (asked > granted).then(|| {
-            format!(
-                "{}={} is more than the system grants, which is {granted}: raise net.core.{sysctl}",
-                option.spec().property,
-                options.text(option)
-            )
-        })
+                format!(
+                    "{}={} exceeds the system limit of {granted}: raise net.core.{sysctl}",
+                    option.spec().property,
+                    options.text(option)
+                )
+            })
         });
     short.collect()
 }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_go_together() {
+    fn defaults_have_no_conflicts() {
         let options = OptionSet::driver();
         assert_eq!(validate(&options), []);
         assert_eq!(validate_limits(&options, &limits(425_984)), []);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_that_grants_less_is_told_with_what_to_raise() {
+    fn shortfall_names_option_and_sysctl() {
         let mut options = OptionSet::driver();
         options
             .set(OptionId::SocketReceiveBuffer, "2m", &Source::Code)

@@ -211,7 +211,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_was_written_is_read_back() {
+    fn record_round_trips() {
         for address in [
             None,
             Some("10.0.0.1:40123".parse().unwrap()),

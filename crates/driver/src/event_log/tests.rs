@@ -8,7 +8,7 @@ use taran_protocol::frame::{I32, IntoBytes, Nak};
 use taran_protocol::response::Response;
 
 #[test]
-fn what_is_wanted_becomes_lines() {
+fn enabled_events_are_formatted_as_lines() {
     let (log, mut consumer) = EventLog::captured("all");
     let mut bytes = Vec::new();
     let add = Command::AddPublication {
@@ -64,7 +64,7 @@ fn what_is_wanted_becomes_lines() {
 }
 
 #[test]
-fn what_is_not_wanted_leaves_no_trace() {
+fn disabled_events_are_not_logged() {
     let (log, mut consumer) = EventLog::captured("CMD_OUT_ERROR");
     log.log(EventCode::TextData, &[FieldValue::Text("nothing")]);
     log.command(0x0B, &[0; 16]);
@@ -74,7 +74,7 @@ fn what_is_not_wanted_leaves_no_trace() {
 }
 
 #[test]
-fn a_full_queue_loses_events_and_counts_them() {
+fn full_queue_drops_and_counts_events() {
     let (log, mut consumer) = EventLog::captured("all");
     let text = "x".repeat(1000);
     for _ in 0..100 {
@@ -90,7 +90,7 @@ fn a_full_queue_loses_events_and_counts_them() {
 }
 
 #[test]
-fn every_event_can_be_logged_with_the_facts_it_declares() {
+fn every_event_is_logged_with_its_declared_values() {
     let (log, mut consumer) = EventLog::captured("all");
     for spec in EventCode::ALL {
         let values: Vec<FieldValue<'_>> = spec
@@ -113,7 +113,7 @@ fn every_event_can_be_logged_with_the_facts_it_declares() {
 }
 
 #[test]
-fn the_writer_appends_to_its_file_and_finishes() {
+fn writer_appends_to_file_and_flushes_on_drop() {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let path = std::env::temp_dir().join(format!(
         "taran-events-{}-{}",
@@ -153,7 +153,7 @@ fn the_writer_appends_to_its_file_and_finishes() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_named() {
+fn unopenable_file_is_named_in_error() {
     let spec = EventWriterSpec {
         enabled: EventSet::parse("all").unwrap(),
         path: Some("/nowhere/events".into()),

@@ -18,8 +18,8 @@ pub(super) struct FixedLoss {
 impl FixedLoss {
     pub(super) fn build(arguments: &Arguments) -> Result<Box<dyn DatagramFilter>, Conflict> {
         arguments.allow_only(&["term-id", "term-offset", "length"])?;
-        let term_id: Option<i32> = arguments.parse("term-id", "a whole number")?;
-        let offset: Option<i32> = arguments.parse("term-offset", "a whole number")?;
+        let term_id: Option<i32> = arguments.parse("term-id", "an integer")?;
+        let offset: Option<i32> = arguments.parse("term-offset", "an integer")?;
         let length: Option<u32> = arguments.parse("length", "a number of bytes")?;
         Ok(Box::new(Self {
             term_id: term_id.unwrap_or(0),

@@ -85,7 +85,7 @@ fn chain(
     };
     if names.len() > MAX_NAMES {
         return Err(conflict(format!(
-            "names too many interceptors, at most {MAX_NAMES} are possible"
+            "names too many interceptors, at most {MAX_NAMES} are allowed"
         )));
     }
     let mut filters = Vec::with_capacity(names.len());
@@ -98,7 +98,7 @@ fn chain(
             }
             other => {
                 return Err(conflict(format!(
-                    "names an unknown interceptor, {other}: loss, fixed-loss and multi-gap-loss are possible, \
+                    "names an unknown interceptor, {other}: must be loss, fixed-loss or multi-gap-loss, \
                      separated by commas"
                 )));
             }
@@ -136,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_arguments_are_understood_or_refused_by_name(
+        fn arbitrary_arguments_are_accepted_or_rejected_by_name(
             names in "(loss|fixed-loss|multi-gap-loss|[a-z-]{0,6}|,| ){0,4}",
             arguments in "((rate|seed|term-id|term-offset|length|total-gaps|gap-radix|gap-length|recv-msg-mask)=[0-9a-fx.-]{0,22}[|]){0,4}|\\PC{0,30}",
             datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..4),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_intercepted_where_nothing_is_named() {
+    fn empty_lists_intercept_nothing() {
         let none = read(&[(LOSS_ARGS, "rate=1|recv-msg-mask=0xff")]).unwrap();
         assert!(none.incoming.is_none() && none.outgoing.is_none());
         let blank = read(&[(INCOMING, " , ")]).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn random_loss_loses_the_types_of_its_mask_at_its_rate() {
+    fn random_loss_drops_masked_types_at_rate() {
         let args = "rate=0.20|seed=3735928559|recv-msg-mask=0x2";
         let mut chain = incoming(&[(INCOMING, "loss"), (LOSS_ARGS, args)]);
         let datagram = data(1, 0, 0, 64);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_lost_at_the_rate_of_one_and_nothing_without_arguments() {
+    fn random_loss_rate_one_drops_all_and_no_arguments_nothing() {
         let mut all = incoming(&[
             (INCOMING, "loss"),
             (LOSS_ARGS, "rate=1.0|recv-msg-mask=0x2"),
@@ -210,7 +210,7 @@ mod tests {
 
     /// Retransmissions in reply to a NAK pass.
     #[test]
-    fn fixed_loss_loses_a_range_of_a_term_once_in_each_session() {
+    fn fixed_loss_drops_range_once_per_session() {
         let args = "term-id=3|term-offset=128|length=128";
         let mut chain = incoming(&[(INCOMING, "fixed-loss"), (FIXED_ARGS, args)]);
         // The first packet seen, not the start of the range, determines where loss begins: everything up to its end is
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn multi_gap_loss_loses_what_touches_a_gap_once() {
+    fn multi_gap_loss_drops_datagrams_touching_gaps_once() {
         let args = "term-id=0|gap-radix=1000|gap-length=64|total-gaps=2";
         let mut chain = incoming(&[(INCOMING, "multi-gap-loss"), (GAP_ARGS, args)]);
         let mut passes = |offset| chain.admits(&data(9, 0, offset, 96));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_loses_decides() {
+    fn first_dropping_interceptor_decides() {
         let both = [
             (INCOMING, "fixed-loss, loss"),
             (OUTGOING, "loss"),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_is_needed() {
+    fn invalid_arguments_are_rejected_with_requirement() {
         let many = "loss,".repeat(11);
         let loss = (INCOMING, "loss");
         for (variables, words) in [

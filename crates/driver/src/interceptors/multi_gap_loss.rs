@@ -21,7 +21,7 @@ pub(super) struct MultiGapLoss {
 impl MultiGapLoss {
     pub(super) fn build(arguments: &Arguments) -> Result<Box<dyn DatagramFilter>, Conflict> {
         arguments.allow_only(&["term-id", "gap-radix", "gap-length", "total-gaps"])?;
-        let term_id: Option<i32> = arguments.parse("term-id", "a whole number")?;
+        let term_id: Option<i32> = arguments.parse("term-id", "an integer")?;
         let needed = "a number of bytes from 1 to 1073741824";
         let radix = arguments.parse_with("gap-radix", needed, |text| {
             let radix = text.parse::<u32>().ok();

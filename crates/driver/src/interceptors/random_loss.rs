@@ -25,7 +25,7 @@ impl RandomLoss {
             rate.filter(|rate| (0.0..=1.0).contains(rate))
         })?;
         // A negative number is read as its two's complement.
-        let seed = arguments.parse_with("seed", "a whole number of 64 bits", |text| {
+        let seed = arguments.parse_with("seed", "a 64-bit integer", |text| {
             let signed = || text.parse::<i64>().map(i64::cast_unsigned);
             text.parse::<u64>().or_else(|_| signed()).ok()
         })?;
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chance_is_that_of_posix() {
+    fn erand48_equals_glibc() {
         let mut rng = Erand48::new(0xDEAD_BEEF_1234_5678);
         let drawn = [rng.next(), rng.next(), rng.next()];
         // Results of glibc's `erand48` for the state { 0xBEEF, 0x1234, 0x5678 }.

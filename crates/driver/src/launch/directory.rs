@@ -49,10 +49,10 @@ pub(crate) fn find_owner(
         Err(MemoryError::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {
             return Ok(DirectoryOwner::None);
         }
-        Err(MemoryError::Io { path, source, .. }) => return Err(failed("look at", &path)(source)),
+        Err(MemoryError::Io { path, source, .. }) => return Err(failed("inspect", &path)(source)),
         Err(MemoryError::PermissionDenied { path, .. }) => {
             let source = io::ErrorKind::PermissionDenied.into();
-            return Err(failed("look at", &path)(source));
+            return Err(failed("inspect", &path)(source));
         }
         Err(error) => return Err(error.into()),
     };

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_and_go() {
+    fn file_thread_creates_and_deletes_files() {
         let storage = MemoryStorage::new();
         storage.create_dir_all("/a".as_ref()).unwrap();
         let mut files = FileThread::start(Arc::new(storage.clone())).unwrap();
@@ -220,7 +220,7 @@ mod tests {
             ..
         } = result(&mut files)
         else {
-            panic!("it can be made");
+            panic!("not created");
         };
         let FileResult::Created {
             ticket: 8,
@@ -228,13 +228,13 @@ mod tests {
             ..
         } = result(&mut files)
         else {
-            panic!("it is there already");
+            panic!("created twice");
         };
         files.delete(path.clone(), Some(region));
         drop(files);
         assert!(
             !storage.exists(&path),
-            "what was begun is finished at the end"
+            "pending deletions are completed on drop"
         );
     }
 
@@ -274,7 +274,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn pages_of_new_files_are_ready_soon_and_go_with_the_file() {
+    fn pages_of_new_files_are_prefaulted_and_unmapped_on_deletion() {
         const LENGTH: u64 = 3 << 20;
         let name = format!("/dev/shm/taran-test-{}-pages", std::process::id());
         let folder = Folder(name.into());
@@ -293,7 +293,7 @@ mod tests {
                 result: Ok(region), ..
             } = result(&mut files)
             else {
-                panic!("it can be made");
+                panic!("not created");
             };
             (path, region)
         };
@@ -304,18 +304,22 @@ mod tests {
         let (sparse, hole) = create("sparse", sparse);
         let (path, region) = create("reserved", CreateOptions::RESERVED);
         if let Err(error) = region.sub(0, 4_096).unwrap().fault_in() {
-            eprintln!("left out: this system maps no pages ahead: {error}");
+            eprintln!("skipped: this system does not support prefaulting: {error}");
             return;
         }
         expect(|| mapped(&path), &Some(LENGTH));
-        assert_eq!(mapped(&sparse), Some(0), "to touch a hole is to fill it");
+        assert_eq!(
+            mapped(&sparse),
+            Some(0),
+            "a sparse file must not be touched"
+        );
         files.delete(path.clone(), Some(region));
         expect(|| mapped(&path), &None);
         drop((files, hole));
     }
 
     #[test]
-    fn clients_come_first_and_the_end_makes_nothing() {
+    fn jobs_prefer_clients_and_shutdown_discards_creations() {
         let storage = MemoryStorage::new();
         storage.create_dir_all("/a".as_ref()).unwrap();
         let (sender, queue) = channel();

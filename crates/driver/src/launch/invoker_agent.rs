@@ -139,7 +139,7 @@ mod tests {
 
         fn on_close(&mut self) {
             self.is_closed = true;
-            assert!(!self.panics, "told to");
+            assert!(!self.panics, "panics on request");
         }
 
         fn park(&mut self, _max: Duration) {
@@ -166,7 +166,7 @@ mod tests {
             assert_eq!(
                 fixture.conductor_cycles(1, 0),
                 1,
-                "the first turn is everybody's"
+                "the first cycle includes the conductor"
             );
             fixture
         }
@@ -187,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn who_has_nothing_to_do_looks_around_now_and_then() {
+    fn idle_conductor_runs_every_tenth_cycle() {
         let mut fixture = InvokerFixture::idle();
         assert_eq!(fixture.conductor_cycles(9, STEP_NS), 0);
         assert_eq!(fixture.conductor_cycles(91, STEP_NS), 10);
     }
 
     #[test]
-    fn who_is_asked_for_something_is_there_at_once() {
+    fn conductor_with_request_is_not_skipped() {
         let mut fixture = InvokerFixture::idle();
         fixture.conductor_cycles(1, STEP_NS);
         fixture.0.conductor.is_needed = true;
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_one_is_seen_by_the_other() {
+    fn work_of_either_agent_ends_skipping() {
         let mut fixture = InvokerFixture::idle();
         fixture.0.network.work = 1;
         assert_eq!(fixture.conductor_cycles(1, STEP_NS), 0);
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(
             fixture.conductor_cycles(1, STEP_NS),
             1,
-            "after the last of it"
+            "after the last cycle with work"
         );
         fixture.0.conductor.work = 1;
         assert_eq!(fixture.conductor_cycles(1, SKIP_NS), 1);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_are_far_apart_are_whole() {
+    fn conductor_is_not_skipped_in_infrequent_cycles() {
         let mut fixture = InvokerFixture::idle();
         for nanos in [SKIP_NS, SKIP_NS + 1, i64::from(u32::MAX)] {
             assert_eq!(fixture.conductor_cycles(5, nanos), 5);
@@ -227,25 +227,25 @@ mod tests {
         assert_eq!(
             fixture.conductor_cycles(5, 0),
             5,
-            "a clock that stands still"
+            "with a clock that does not advance"
         );
     }
 
     #[test]
-    fn nobody_sleeps_before_all_have_looked() {
+    fn park_after_skipped_conductor_returns_at_once() {
         let mut fixture = InvokerFixture::idle();
         fixture.0.park(Duration::ZERO);
         assert_eq!(fixture.0.network.parks, 1);
         assert_eq!(fixture.conductor_cycles(1, STEP_NS), 0);
         fixture.0.park(Duration::ZERO);
-        assert_eq!(fixture.0.network.parks, 1, "the conductor was left out");
+        assert_eq!(fixture.0.network.parks, 1, "the conductor was skipped");
         assert_eq!(fixture.conductor_cycles(1, STEP_NS), 1);
         fixture.0.park(Duration::ZERO);
         assert_eq!(fixture.0.network.parks, 2);
     }
 
     #[test]
-    fn all_are_closed_even_if_one_panics() {
+    fn on_close_closes_both_agents_if_one_panics() {
         let mut agents = InvokerAgent::new(FakeAgent::default(), FakeAgent::default());
         agents.network.panics = true;
         let closed = panic::catch_unwind(AssertUnwindSafe(|| agents.on_close()));

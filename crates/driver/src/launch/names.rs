@@ -114,7 +114,9 @@ fn interface(
             Some((completed, found)) if completed == ticket => {
                 break found.map_err(|reason| failed(&reason))?;
             }
-            _ if start.elapsed() > LOOKUP_TIMEOUT => return Err(failed("its name has no answer")),
+            _ if start.elapsed() > LOOKUP_TIMEOUT => {
+                return Err(failed("the lookup of its name timed out"));
+            }
             _ => thread::sleep(POLL_INTERVAL),
         }
     };

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_take_turns_and_each_comes_to_its_end() {
+    fn step_alternates_among_logs_until_all_are_prefaulted() {
         let client = RequestOrigin::Client;
         let mut prefaulter = prefaulter(&[
             ("a", 2 * STEP_LENGTH + 4_096, client),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_peers_ask_for_comes_last() {
+    fn step_prefers_logs_of_clients() {
         let mut prefaulter = prefaulter(&[
             ("peer", STEP_LENGTH, RequestOrigin::Peer),
             ("client", 3 * STEP_LENGTH, RequestOrigin::Client),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_log_that_is_gone_nothing_is_kept() {
+    fn step_skips_removed_logs() {
         let client = RequestOrigin::Client;
         let mut prefaulter = prefaulter(&[
             ("a", 4 * STEP_LENGTH, client),

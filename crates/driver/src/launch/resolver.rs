@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_carry_the_ticket_of_their_question() {
+    fn results_carry_ticket_of_their_lookup() {
         let mut resolver = SystemResolver::new();
         resolver.start(7, "127.0.0.1");
         resolver.start(8, "not a host name");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_names_take_one_thread_each_and_none_once_nobody_waits() {
+    fn slow_hosts_use_one_thread_each_and_cancelled_ones_none() {
         let mut resolver = SystemResolver::with(slow);
         let limit = MAX_CONCURRENT_LOOKUPS as u64;
         for ticket in 0..limit {
@@ -175,13 +175,13 @@ mod tests {
         assert_eq!(
             wait_for(&mut resolver).0,
             limit,
-            "the slow one is in nobody's way"
+            "the slow lookup does not delay it"
         );
 
         for ticket in limit + 1..2 * limit {
             resolver.start(ticket, &format!("slow.host.{ticket}"));
         }
-        resolver.start(2 * limit, "slow.host.of.nobody");
+        resolver.start(2 * limit, "slow.host.cancelled");
         resolver.start(2 * limit + 1, "waiting.host");
         resolver.cancel(2 * limit);
         resolver.cancel(0);
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(
             lookups,
             MAX_CONCURRENT_LOOKUPS + 2,
-            "nobody asks for what nobody wants"
+            "one lookup per host, and none that was cancelled"
         );
     }
 }
