@@ -78,5 +78,5 @@ fn echo_with_too_short_message_is_rejected() {
         ..config(8)
     };
     let error = run(&too_short, &stop).unwrap_err().to_string();
-    assert!(error.contains("at least 16"), "{error}");
+    assert!(error.contains("the minimum is 16"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Our driver and the official one over UDP, in both directions, while our side loses datagrams.
+//! A Taran driver and an official one over UDP, in both directions, while the Taran side loses datagrams.
 
 use std::net::UdpSocket;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::exchange::{Exchange, Party, port, udp};
 use crate::java::directory;
 use crate::require_java;
 
-/// Term length and MTU of the stream; the largest MTU needs terms of at least eight times its size.
+/// Term length and MTU of the stream. The maximum MTU requires terms of at least eight times its size.
 const SHAPES: &[(&str, &str)] = &[
     ("64k", "1408"),
     ("1m", "8192"),
@@ -20,7 +20,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("16m", "65504"),
 ];
 
-/// Runs every shape in both directions while our side loses `loss` of what it sends and of what it receives.
+/// Runs every shape in both directions, with the fraction `loss` of datagrams lost in each direction on the Taran side.
 fn exchange_with_loss(loss: f64, count: u64) {
     require_java!();
     let official = Driver::official(

@@ -1,4 +1,4 @@
-//! Clients that die: noticed, cleaned up after, and nobody else is held up by what they left.
+//! Killed clients: the driver detects them and releases their resources, and other clients continue.
 
 use crate::drivers::Driver;
 use crate::exchange::{Party, await_true, connect, udp};
@@ -8,7 +8,7 @@ use crate::program::Program;
 use crate::require_java;
 use crate::victim;
 
-/// Liveness short enough for a test; unblocking has to be longer than it.
+/// Short liveness timeouts; the unblock timeout must be longer.
 const VARIABLES: &[(&str, &str)] = &[
     ("AERON_CLIENT_LIVENESS_TIMEOUT", "2s"),
     ("AERON_PUBLICATION_UNBLOCK_TIMEOUT", "3s"),
@@ -29,7 +29,7 @@ const STREAM: i32 = 9;
 /// Counter type of a client's heartbeat (docs/spec/shared-memory.md §5.7).
 const CLIENT_HEARTBEAT: i32 = 11;
 
-/// A client of either kind that publishes ten messages, claims one more if asked to, and waits to be killed.
+/// Starts a client that publishes ten messages, claims one more if `claim`, and waits to be killed.
 fn start_victim(party: Party, driver: &Driver, channel: &str, claim: bool) -> Program {
     match party {
         Party::Java => java::start(
@@ -56,7 +56,7 @@ fn for_each_victim(act: impl Fn(Party, &str)) {
     }
 }
 
-/// `kill -9` of a client: its heartbeat counter goes, and the image it fed goes too.
+/// After `kill -9` of a client, its heartbeat counter and its image are removed.
 fn check_resources_of_killed_client(driver: &Driver) {
     for_each_victim(|party, channel| {
         let client = connect(driver.dir());
@@ -90,7 +90,7 @@ fn check_resources_of_killed_client(driver: &Driver) {
     });
 }
 
-/// A client dies between claim and commit: the driver pads the hole, and others' messages get through.
+/// A client dies between claim and commit: the driver pads the gap, and messages of others get through.
 fn check_uncommitted_claim(driver: &Driver) {
     for_each_victim(|party, channel| {
         let client = connect(driver.dir());

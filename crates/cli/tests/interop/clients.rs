@@ -1,4 +1,4 @@
-//! Both clients on both drivers: the same list of exchanges for each pair that has a Taran in it.
+//! Both clients on both drivers: the same exchanges for each pair that includes a Taran component.
 
 use taran::Subscription;
 
@@ -14,18 +14,18 @@ use Party::{Java as JavaClient, Rust as RustClient};
 /// Publisher and subscriber.
 type Pair = (Party, Party);
 
-const ON_OUR_DRIVER: &[Pair] = &[
+const ON_TARAN_DRIVER: &[Pair] = &[
     (JavaClient, RustClient),
     (RustClient, JavaClient),
     (JavaClient, JavaClient),
 ];
-const ON_THE_OFFICIAL_DRIVER: &[Pair] = &[
+const ON_OFFICIAL_DRIVER: &[Pair] = &[
     (JavaClient, RustClient),
     (RustClient, JavaClient),
     (RustClient, RustClient),
 ];
 
-/// A frame holds 1,376 bytes at the default mtu of 1,408; 2 MiB is the longest message of 16 MiB terms.
+/// A frame carries 1,376 bytes with the default MTU of 1,408; 2 MiB is the maximum message length with 16 MiB terms.
 const LENGTHS: &[usize] = &[0, 1, 1_376, 1_408, 1_409, 1_048_576, 2_097_152];
 const FRAME_LENGTHS: &[usize] = &[0, 1, 31, 32, 33, 288, 1_376];
 
@@ -44,7 +44,7 @@ fn for_each_pair(driver: &Driver, pairs: &[Pair], exchange: impl Fn(String) -> E
     }
 }
 
-/// Every length by `offer`, shared and exclusive.
+/// Messages of every length by `offer`, shared and exclusive.
 fn lengths(driver: &Driver, pairs: &[Pair]) {
     for exclusive in [false, true] {
         for_each_pair(driver, pairs, |channel| Exchange {
@@ -56,7 +56,7 @@ fn lengths(driver: &Driver, pairs: &[Pair]) {
     }
 }
 
-/// Every length of a frame by `try_claim`, shared and exclusive.
+/// Messages of every frame length by `try_claim`, shared and exclusive.
 fn claims(driver: &Driver, pairs: &[Pair]) {
     for exclusive in [false, true] {
         for_each_pair(driver, pairs, |channel| Exchange {
@@ -69,8 +69,8 @@ fn claims(driver: &Driver, pairs: &[Pair]) {
     }
 }
 
-/// A million messages, a few of them in two fragments.
-fn a_million(driver: &Driver, pairs: &[Pair]) {
+/// One million messages, a few of them in two fragments.
+fn one_million(driver: &Driver, pairs: &[Pair]) {
     for_each_pair(driver, pairs, |channel| Exchange {
         lengths: vec![20, 32, 100, 64, 8, 1_400],
         count: 1_000_000,
@@ -78,7 +78,7 @@ fn a_million(driver: &Driver, pairs: &[Pair]) {
     });
 }
 
-/// Four threads on one publication.
+/// Four threads share one publication.
 fn threads(driver: &Driver, pairs: &[Pair]) {
     for_each_pair(driver, pairs, |channel| Exchange {
         lengths: vec![16, 64, 1_000, 3_000],
@@ -88,9 +88,9 @@ fn threads(driver: &Driver, pairs: &[Pair]) {
     });
 }
 
-/// A subscriber that comes when messages have gone by: it begins where the stream is, not where it began.
+/// A late subscriber joins at the current position of the stream, not at its start.
 fn late_subscriber(driver: &Driver, party: Party) {
-    // One stream for each party: the publication of the first may still be there when the second begins.
+    // One stream per party: the publication of the first may still exist when the second starts.
     let stream_id = 7 + party as i32;
     for channel in channels() {
         let client = connect(driver.dir());
@@ -128,7 +128,7 @@ fn late_subscriber(driver: &Driver, party: Party) {
                     ],
                 );
                 let joined = late.expect("AVAILABLE");
-                assert_is_late(Program::value(&joined, "join"));
+                assert_joined_late(Program::value(&joined, "join"));
                 send(1_000, 1_500);
                 receive(&mut early, 1_500);
                 late.finish();
@@ -138,7 +138,7 @@ fn late_subscriber(driver: &Driver, party: Party) {
                 let mut late = other.add_subscription(&channel, stream_id).unwrap();
                 await_true("the image", || late.is_connected());
                 let joined = late.images()[0].join_position();
-                assert_is_late(joined);
+                assert_joined_late(joined);
                 send(1_000, 1_500);
                 receive(&mut early, 1_500);
                 let missed = (joined / FRAME) as u64;
@@ -152,12 +152,12 @@ fn late_subscriber(driver: &Driver, party: Party) {
     }
 }
 
-/// What a message of 64 bytes takes: with its header, aligned to 32.
+/// Aligned frame length of a message of 64 bytes.
 const FRAME: i64 = 96;
 
-/// A late subscriber joins between two messages, somewhere behind the beginning and not before what its driver has
-/// seen consumed; official drivers look at that in turns, so it may be a few messages back.
-fn assert_is_late(join_position: i64) {
+/// Checks that the join position is a frame boundary after the start. Official drivers update the consumed position
+/// periodically, so it may lie a few messages back.
+fn assert_joined_late(join_position: i64) {
     assert!(
         join_position > 0 && join_position <= 1_000 * FRAME && join_position % FRAME == 0,
         "joined at {join_position}"
@@ -181,7 +181,7 @@ macro_rules! list {
         #[test]
         fn one_million_messages_arrive() {
             require_java!();
-            a_million(&$driver("million", &[]), $pairs);
+            one_million(&$driver("million", &[]), $pairs);
         }
 
         #[test]
@@ -201,12 +201,12 @@ macro_rules! list {
     };
 }
 
-mod on_our_driver {
+mod on_taran_driver {
     use super::*;
-    list!(Driver::taran, ON_OUR_DRIVER);
+    list!(Driver::taran, ON_TARAN_DRIVER);
 }
 
-mod on_the_official_driver {
+mod on_official_driver {
     use super::*;
-    list!(Driver::official, ON_THE_OFFICIAL_DRIVER);
+    list!(Driver::official, ON_OFFICIAL_DRIVER);
 }

@@ -1,4 +1,4 @@
-//! Drivers as other processes: ours and the official one.
+//! Driver processes, Taran and official.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::program::Program;
 use crate::signal::signal;
 use crate::taran_driver::TaranDriver;
 
-/// A driver that a test talks to. Dropping it stops it and removes its directory.
+/// A driver process. Dropping it stops it and removes its directory.
 pub(crate) enum Driver {
     /// `taran driver`.
     Taran(TaranDriver),
@@ -16,12 +16,12 @@ pub(crate) enum Driver {
 }
 
 impl Driver {
-    /// Our driver, with `AERON_*` variables besides the directory.
+    /// Starts a Taran driver with `AERON_*` variables in addition to the directory.
     pub(crate) fn taran(name: &str, variables: &[(&str, &str)]) -> Driver {
         Driver::Taran(TaranDriver::start(name, variables))
     }
 
-    /// The official driver, with properties besides the directory.
+    /// Starts the official driver with properties in addition to the directory.
     pub(crate) fn official(name: &str, properties: &[(&str, &str)]) -> Driver {
         Driver::Official(OfficialDriver::start(name, properties))
     }
@@ -33,8 +33,8 @@ impl Driver {
         }
     }
 
-    /// Lets it stand still, as a machine does whose host has no time for it, while `meanwhile` runs.
-    pub(crate) fn stand_still(&self, meanwhile: impl FnOnce()) {
+    /// Stops the process while `meanwhile` runs, like a machine whose host schedules others.
+    pub(crate) fn stop_during(&self, meanwhile: impl FnOnce()) {
         let id = match self {
             Driver::Taran(driver) => driver.id(),
             Driver::Official(driver) => driver.process.id(),
@@ -44,15 +44,15 @@ impl Driver {
         signal(id, "CONT");
     }
 
-    /// Says that our driver will have an entry with these words in its error log, which is a failure otherwise. What the
-    /// official one logs is its own affair.
-    pub(crate) fn expect_error(&self, words: &str) {
+    /// Declares that a Taran driver records an error with this text; unexpected errors fail the test. Errors of the
+    /// official driver are not checked.
+    pub(crate) fn expect_error(&self, text: &str) {
         if let Driver::Taran(driver) = self {
-            driver.expect_error(words);
+            driver.expect_error(text);
         }
     }
 
-    /// Says that the test ends our driver, which is a failure otherwise.
+    /// Declares that the test ends a Taran driver; an unexpected end fails the test.
     pub(crate) fn expect_end(&self) {
         if let Driver::Taran(driver) = self {
             driver.expect_end();
@@ -62,7 +62,7 @@ impl Driver {
 
 pub(crate) struct OfficialDriver {
     dir: PathBuf,
-    // Its end is the end of the driver.
+    // Dropping it ends the driver.
     process: Program,
 }
 
@@ -81,7 +81,7 @@ impl OfficialDriver {
 
 impl Drop for OfficialDriver {
     fn drop(&mut self) {
-        // The directory outlives a killed process, and is nobody else's.
+        // The directory of a killed process remains.
         let _ = std::fs::remove_dir_all(&self.dir);
     }
 }

@@ -1,4 +1,4 @@
-//! One publisher, one subscriber, each in Java or Rust, and every byte compared.
+//! Exchanges between a publisher and a subscriber, each in Java or Rust; every byte is compared.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,28 +12,28 @@ use crate::java::{self, argument};
 use crate::pattern::{self, Check};
 use crate::program::Program;
 
-/// How long an exchange may take, on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(240);
+/// Time limit for an exchange, generous because the machine may be busy.
+const TIMEOUT: Duration = Duration::from_secs(240);
 
-/// What a party that cannot go on leaves to the others: there are more of them than cores.
+/// Pause of an idle party, because there are more processes than cores.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Who plays a part.
+/// Implementation of a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Party {
-    /// The official Java client, in a process of its own.
+    /// The official Java client, in its own process.
     Java,
-    /// Our client, in this process.
+    /// The Taran client, in the test process.
     Rust,
 }
 
-/// What is exchanged.
+/// Parameters of an exchange.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
     pub(crate) channel: String,
-    /// The subscriber's, where it is another one.
-    pub(crate) heard_on: Option<String>,
-    /// What the publisher adds to a publication under manual control.
+    /// Channel of the subscriber, if different.
+    pub(crate) subscriber_channel: Option<String>,
+    /// Destinations that the publisher adds to a publication with manual control.
     pub(crate) destinations: Vec<String>,
     pub(crate) stream_id: i32,
     pub(crate) exclusive: bool,
@@ -41,9 +41,9 @@ pub(crate) struct Exchange {
     pub(crate) lengths: Vec<usize>,
     pub(crate) count: u64,
     pub(crate) threads: usize,
-    /// What the subscriber adds to a subscription under manual control, which it has then.
+    /// Destinations that the subscriber adds to a subscription with manual control.
     pub(crate) sources: Vec<String>,
-    /// Where the subscriber's image begins, in bytes, where that is known.
+    /// Expected join position of the subscriber's image in bytes, if known.
     pub(crate) joins_at: Option<i64>,
 }
 
@@ -51,7 +51,7 @@ impl Exchange {
     pub(crate) fn on(channel: impl Into<String>) -> Exchange {
         Exchange {
             channel: channel.into(),
-            heard_on: None,
+            subscriber_channel: None,
             destinations: Vec::new(),
             stream_id: 1_001,
             exclusive: false,
@@ -64,7 +64,7 @@ impl Exchange {
         }
     }
 
-    /// Runs it between `publisher_dir` and `subscriber_dir`, which are the same where one driver serves both. The
+    /// Runs the exchange between `publisher_dir` and `subscriber_dir`, which are equal if one driver serves both. The
     /// subscriber stays until the stream has ended and its image is gone.
     pub(crate) fn run(&self, publisher: (Party, &Path), subscriber: (Party, &Path)) {
         eprintln!("{:?} -> {:?}: {self:?}", publisher.0, subscriber.0);
@@ -79,7 +79,7 @@ impl Exchange {
                 self.publish(publisher);
                 let said = receiving.finish();
                 let events = ["AVAILABLE", "RECEIVED", "UNAVAILABLE"];
-                let end = self.tells_its_end().then_some("END_OF_STREAM");
+                let end = self.end_is_observable().then_some("END_OF_STREAM");
                 for event in events.into_iter().chain(end) {
                     assert!(
                         said.iter().any(|line| line.starts_with(event)),
@@ -93,7 +93,7 @@ impl Exchange {
                 let client = connect(subscriber.1);
                 let events = Events::default();
                 let mut subscription = client
-                    .add_subscription_with(self.heard_on(), self.stream_id, events.handlers())
+                    .add_subscription_with(self.subscriber_channel(), self.stream_id, events.handlers())
                     .expect("the driver takes the subscription");
                 for source in &self.sources {
                     let added = subscription.add_destination(source);
@@ -117,17 +117,17 @@ impl Exchange {
         }
     }
 
-    /// Whether whoever polls is sure to meet the end of the stream before the image goes. In shared memory both come with
-    /// the driver's timer, one tick after the other, or as good as at once.
-    fn tells_its_end(&self) -> bool {
-        !self.heard_on().starts_with("aeron:ipc")
+    /// Returns true if a polling subscriber is sure to see the end of the stream before its image is removed. Over IPC
+    /// both follow from consecutive ticks of the driver's timer, or nearly coincide.
+    fn end_is_observable(&self) -> bool {
+        !self.subscriber_channel().starts_with("aeron:ipc")
     }
 
-    fn heard_on(&self) -> &str {
+    fn subscriber_channel(&self) -> &str {
         if !self.sources.is_empty() {
             return "aeron:udp?control-mode=manual";
         }
-        self.heard_on.as_ref().unwrap_or(&self.channel)
+        self.subscriber_channel.as_ref().unwrap_or(&self.channel)
     }
 
     fn publish(&self, (party, dir): (Party, &Path)) {
@@ -141,7 +141,7 @@ impl Exchange {
 
     fn java(&self, program: &str, dir: &Path, more: &[String]) -> Program {
         let channel = match program {
-            "subscribe" => self.heard_on(),
+            "subscribe" => self.subscriber_channel(),
             _ => &self.channel,
         };
         let lengths: Vec<String> = self.lengths.iter().map(ToString::to_string).collect();
@@ -155,18 +155,18 @@ impl Exchange {
             argument("lengths", lengths.join(",")),
             argument("count", self.count),
             argument("threads", self.threads),
-            argument("timeout", PATIENCE.as_secs()),
+            argument("timeout", TIMEOUT.as_secs()),
         ];
         arguments.extend_from_slice(more);
         java::start(program, &arguments)
     }
 
-    /// Receives everything, then waits for the end of the stream and for the image to go.
+    /// Receives everything, then waits for the end of the stream and the removal of the image.
     fn receive(&self, subscription: &mut Subscription) {
         let mut check = Check::new(&self.lengths, self.threads, 0);
         let wanted = self.count * self.threads as u64;
         let mut assembler = FragmentAssembler::new();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut ended = false;
         while check.received < wanted || subscription.is_connected() {
             let fragments = subscription
@@ -187,13 +187,13 @@ impl Exchange {
         }
         assert_eq!(check.received, wanted);
         assert!(
-            ended || !self.tells_its_end(),
-            "the image went without an end of stream"
+            ended || !self.end_is_observable(),
+            "the image became unavailable without an end of stream"
         );
     }
 }
 
-/// What the handlers of a subscription were told.
+/// Events reported to the handlers of a subscription.
 #[derive(Clone, Default)]
 struct Events {
     said: Arc<Mutex<Vec<&'static str>>>,
@@ -227,7 +227,7 @@ impl Events {
     }
 }
 
-/// A client on the driver of `dir`.
+/// Connects a client to the driver in `dir`.
 pub(crate) fn connect(dir: &Path) -> Client {
     Context::new()
         .aeron_dir(dir)
@@ -235,7 +235,7 @@ pub(crate) fn connect(dir: &Path) -> Client {
         .expect("the driver is running")
 }
 
-/// Publishes with our client, from as many threads as asked for.
+/// Publishes with the Taran client from the configured number of threads.
 fn publish(exchange: &Exchange, client: &Client) {
     if exchange.exclusive {
         let mut publication = client
@@ -290,7 +290,7 @@ fn produce(
     producer: usize,
     mut offer: impl FnMut(&[u8]) -> Result<(), OfferError>,
 ) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let longest = exchange.lengths.iter().copied().max().unwrap_or(0);
     let mut buffer = vec![0; longest];
     for sequence in 0..exchange.count {
@@ -309,21 +309,21 @@ fn produce(
     }
 }
 
-/// Waits, with patience, until something is true.
+/// Waits until the condition is true.
 pub(crate) fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !condition() {
-        assert!(Instant::now() < deadline, "waited for {what} in vain");
+        assert!(Instant::now() < deadline, "timed out waiting for {what}");
         thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// A UDP channel on a port that no other test of this process uses.
+/// Returns a UDP channel on a port that no other test of this process uses.
 pub(crate) fn udp(parameters: &str) -> String {
     format!("aeron:udp?endpoint=127.0.0.1:{}{parameters}", port())
 }
 
-/// A port that no other test of this process uses.
+/// Returns a port that no other test of this process uses.
 pub(crate) fn port() -> u16 {
     static NEXT: std::sync::atomic::AtomicU16 = std::sync::atomic::AtomicU16::new(0);
     let offset = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

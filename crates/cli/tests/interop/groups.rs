@@ -1,5 +1,5 @@
-//! Streams to many receivers, between our driver and the official one, in both directions: multicast, destinations by
-//! command and by announcement, and each flow control among them (docs/spec/wire.md §2.3 to §2.9, §4).
+//! Streams with several receivers between a Taran driver and the official one, in both directions: multicast, manual
+//! and dynamic destinations, with each flow control (docs/spec/wire.md §2.3 to §2.9, §4).
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::drivers::Driver;
 use crate::exchange::{Exchange, Party, port};
 use crate::require_java;
 
-/// A group on the loopback interface, at a port of this test's own.
+/// Returns a multicast channel on the loopback interface, on a port of its own.
 fn multicast(parameters: &str) -> String {
     format!(
         "aeron:udp?endpoint=224.20.30.39:{}|interface=localhost{parameters}",
@@ -37,8 +37,9 @@ fn exchange(channel: impl Into<String>) -> Exchange {
     }
 }
 
-/// From our driver to the official one and back: a Java client where the driver is ours, and the other way round.
-fn both_ways(ours: &Driver, theirs: &Driver, exchange: impl Fn() -> Exchange) {
+/// Runs an exchange from Taran to the official driver and back. The client is the Java one on a Taran driver and vice
+/// versa.
+fn in_both_directions(ours: &Driver, theirs: &Driver, exchange: impl Fn() -> Exchange) {
     let (ours, theirs): (&Path, &Path) = (ours.dir(), theirs.dir());
     exchange().run((Party::Java, ours), (Party::Rust, theirs));
     exchange().run((Party::Rust, theirs), (Party::Java, ours));
@@ -66,10 +67,10 @@ fn multicast_flow_controls_work_in_both_directions() {
         ("min,g:/1,t:2s", ""),
         ("tagged,g:7/1", "|gtag=7"),
     ] {
-        both_ways(&ours, &theirs, || {
+        in_both_directions(&ours, &theirs, || {
             let group = multicast("");
             Exchange {
-                heard_on: Some(format!("{group}{tag}")),
+                subscriber_channel: Some(format!("{group}{tag}")),
                 ..exchange(format!("{group}|term-length=64k|fc={flow_control}"))
             }
         });
@@ -81,12 +82,12 @@ fn manual_destinations_work_in_both_directions() {
     require_java!();
     let (ours, theirs) = pair();
     for flow_control in ["", "|fc=min,g:/1"] {
-        both_ways(&ours, &theirs, || {
-            let heard_on = format!("aeron:udp?endpoint=127.0.0.1:{}", port());
+        in_both_directions(&ours, &theirs, || {
+            let subscriber_channel = format!("aeron:udp?endpoint=127.0.0.1:{}", port());
             let channel = format!("aeron:udp?control-mode=manual|term-length=64k{flow_control}");
             Exchange {
-                destinations: vec![heard_on.clone()],
-                heard_on: Some(heard_on),
+                destinations: vec![subscriber_channel.clone()],
+                subscriber_channel: Some(subscriber_channel),
                 ..exchange(channel)
             }
         });
@@ -98,10 +99,10 @@ fn dynamic_destinations_work_in_both_directions() {
     require_java!();
     let (ours, theirs) = pair();
     for flow_control in ["", "|fc=min,g:/1"] {
-        both_ways(&ours, &theirs, || {
+        in_both_directions(&ours, &theirs, || {
             let control = format!("control=127.0.0.1:{}|control-mode=dynamic", port());
             Exchange {
-                heard_on: Some(format!("aeron:udp?endpoint=127.0.0.1:{}|{control}", port())),
+                subscriber_channel: Some(format!("aeron:udp?endpoint=127.0.0.1:{}|{control}", port())),
                 ..exchange(format!("aeron:udp?{control}|term-length=64k{flow_control}"))
             }
         });

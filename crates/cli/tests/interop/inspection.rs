@@ -1,4 +1,4 @@
-//! What the official readers see in the directory of our driver, and how it answers the official client.
+//! Official readers on the directory of a Taran driver, and its responses to the official client.
 
 use crate::drivers::Driver;
 use crate::exchange::{connect, udp};
@@ -9,7 +9,7 @@ fn run(program: &str, driver: &Driver, more: &[String]) -> Vec<String> {
     let mut arguments = vec![argument("dir", driver.dir().display())];
     arguments.extend_from_slice(more);
     let mut said = java::start(program, &arguments).finish();
-    // What newer virtual machines have to say about the jar.
+    // Skips warnings of newer virtual machines about the jar.
     said.retain(|line| !line.starts_with("stderr: "));
     said
 }
@@ -129,7 +129,7 @@ fn official_client_receives_codes_of_rejected_channels() {
 #[test]
 fn official_client_terminates_taran_driver_when_allowed() {
     require_java!();
-    // As every driver of ours here does.
+    // Set for every Taran driver in these tests.
     let driver = Driver::taran("terminate", &[]);
     drop(connect(driver.dir()));
     driver.expect_end();
@@ -138,7 +138,7 @@ fn official_client_terminates_taran_driver_when_allowed() {
     crate::exchange::await_true("the driver to remove its directory", || !dir.exists());
 }
 
-/// The other way round: our reader of counters and our tools in the directory of the official driver.
+/// The reverse: Taran tools on the directory of the official driver.
 #[test]
 fn taran_tools_read_official_driver() {
     require_java!();

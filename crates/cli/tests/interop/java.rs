@@ -1,4 +1,4 @@
-//! The official jar, run as other processes: found or built once.
+//! Finds or builds the official jar once, and runs it in other processes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use crate::program::Program;
 
-/// `None` where there is no JDK or Maven: the caller reports itself as skipped. With
-/// `TARAN_REQUIRE_INTEROP=1` that is a failure instead.
+/// Returns the class path, or `None` if there is no JDK or Maven; the caller then skips its test. With
+/// `TARAN_REQUIRE_INTEROP=1` that is a failure.
 pub(crate) fn jar() -> Option<&'static str> {
     static CLASS_PATH: OnceLock<Result<String, String>> = OnceLock::new();
     match CLASS_PATH.get_or_init(build) {
@@ -23,7 +23,7 @@ pub(crate) fn jar() -> Option<&'static str> {
     }
 }
 
-/// Leaves the calling test, loudly, where the official jar cannot be run.
+/// Returns from the calling test, with a message, if the official jar cannot be run.
 #[macro_export]
 macro_rules! require_java {
     () => {
@@ -58,7 +58,7 @@ fn build() -> Result<String, String> {
     Ok(jars.map(|jar| jar.display().to_string()).join(":"))
 }
 
-/// Time of the newest file at or below `path`; the beginning of time where there is none.
+/// Returns the time of the newest file at or below `path`; the epoch if there is none.
 fn newest(path: &Path) -> std::time::SystemTime {
     let own = path
         .metadata()
@@ -87,7 +87,7 @@ pub(crate) fn start_with(program: &str, options: &[String], arguments: &[String]
     Program::start(
         program,
         Command::new("java")
-            // A virtual machine that picks these up says so among its output.
+            // A virtual machine that reads these variables prints a line about them.
             .env_remove("JAVA_TOOL_OPTIONS")
             .args(["-XX:+UseSerialGC", "-Xmx512m", "-XX:+PerfDisableSharedMem"])
             .args(["--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED"])
@@ -98,12 +98,12 @@ pub(crate) fn start_with(program: &str, options: &[String], arguments: &[String]
     )
 }
 
-/// `key=value` as an argument.
+/// Returns `key=value` as an argument.
 pub(crate) fn argument(key: &str, value: impl std::fmt::Display) -> String {
     format!("{key}={value}")
 }
 
-/// A directory name under `/dev/shm` that no other test uses.
+/// Returns a path under `/dev/shm` that no other test uses.
 pub(crate) fn directory(name: &str) -> PathBuf {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

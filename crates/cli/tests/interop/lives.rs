@@ -1,5 +1,5 @@
-//! Streams that end before their time, or for a while: revoked, sent away, not read. Official clients at both ends, on our
-//! driver, and between it and the official one in both directions.
+//! Streams that are revoked, rejected, or not consumed. Official clients on both sides, on a Taran driver, and between
+//! it and the official one in both directions.
 
 use std::path::Path;
 
@@ -30,9 +30,9 @@ const THEIRS: [(&str, &str); 4] = [
     ("aeron.untethered.resting.timeout", "500ms"),
 ];
 
-/// Drivers that forget a stream which is silent for this long. Not for tests that expect a stream to last: a busy machine
-/// stands still for a time like this, and with an untethered subscriber behind the official receiver then keeps a stream
-/// that it has given up for ever.
+/// Image liveness timeout of drivers that have to detect silent streams quickly. Not for tests in which streams must
+/// last: a busy machine can stall for such a time, and with a lingering untethered subscriber the official receiver
+/// never accepts the stream again.
 const SHORT: &str = "2s";
 
 fn ours_with_short_timeouts() -> Driver {
@@ -56,10 +56,10 @@ fn start(program: &str, dir: &Path, channel: &str, more: &[String]) -> Program {
     java::start(program, &arguments)
 }
 
-/// Publisher's driver, subscriber's driver, channel.
-fn each_way(ours: &Driver, theirs: &Driver, act: impl Fn(&Path, &Path, &str)) {
+/// Calls `act` with the publisher's driver, the subscriber's driver, and a channel.
+fn for_each_direction(ours: &Driver, theirs: &Driver, act: impl Fn(&Path, &Path, &str)) {
     for (from, to) in [(ours, theirs), (theirs, ours), (ours, ours)] {
-        // Shown with a failure only.
+        // Printed only if the test fails.
         eprintln!("from {} to {}", from.dir().display(), to.dir().display());
         act(from.dir(), to.dir(), &udp("|term-length=64k"));
     }
@@ -70,7 +70,7 @@ fn each_way(ours: &Driver, theirs: &Driver, act: impl Fn(&Path, &Path, &str)) {
 #[test]
 fn revoked_stream_is_reported_as_revoked() {
     require_java!();
-    each_way(&ours(), &theirs(), |from, to, channel| {
+    for_each_direction(&ours(), &theirs(), |from, to, channel| {
         let mut subscriber = start("live-subscriber", to, channel, &[]);
         subscriber.expect("SUBSCRIBED");
         let mut publisher = start("live-publisher", from, channel, &[argument("revoke", true)]);
@@ -87,7 +87,7 @@ fn revoked_stream_is_reported_as_revoked() {
 #[test]
 fn closed_stream_is_not_reported_as_revoked() {
     require_java!();
-    each_way(&ours(), &theirs(), |from, to, channel| {
+    for_each_direction(&ours(), &theirs(), |from, to, channel| {
         let mut subscriber = start("live-subscriber", to, channel, &[]);
         subscriber.expect("SUBSCRIBED");
         let publisher = start("live-publisher", from, channel, &[]);
@@ -107,7 +107,7 @@ fn rejected_image_is_reported_to_the_publisher_and_rejoins() {
     require_java!();
     let ours = ours_with_short_timeouts();
     ours.expect_error("errorMessage=no sense in it");
-    each_way(&ours, &theirs_with_short_timeouts(), |from, to, channel| {
+    for_each_direction(&ours, &theirs_with_short_timeouts(), |from, to, channel| {
         let mut publisher = start("live-publisher", from, channel, &[]);
         let session: i32 = Program::value(&publisher.expect("PUBLICATION"), "session");
         let reject = argument("reject", "no sense in it");
@@ -120,7 +120,7 @@ fn rejected_image_is_reported_to_the_publisher_and_rejoins() {
             "{channel}"
         );
         subscriber.expect("UNAVAILABLE");
-        // Once it is forgotten, the stream is received again.
+        // After the cool-down, the stream is received again.
         subscriber.expect("AVAILABLE");
         let said = subscriber.finish();
         assert_eq!(
@@ -139,7 +139,7 @@ fn rejected_image_is_reported_to_the_publisher_and_rejoins() {
 #[test]
 fn untethered_subscriber_is_detached_and_rejoins() {
     require_java!();
-    each_way(&ours(), &theirs(), |from, to, channel| {
+    for_each_direction(&ours(), &theirs(), |from, to, channel| {
         let mut tethered = start("live-subscriber", to, channel, &[]);
         tethered.expect("SUBSCRIBED");
         let loose = format!("{channel}|tether=false");
@@ -159,8 +159,8 @@ fn untethered_subscriber_is_detached_and_rejoins() {
     });
 }
 
-/// The sender stands still for so long that its stream is given up, while a subscriber that was left behind lingers. The
-/// official receiver waits for that one for ever then, and the stream never comes back.
+/// The sender is stopped until its stream times out, while a detached subscriber lingers. The official receiver then
+/// waits for that subscriber forever, and the stream never returns.
 #[test]
 fn stream_timed_out_with_lingering_subscriber_rejoins() {
     require_java!();
@@ -187,7 +187,7 @@ fn stream_timed_out_with_lingering_subscriber_rejoins() {
     let publisher = start("live-publisher", from.dir(), &channel, &[length]);
     loose.expect("RECEIVED");
     loose.expect("UNAVAILABLE");
-    from.stand_still(|| {
+    from.stop_during(|| {
         tethered.expect("UNAVAILABLE");
     });
     for subscriber in [&mut tethered, &mut loose] {

@@ -1,4 +1,4 @@
-//! Spies, chosen sessions and streams that begin in the middle, with both clients on both drivers and between them.
+//! Spies, session-specific subscriptions and initial positions, with both clients on both drivers and between them.
 
 use std::path::Path;
 
@@ -21,17 +21,17 @@ fn theirs() -> Driver {
     )
 }
 
-/// Messages that fill the log several times.
+/// Returns an exchange that fills the log several times.
 fn exchange(publish: String, subscribe: String) -> Exchange {
     Exchange {
-        heard_on: Some(subscribe),
+        subscriber_channel: Some(subscribe),
         lengths: vec![64, 1_000, 1_376, 20, 5_000],
         count: 2_000,
         ..Exchange::on(publish)
     }
 }
 
-/// Spies alone connect the publication and read all of it.
+/// Spies alone connect the publication and receive everything.
 fn spies(driver: &Driver) {
     for (publisher, subscriber) in PAIRS {
         let channel = udp("");
@@ -53,8 +53,8 @@ fn taran_spy_on_official_driver_receives_everything() {
     spies(&theirs());
 }
 
-/// Publisher's driver, its client; subscriber's driver, its client.
-fn each_way(act: impl Fn((Party, &Path), (Party, &Path))) {
+/// Calls `act` with the publisher's client and driver, and the subscriber's client and driver.
+fn for_each_direction(act: impl Fn((Party, &Path), (Party, &Path))) {
     let (ours, theirs) = (ours(), theirs());
     act((JavaClient, ours.dir()), (RustClient, theirs.dir()));
     act((RustClient, theirs.dir()), (JavaClient, ours.dir()));
@@ -64,9 +64,9 @@ fn each_way(act: impl Fn((Party, &Path), (Party, &Path))) {
 #[test]
 fn session_specific_subscription_receives_its_session_only() {
     require_java!();
-    each_way(|publisher, subscriber| {
+    for_each_direction(|publisher, subscriber| {
         let channel = udp("");
-        // Somebody else's stream, which must not arrive.
+        // Another session, which must not be received.
         let client = connect(publisher.1);
         let other = format!("{channel}|session-id=78");
         let other = client.add_exclusive_publication(&other, 1_001).unwrap();
@@ -79,13 +79,13 @@ fn session_specific_subscription_receives_its_session_only() {
 #[test]
 fn stream_with_initial_position_starts_there() {
     require_java!();
-    each_way(|publisher, subscriber| {
+    for_each_direction(|publisher, subscriber| {
         let channel = udp("");
         let publish = format!(
             "{channel}|term-length=64k|init-term-id=2147483646|term-id=-2147483647|term-offset=65504"
         );
         Exchange {
-            // The fourth term, and all of it but the last 32 bytes.
+            // The fourth term, except for its last 32 bytes.
             joins_at: Some(3 * 65_536 + 65_504),
             ..exchange(publish, channel)
         }
@@ -96,7 +96,7 @@ fn stream_with_initial_position_starts_there() {
 #[test]
 fn session_id_by_tag_selects_the_tagged_publication() {
     require_java!();
-    each_way(|publisher, subscriber| {
+    for_each_direction(|publisher, subscriber| {
         let client = connect(publisher.1);
         let tag = port();
         let first = client
@@ -107,7 +107,7 @@ fn session_id_by_tag_selects_the_tagged_publication() {
             .unwrap();
         let channel = udp("");
         let publish = format!("{channel}|session-id=tag:{tag}|term-length=64k");
-        // Nothing else would be heard.
+        // No other session would be received.
         let subscribe = format!("{channel}|session-id={}", first.session_id());
         exchange(publish, subscribe).run(publisher, subscriber);
         assert!(!first.is_connected());

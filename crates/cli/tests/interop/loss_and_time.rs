@@ -1,4 +1,4 @@
-//! Loss that our driver provokes, congestion control and timestamps, between our driver and the official one.
+//! Loss injected by a Taran driver, congestion control and timestamps, between a Taran driver and the official one.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use crate::drivers::Driver;
 use crate::exchange::{Exchange, Party, await_true, connect, udp};
 use crate::require_java;
 
-/// Variables of our driver, and what the official one is told by properties.
+/// Option of a Taran driver, and the corresponding property of the official one.
 const MEASURE: (&str, &str) = ("AERON_CUBICCONGESTIONCONTROL_MEASURERTT", "true");
 const MEASURE_OFFICIAL: (&str, &str) = ("aeron.CubicCongestionControl.measureRtt", "true");
 const INCOMING: &str = "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS";
@@ -15,15 +15,15 @@ const OUTGOING: &str = "AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS";
 const LOSS: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS";
 const MULTI_GAP: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS";
 
-/// Our driver and the official one, and which of them publishes.
-struct Two {
+/// A Taran driver and the official one.
+struct DriverPair {
     ours: Driver,
     official: Driver,
 }
 
-impl Two {
-    fn new(variables: &[(&str, &str)]) -> Two {
-        Two {
+impl DriverPair {
+    fn new(variables: &[(&str, &str)]) -> DriverPair {
+        DriverPair {
             ours: Driver::taran("ours", variables),
             official: Driver::official(
                 "official",
@@ -32,7 +32,7 @@ impl Two {
         }
     }
 
-    /// Publisher's and subscriber's driver.
+    /// Returns the publisher's and the subscriber's driver.
     fn ends(&self, from_us: bool) -> (&Driver, &Driver) {
         if from_us {
             (&self.ours, &self.official)
@@ -47,7 +47,7 @@ fn cubic_streams_with_injected_loss_deliver_everything() {
     require_java!();
     // DATA, NAK, status messages, RTTM.
     let loss = (LOSS, "rate=0.05|seed=7|recv-msg-mask=0x4e");
-    let two = Two::new(&[MEASURE, (INCOMING, "loss"), (OUTGOING, "loss"), loss]);
+    let two = DriverPair::new(&[MEASURE, (INCOMING, "loss"), (OUTGOING, "loss"), loss]);
     for from_us in [true, false] {
         let (publisher, subscriber) = two.ends(from_us);
         for party in [Party::Rust, Party::Java] {
@@ -67,7 +67,7 @@ fn cubic_streams_with_injected_loss_deliver_everything() {
 #[test]
 fn rtt_is_measured_in_both_directions() {
     require_java!();
-    let two = Two::new(&[MEASURE]);
+    let two = DriverPair::new(&[MEASURE]);
     for from_us in [true, false] {
         let (publisher, subscriber) = two.ends(from_us);
         let channel = udp("|term-length=64k|cc=cubic");
@@ -89,12 +89,12 @@ fn rtt_is_measured_in_both_directions() {
     }
 }
 
-/// What arrives is in order and whole, what is lost is padded over by whoever receives.
+/// Received messages are complete and in order; the receiver fills gaps with padding.
 #[test]
 fn unreliable_subscriber_skips_injected_gaps() {
     require_java!();
     let gaps = "term-id=0|gap-radix=4096|gap-length=64|total-gaps=10";
-    let two = Two::new(&[
+    let two = DriverPair::new(&[
         (INCOMING, "multi-gap-loss"),
         (OUTGOING, "multi-gap-loss"),
         (MULTI_GAP, gaps),
@@ -126,7 +126,7 @@ fn unreliable_subscriber_skips_injected_gaps() {
             last
         };
         for number in 0..200u64 {
-            // No frame of this length begins where a gap does: a heartbeat there would be lost in place of the frame.
+            // No frame of this length begins at a gap: otherwise a heartbeat there would be lost instead of the frame.
             let mut message = [0; 1_000];
             message[..8].copy_from_slice(&number.to_le_bytes());
             await_true("room", || {
@@ -135,22 +135,22 @@ fn unreliable_subscriber_skips_injected_gaps() {
             });
         }
         await_true("the last message", || poll() == Some(199));
-        // Each gap takes at least one message with it.
+        // Each gap loses at least one message.
         assert!((1..=190).contains(&received), "{received}");
         assert!(counter(&subscribing, "Loss gap fills").unwrap() >= 10);
         assert_eq!(counter(&subscribing, "NAKs sent"), Some(0));
     }
 }
 
-/// Our driver loses, the official one asks, and the other way round: a NAK and a retransmission for each gap, and
-/// none that was not asked for.
+/// One driver loses datagrams and the other one requests them, in both directions: one NAK and one retransmission per
+/// gap, and no unrequested ones.
 #[test]
 fn injected_gaps_are_repaired_once() {
     require_java!();
     let gaps = "term-id=0|gap-radix=4096|gap-length=64|total-gaps=15";
     let start = "|term-length=64k|init-term-id=0|term-id=0|term-offset=0|nak-delay=50us";
     for (option, from_us) in [(INCOMING, false), (OUTGOING, true)] {
-        let two = Two::new(&[(option, "multi-gap-loss"), (MULTI_GAP, gaps)]);
+        let two = DriverPair::new(&[(option, "multi-gap-loss"), (MULTI_GAP, gaps)]);
         let (publisher, subscriber) = two.ends(from_us);
         Exchange {
             lengths: vec![1_000],
@@ -164,7 +164,7 @@ fn injected_gaps_are_repaired_once() {
         );
         let naks = counter(&connect(subscriber.dir()), "NAKs sent").unwrap();
         let resent = counter(&connect(publisher.dir()), "Retransmits sent").unwrap();
-        // One for each gap, and one more for each 5 ms in which the other side had no time to answer.
+        // One per gap, plus one for each 5 ms in which the other side was not scheduled.
         assert!(naks >= 15, "{naks}");
         assert!((15..=naks).contains(&resent), "{resent} of {naks}");
     }
@@ -178,12 +178,12 @@ fn epoch_ns() -> i64 {
 #[test]
 fn channel_timestamps_are_written_to_messages() {
     require_java!();
-    let two = Two::new(&[]);
+    let two = DriverPair::new(&[]);
     for from_us in [true, false] {
         let (publisher, subscriber) = two.ends(from_us);
         let (publishing, subscribing) = (connect(publisher.dir()), connect(subscriber.dir()));
         let channel = udp("");
-        // The official Java driver has no time from the kernel.
+        // The official Java driver has no kernel timestamps.
         let media = if from_us {
             ""
         } else {

@@ -1,6 +1,6 @@
-//! Taran beside the official Java driver and client. Skipped, loudly, where there is no JDK or Maven.
+//! Interoperation with the official Java driver and client. Skipped, with a message, if there is no JDK or Maven.
 
-#![expect(clippy::unwrap_used, reason = "a test says by a panic what went wrong")]
+#![expect(clippy::unwrap_used, reason = "tests report failures by panics")]
 
 mod counted;
 mod drivers;
@@ -8,9 +8,9 @@ mod exchange;
 mod groups;
 mod java;
 #[path = "../namespaces/machines.rs"]
-#[expect(dead_code, reason = "a world is wanted here, not the machines in it")]
+#[expect(dead_code, reason = "only the namespaces are used here, not the machines")]
 mod machines;
-#[allow(dead_code, reason = "not all of it is wanted here")]
+#[allow(dead_code, reason = "not all of it is used here")]
 #[path = "../shared/own_namespaces.rs"]
 mod own_namespaces;
 mod pattern;

@@ -1,4 +1,4 @@
-//! Our driver and the official one tell each other their names, and streams reach drivers by them.
+//! Name resolution between Taran and official drivers, and streams addressed by driver names.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use crate::drivers::Driver;
 use crate::exchange::{Exchange, Party, await_true, connect, port};
 use crate::require_java;
 
-/// Which driver it is.
+/// Implementation of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Ours,
     Official,
 }
 
-/// A driver with a name, which knows another one to start from.
+/// Starts a named driver with another one as its bootstrap neighbour.
 fn named(kind: Kind, name: &str, start: Option<&str>) -> Driver {
     let mut settings = vec![
         ("aeron.driver.resolver.name", name),
@@ -40,7 +40,7 @@ fn named(kind: Kind, name: &str, start: Option<&str>) -> Driver {
     }
 }
 
-/// Value and label of a counter of the resolver.
+/// Returns value and label of a counter of the resolver.
 fn counter(dir: &Path, type_id: i32) -> (i64, String) {
     let client = connect(dir);
     let counters = client.counters();
@@ -49,14 +49,14 @@ fn counter(dir: &Path, type_id: i32) -> (i64, String) {
     (value, found.label.to_string())
 }
 
-/// Where a driver's resolver listens.
+/// Returns the address of a driver's resolver.
 fn bound(driver: &Driver) -> String {
     let (_, label) = counter(driver.dir(), type_id::RESOLVER_NEIGHBORS);
     let bound = label.strip_prefix("Resolver neighbors: bound ").unwrap();
     bound.to_owned()
 }
 
-/// Until a driver knows so many others.
+/// Waits until a driver knows so many neighbours.
 fn await_known(driver: &Driver, count: i64) {
     await_true("acquaintance", || {
         [type_id::RESOLVER_NEIGHBORS, type_id::RESOLVER_CACHE_ENTRIES]
@@ -88,7 +88,7 @@ fn name_resolution_between_drivers_finds_names() {
                 .run((party, from.dir()), (party, to.dir()));
             }
         }
-        // A third one, of our kind, learns of the second from the first, and all forget it when it is gone.
+        // A third, Taran driver learns of the second from the first, and all remove it when it has ended.
         let c = named(Kind::Ours, "driver-c", Some(&start));
         for driver in [&a, &b, &c] {
             await_known(driver, 2);

@@ -1,4 +1,4 @@
-//! Groups, destinations and sources over IPv6, between our driver and the official one, in both directions.
+//! Multicast, destinations and sources over IPv6, between a Taran driver and the official one, in both directions.
 
 use std::net::UdpSocket;
 use std::process::Command;
@@ -12,25 +12,25 @@ fn endpoint() -> String {
     format!("endpoint=[::1]:{}", port())
 }
 
-/// Without an address of its own a publication would send over IPv4.
+/// Without an address of its own, the publication would send over IPv4.
 fn manual() -> String {
     format!("control=[::1]:{}|control-mode=manual", port())
 }
 
-/// Runs the body of a test where the loopback interface has an address of IPv6: here, or else on a machine of its own.
+/// Runs the body of a test where the loopback interface has an IPv6 address: here, or in a network namespace.
 fn with_loopback(test: &str, body: impl FnOnce()) {
     if UdpSocket::bind("[::1]:0").is_ok() {
         body();
         return;
     }
     in_own_namespaces(test, || {
-        succeed("ip", &["link", "set", "lo", "up"]);
+        run_program("ip", &["link", "set", "lo", "up"]);
         body();
     });
 }
 
-/// From our driver to the official one and back, with both clients at both ends.
-fn both_ways(exchange: impl Fn() -> Exchange) {
+/// Runs an exchange from Taran to the official driver and back, with both clients on each side.
+fn in_both_directions(exchange: impl Fn() -> Exchange) {
     let linger = "1s";
     let ours = Driver::taran("six", &[("AERON_PUBLICATION_LINGER_TIMEOUT", linger)]);
     let theirs = Driver::official("peer-six", &[("aeron.publication.linger.timeout", linger)]);
@@ -46,8 +46,8 @@ fn both_ways(exchange: impl Fn() -> Exchange) {
     }
 }
 
-/// Runs a program that has to succeed: its output.
-fn succeed(program: &str, arguments: &[&str]) -> String {
+/// Runs a program that has to succeed; returns its output.
+fn run_program(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     assert!(
         output.status.success(),
@@ -56,7 +56,7 @@ fn succeed(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// On a machine of its own with a cable: the loopback interface takes no part in groups of IPv6.
+/// On linked machines, because the loopback interface does not support IPv6 multicast.
 #[test]
 fn ipv6_link_and_site_multicast_succeeds() {
     require_java!();
@@ -70,15 +70,15 @@ fn ipv6_link_and_site_multicast_succeeds() {
             "link set va up",
             address,
         ] {
-            succeed("ip", &command.split(' ').collect::<Vec<_>>());
+            run_program("ip", &command.split(' ').collect::<Vec<_>>());
         }
-        // The kernel calls it so some time after both ends are up, and drivers refuse groups on it until then.
+        // The kernel reports the link as up some time after both ends are; until then, drivers reject groups on it.
         let show = ["-oneline", "link", "show", "dev", "va"];
         await_true("the cable is up", || {
-            succeed("ip", &show).contains(" state UP ")
+            run_program("ip", &show).contains(" state UP ")
         });
         for (group, interface) in [("ff02::2030:43", "[fd0a::1]"), ("ff05::2030:43", "{va}")] {
-            both_ways(|| {
+            in_both_directions(|| {
                 Exchange::on(format!(
                     "aeron:udp?endpoint=[{group}]:{}|interface={interface}|term-length=64k|fc=min",
                     port()
@@ -92,18 +92,18 @@ fn ipv6_link_and_site_multicast_succeeds() {
 fn ipv6_manual_and_dynamic_destinations_work() {
     require_java!();
     with_loopback("next_ip::ipv6_manual_and_dynamic_destinations_work", || {
-        both_ways(|| {
-            let heard_on = format!("aeron:udp?{}", endpoint());
+        in_both_directions(|| {
+            let subscriber_channel = format!("aeron:udp?{}", endpoint());
             Exchange {
-                destinations: vec![heard_on.clone()],
-                heard_on: Some(heard_on),
+                destinations: vec![subscriber_channel.clone()],
+                subscriber_channel: Some(subscriber_channel),
                 ..Exchange::on(format!("aeron:udp?{}|term-length=64k|fc=min", manual()))
             }
         });
-        both_ways(|| {
+        in_both_directions(|| {
             let control = format!("control=[::1]:{}|control-mode=dynamic", port());
             Exchange {
-                heard_on: Some(format!("aeron:udp?{}|{control}", endpoint())),
+                subscriber_channel: Some(format!("aeron:udp?{}|{control}", endpoint())),
                 ..Exchange::on(format!("aeron:udp?{control}|term-length=64k|fc=min"))
             }
         });
@@ -114,7 +114,7 @@ fn ipv6_manual_and_dynamic_destinations_work() {
 fn ipv6_multi_destination_subscriptions_work() {
     require_java!();
     with_loopback("next_ip::ipv6_multi_destination_subscriptions_work", || {
-        both_ways(|| {
+        in_both_directions(|| {
             let paths = [endpoint(), endpoint()].map(|endpoint| format!("aeron:udp?{endpoint}"));
             Exchange {
                 destinations: paths.to_vec(),

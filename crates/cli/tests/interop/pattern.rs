@@ -1,6 +1,6 @@
-//! What messages contain: the same rule as `Pattern.java`, so that either side can tell a wrong byte.
+//! Contents of messages, by the same rule as `Pattern.java`, so that either side can detect a wrong byte.
 
-/// Bytes of producer and sequence number in front of a message, where several producers share a publication.
+/// Length of the producer and sequence number before a message, if several producers share a publication.
 pub(crate) const TAG_LENGTH: usize = 12;
 
 /// Fills `message` as message `sequence` of `producer`.
@@ -23,7 +23,7 @@ fn expected(producer: i32, sequence: u64, index: usize) -> u8 {
         .wrapping_add((producer as u8).wrapping_mul(13))
 }
 
-/// Compares messages, in order for each producer, with the rule. Panics at the first difference.
+/// Checks messages, in order per producer. Panics at the first difference.
 pub(crate) struct Check {
     lengths: Vec<usize>,
     next: Vec<u64>,
@@ -32,7 +32,7 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// `producers` of them, each beginning with message `from`.
+    /// Creates a checker for `producers` producers, each starting with message `from`.
     pub(crate) fn new(lengths: &[usize], producers: usize, from: u64) -> Check {
         Check {
             lengths: lengths.to_vec(),

@@ -1,4 +1,4 @@
-//! Other processes that a test speaks to by lines.
+//! External programs that communicate with a test by lines.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -6,10 +6,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a program may stay silent before the test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(240);
+/// Time limit for each line of a program.
+const TIMEOUT: Duration = Duration::from_secs(240);
 
-/// One running program. Dropping it kills it.
+/// A running program. Dropping it kills it.
 pub(crate) struct Program {
     name: String,
     child: Child,
@@ -19,7 +19,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts `command`; `name` is for failures.
+    /// Starts `command`; `name` appears in error messages.
     pub(crate) fn start(name: &str, command: &mut Command) -> Program {
         let mut child = command
             .stdin(Stdio::piped())
@@ -54,9 +54,9 @@ impl Program {
         self.child.id()
     }
 
-    /// Waits for the next line that starts with `word`, and gives what follows the word.
+    /// Waits for the next line that starts with `word`; returns the rest of the line.
     pub(crate) fn expect(&mut self, word: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
@@ -75,14 +75,14 @@ impl Program {
         }
     }
 
-    /// Value of `key=value` in a line.
+    /// Returns the value of `key=value` in a line.
     pub(crate) fn value<T: std::str::FromStr>(line: &str, key: &str) -> T {
         line.split_whitespace()
             .find_map(|field| field.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
             .unwrap_or_else(|| panic!("no {key}= in {line:?}"))
     }
 
-    /// Closes the program's standard input, which most of them take as the sign to end.
+    /// Closes the program's standard input, which makes most programs end.
     pub(crate) fn release(&mut self) {
         self.input = None;
     }
@@ -93,10 +93,10 @@ impl Program {
         self.child.wait().expect("a killed process ends");
     }
 
-    /// Waits for the end, asserts success, and gives every line that was printed.
+    /// Waits for the end and checks for success; returns all output lines.
     pub(crate) fn finish(mut self) -> Vec<String> {
         self.release();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let status = loop {
             match self.child.try_wait().expect("the process is ours") {
                 Some(status) => break status,
@@ -111,8 +111,8 @@ impl Program {
         std::mem::take(&mut self.seen)
     }
 
-    /// What it has said so far, and what is on its way here.
-    fn hear(&mut self) {
+    /// Collects the output so far.
+    fn collect_output(&mut self) {
         let until = Instant::now() + Duration::from_secs(1);
         while Instant::now() < until
             && let Ok(line) = self.lines.recv_timeout(Duration::from_millis(50))
@@ -122,7 +122,7 @@ impl Program {
     }
 
     fn fail(&mut self, reason: &str) -> ! {
-        self.hear();
+        self.collect_output();
         let seen = std::mem::take(&mut self.seen);
         panic!("{}: {reason}; it said:\n{}", self.name, seen.join("\n"));
     }
@@ -132,8 +132,8 @@ impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        self.hear();
-        // Whatever failed, what the others saw of it is half of the cause. One that failed itself has told all.
+        self.collect_output();
+        // Prints the output for diagnosis, unless this program has failed and printed it already.
         if thread::panicking() && !self.seen.is_empty() {
             eprintln!(
                 "{} of a test that failed said:\n{}",

@@ -1,4 +1,4 @@
-//! Requests and answers on response channels, between our driver and the official one, with clients of both kinds.
+//! Requests and responses on response channels, between a Taran driver and the official one, with both clients.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ const REQUESTS: i32 = 1_001;
 const ANSWERS: i32 = 1_002;
 const COUNT: u64 = 500;
 
-/// Where is asked, and where is answered.
+/// Channels of the requests and the responses.
 #[derive(Clone, Debug)]
 struct Channels {
     requests: String,
@@ -66,7 +66,7 @@ fn retry(mut offer: impl FnMut() -> Result<(), OfferError>) {
     });
 }
 
-/// Answers each request with itself, until told to stop.
+/// Sends each request back as its response until stopped.
 fn serve(channels: &Channels, dir: &Path, running: &AtomicBool) {
     let client = connect(dir);
     let mut requests = client
@@ -98,7 +98,7 @@ fn serve(channels: &Channels, dir: &Path, running: &AtomicBool) {
     }
 }
 
-/// Asks, and holds each answer against its request.
+/// Sends requests and checks each response.
 fn ask(channels: &Channels, dir: &Path) {
     let client = connect(dir);
     let mut answers = client.add_subscription(&channels.answers, ANSWERS).unwrap();
@@ -109,8 +109,8 @@ fn ask(channels: &Channels, dir: &Path) {
     assert_eq!(answers.image_count(), 1);
     let request = |number: u64| [[requests.session_id() as u64; 4], [number; 4]].concat();
     let bytes = |number: u64| -> Vec<u8> {
-        let words = request(number).into_iter();
-        words.flat_map(u64::to_le_bytes).collect()
+        let status_messages = request(number).into_iter();
+        status_messages.flat_map(u64::to_le_bytes).collect()
     };
     let mut answered = 0;
     for number in 0..COUNT {
@@ -135,7 +135,7 @@ fn ask(channels: &Channels, dir: &Path) {
     });
 }
 
-/// One server, and two requesters at once: one of each kind.
+/// One server with two concurrent requesters, one of each kind.
 fn exchange(channels: &Channels, server: (Party, &Path), requesters: &Path) {
     eprintln!("{:?} answers on {channels:?}", server.0);
     let running = AtomicBool::new(true);
@@ -196,7 +196,7 @@ fn official_server_responds_to_taran_requesters() {
     }
 }
 
-/// With both clients at both ends, over UDP and over IPC.
+/// With both clients on each side, over UDP and over IPC.
 fn within(driver: &Driver) {
     for server in [Party::Java, Party::Rust] {
         for channels in [Channels::ipc(), Channels::udp()] {

@@ -1,5 +1,6 @@
-//! Two receivers on drivers of the other kind, and one of them does not read: what each flow control of groups makes of it
-//! (docs/spec/wire.md §4). One waits for it and one goes on without it; who counts is told apart by tags.
+//! DriverPair receivers on drivers of the other implementation, one of which does not consume: the effect of each group flow
+//! control (docs/spec/wire.md §4). Some wait for it and others continue without it; tags determine the required
+//! receivers.
 
 use std::path::Path;
 use std::thread;
@@ -17,26 +18,26 @@ use crate::program::Program;
 use crate::require_java;
 
 const LENGTHS: [usize; 4] = [1_000, 64, 1_376, 3_000];
-/// Several times what a log holds.
+/// Several times the capacity of a log.
 const COUNT: u64 = 500;
-/// What a receiver lets its sender send at first: half of a term of 64 KiB.
+/// Initial window of a receiver: half of a term of 64 KiB.
 const WINDOW: i64 = 32 * 1024;
-/// After so many status messages without a change nothing is going to change.
-const WORDS: i64 = 4;
-const PATIENCE: Duration = Duration::from_secs(240);
+/// Number of status messages without progress after which none is expected.
+const QUIET_STATUS_MESSAGES: i64 = 4;
+const TIMEOUT: Duration = Duration::from_secs(240);
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// How the receivers of a stream are reached.
+/// Kind of channel with several receivers.
 #[derive(Clone, Copy, Debug)]
 enum Medium {
     Multicast,
-    /// Destinations that announce themselves.
+    /// Dynamic destinations.
     Dynamic,
 }
 
-/// What the publisher does about the receiver that does not read.
+/// Expected effect of the receiver that does not consume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
+enum Effect {
     GoesOn,
     WaitsUntilItReads,
     WaitsUntilItLeaves,
@@ -45,25 +46,25 @@ enum Then {
 #[derive(Clone, Copy, Debug)]
 struct Case {
     flow_control: &'static str,
-    /// What the channels of the two receivers say besides.
+    /// Additional channel parameters of the two receivers.
     fast: &'static str,
     slow: &'static str,
-    /// Receivers that count, where they are counted.
+    /// Number of required receivers, if the flow control counts them.
     counted: i64,
-    then: Then,
+    then: Effect,
 }
 
 const CASES: [Case; 5] = [
-    case("max", "", "", 0, Then::GoesOn),
-    case("min,g:/2", "", "", 2, Then::WaitsUntilItReads),
-    case("min,t:3s", "", "", 2, Then::WaitsUntilItLeaves),
-    case("tagged,g:7/1", "|gtag=7", "|gtag=8", 1, Then::GoesOn),
+    case("max", "", "", 0, Effect::GoesOn),
+    case("min,g:/2", "", "", 2, Effect::WaitsUntilItReads),
+    case("min,t:3s", "", "", 2, Effect::WaitsUntilItLeaves),
+    case("tagged,g:7/1", "|gtag=7", "|gtag=8", 1, Effect::GoesOn),
     case(
         "tagged,g:7/2",
         "|gtag=7",
         "|gtag=7",
         2,
-        Then::WaitsUntilItReads,
+        Effect::WaitsUntilItReads,
     ),
 ];
 
@@ -72,7 +73,7 @@ const fn case(
     fast: &'static str,
     slow: &'static str,
     counted: i64,
-    then: Then,
+    then: Effect,
 ) -> Case {
     Case {
         flow_control,
@@ -83,7 +84,7 @@ const fn case(
     }
 }
 
-/// One stream.
+/// Channels of one stream.
 struct Channels {
     stream_id: i32,
     publish: String,
@@ -106,12 +107,12 @@ impl Channels {
         let publisher = receiver();
         let publisher = match medium {
             Medium::Multicast => publisher.as_str(),
-            // Without an endpoint of its own.
+            // Without an explicit endpoint.
             Medium::Dynamic => publisher.split_once('|').unwrap().1,
         };
         let flow_control = case.flow_control;
         Channels {
-            // Counters of the case before may still be there.
+            // Counters of the previous case may still exist.
             stream_id: i32::from(port()),
             publish: format!("aeron:udp?{publisher}|term-length=64k|fc={flow_control}"),
             fast: format!("aeron:udp?{}{}", receiver(), case.fast),
@@ -120,7 +121,7 @@ impl Channels {
     }
 }
 
-/// The receiver that reads whatever comes: in Java, or in a thread.
+/// The consuming receiver: in Java, or in a thread.
 enum Fast {
     Java(Program),
     Rust(thread::JoinHandle<()>),
@@ -141,7 +142,7 @@ impl Fast {
                         argument("lengths", lengths),
                         argument("count", COUNT),
                         argument("await", "eos"),
-                        argument("timeout", PATIENCE.as_secs()),
+                        argument("timeout", TIMEOUT.as_secs()),
                     ],
                 );
                 program.expect("SUBSCRIBED");
@@ -156,14 +157,14 @@ impl Fast {
                         assert_eq!(subscription.poll(|_, _| (), 1), Ok(0));
                         !subscription.is_connected()
                     });
-                    // It closes its subscriptions when it goes.
+                    // Its subscriptions are closed when it ends.
                     drop(client);
                 }))
             }
         }
     }
 
-    /// Waits until it has got everything and the stream has ended.
+    /// Waits until it has received everything and the stream has ended.
     fn finish(self) {
         match self {
             Fast::Java(program) => {
@@ -179,9 +180,9 @@ impl Fast {
     }
 }
 
-/// Reads until the last message is there.
+/// Polls until the last message has arrived.
 fn receive(subscription: &mut Subscription, check: &mut Check) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let mut assembler = FragmentAssembler::new();
     while check.received < COUNT {
         let fragments = subscription.poll(assembler.wrap(|message, _| check.take(message)), 64);
@@ -196,7 +197,7 @@ fn receive(subscription: &mut Subscription, check: &mut Check) {
     }
 }
 
-/// The sending end, and what is known of the receiver that reads.
+/// The publishing side, and the progress of the consuming receiver.
 struct Sending<'a> {
     publication: ExclusivePublication,
     publishing: &'a Client,
@@ -210,26 +211,26 @@ impl Sending<'_> {
         counted::of_stream(self.publishing, type_id::SENDER_POSITION, self.stream_id).unwrap()
     }
 
-    /// The fast receiver has all that was sent.
+    /// Returns true if the consuming receiver has everything that was sent.
     fn is_read(&self) -> bool {
         let read = counted::of_stream(self.reading, type_id::SUBSCRIBER_POSITION, self.stream_id);
         read == Some(self.sender_position())
     }
 
-    /// What has been said so far about how much may be sent: by the driver that reads, and heard by the one that sends.
-    fn words(&self) -> [i64; 2] {
+    /// Returns the status messages so far: sent by the consuming driver, and received by the publishing one.
+    fn status_messages(&self) -> [i64; 2] {
         [
             counted::system(self.reading, SystemCounter::StatusMessagesSent),
             counted::system(self.publishing, SystemCounter::StatusMessagesReceived),
         ]
     }
 
-    /// Sends until everything is sent, or until nothing moves any more although the fast receiver has read everything
-    /// and goes on saying so. True in the first case.
+    /// Publishes until everything is sent, or until there is no progress although the consuming receiver has received
+    /// everything and keeps sending status messages. Returns true in the first case.
     fn send(&mut self) -> bool {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut message = [0; 3_000];
-        let mut still = (self.sender_position(), self.words());
+        let mut still = (self.sender_position(), self.status_messages());
         while self.sent < COUNT {
             let message = &mut message[..LENGTHS[self.sent as usize % LENGTHS.len()]];
             pattern::fill(message, 0, self.sent, false);
@@ -242,18 +243,18 @@ impl Sending<'_> {
                         "{error} for too long, at {}: read {}, {:?}, since {still:?}",
                         self.sender_position(),
                         self.is_read(),
-                        self.words()
+                        self.status_messages()
                     );
                     thread::sleep(PAUSE);
                     let position = self.sender_position();
                     if !self.is_read() || position != still.0 {
-                        still = (position, self.words());
+                        still = (position, self.status_messages());
                     }
                     let said = self
-                        .words()
+                        .status_messages()
                         .iter()
                         .zip(still.1)
-                        .all(|(n, m)| n - m >= WORDS);
+                        .all(|(n, m)| n - m >= QUIET_STATUS_MESSAGES);
                     if said {
                         return false;
                     }
@@ -263,9 +264,9 @@ impl Sending<'_> {
         true
     }
 
-    /// Sends the rest, which what holds it up now must not do for ever.
+    /// Publishes the remaining messages; the current blockage must end.
     fn send_all(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !self.send() {
             assert!(Instant::now() < deadline, "stands still at {}", self.sent);
         }
@@ -304,12 +305,12 @@ fn run(medium: Medium, case: &Case, fast: Party, from: &Path, [to_fast, to_slow]
         sent: 0,
     };
     let all = sending.send();
-    assert_eq!(all, case.then == Then::GoesOn, "sent {}", sending.sent);
+    assert_eq!(all, case.then == Effect::GoesOn, "sent {}", sending.sent);
     assert_eq!(slow.images()[0].position(), 0);
     let mut check = Check::new(&LENGTHS, 1, 0);
     if all {
         await_true("the fast receiver", || sending.is_read());
-        // What the slow one still finds is the beginning; it has lost the rest.
+        // The slow receiver finds the beginning of the stream; the rest is lost for it.
         let mut assembler = FragmentAssembler::new();
         await_true("the beginning", || {
             let read = slow.poll(assembler.wrap(|message, _| check.take(message)), 1);
@@ -318,7 +319,7 @@ fn run(medium: Medium, case: &Case, fast: Party, from: &Path, [to_fast, to_slow]
         assert!(check.received < COUNT / 2, "{}", check.received);
     } else {
         assert!(sending.sender_position() <= WINDOW);
-        if case.then == Then::WaitsUntilItLeaves {
+        if case.then == Effect::WaitsUntilItLeaves {
             slow.close();
             sending.send_all();
         } else {
@@ -333,7 +334,7 @@ fn run(medium: Medium, case: &Case, fast: Party, from: &Path, [to_fast, to_slow]
     fast.finish();
 }
 
-/// Every flow control over both media, from the first driver to the two others.
+/// Runs every flow control over both media, from the first driver to the two others.
 fn every_case(from: &Driver, to: [&Driver; 2]) {
     for (medium, fast) in [
         (Medium::Multicast, Party::Rust),
@@ -345,15 +346,15 @@ fn every_case(from: &Driver, to: [&Driver; 2]) {
     }
 }
 
-/// An image that was left behind stays until the test has looked at it.
-const AS_LONG_AS_IT_TAKES: &str = "60s";
+/// Timeout that keeps a detached image until the test has inspected it.
+const LONG_TIMEOUT: &str = "60s";
 
 fn ours(name: &str) -> Driver {
     Driver::taran(
         name,
         &[
             ("AERON_PUBLICATION_LINGER_TIMEOUT", "1s"),
-            ("AERON_IMAGE_LIVENESS_TIMEOUT", AS_LONG_AS_IT_TAKES),
+            ("AERON_IMAGE_LIVENESS_TIMEOUT", LONG_TIMEOUT),
         ],
     )
 }
@@ -363,7 +364,7 @@ fn official(name: &str) -> Driver {
         name,
         &[
             ("aeron.publication.linger.timeout", "1s"),
-            ("aeron.image.liveness.timeout", AS_LONG_AS_IT_TAKES),
+            ("aeron.image.liveness.timeout", LONG_TIMEOUT),
         ],
     )
 }

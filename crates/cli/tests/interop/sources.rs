@@ -1,5 +1,5 @@
-//! Subscriptions to groups and to sources that come by command, between our driver and the official one, in both
-//! directions (docs/spec/wire.md §2.3 to §2.7, §2.11).
+//! Multicast and multi-destination subscriptions between a Taran driver and the official one, in both directions
+//! (docs/spec/wire.md §2.3 to §2.7, §2.11).
 
 use std::path::Path;
 
@@ -30,8 +30,9 @@ fn exchange(channel: impl Into<String>, sources: &[String]) -> Exchange {
     }
 }
 
-/// From the official driver to ours and back: a Java subscriber where the driver is ours, and the other way round.
-fn both_ways(ours: &Driver, theirs: &Driver, exchange: impl Fn() -> Exchange) {
+/// Runs an exchange from the official driver to Taran and back. The subscriber is the Java one on a Taran driver and
+/// vice versa.
+fn in_both_directions(ours: &Driver, theirs: &Driver, exchange: impl Fn() -> Exchange) {
     let (ours, theirs): (&Path, &Path) = (ours.dir(), theirs.dir());
     exchange().run((Party::Rust, theirs), (Party::Java, ours));
     exchange().run((Party::Java, ours), (Party::Rust, theirs));
@@ -42,7 +43,7 @@ fn multicast_subscriptions_work_in_both_directions() {
     require_java!();
     let (ours, theirs) = (ours(), theirs());
     for interface in ["localhost", "127.0.0.0/8", "{lo}"] {
-        both_ways(&ours, &theirs, || {
+        in_both_directions(&ours, &theirs, || {
             let group = format!("aeron:udp?endpoint=224.20.30.41:{}", port());
             exchange(
                 format!("{group}|interface={interface}|term-length=64k"),
@@ -56,18 +57,18 @@ fn multicast_subscriptions_work_in_both_directions() {
 fn multi_destination_subscriptions_work_in_both_directions() {
     require_java!();
     let (ours, theirs) = (ours(), theirs());
-    both_ways(&ours, &theirs, || {
+    in_both_directions(&ours, &theirs, || {
         let endpoint = format!("aeron:udp?endpoint=127.0.0.1:{}", port());
         exchange(format!("{endpoint}|term-length=64k"), &[endpoint])
     });
-    both_ways(&ours, &theirs, || {
+    in_both_directions(&ours, &theirs, || {
         let group = format!(
             "aeron:udp?endpoint=224.20.30.41:{}|interface=localhost",
             port()
         );
         exchange(format!("{group}|term-length=64k"), &[group])
     });
-    both_ways(&ours, &theirs, || {
+    in_both_directions(&ours, &theirs, || {
         let control = format!("control=127.0.0.1:{}", port());
         let source = format!("aeron:udp?endpoint=127.0.0.1:{}|{control}", port());
         exchange(
@@ -81,7 +82,7 @@ fn multi_destination_subscriptions_work_in_both_directions() {
 fn stream_over_two_paths_works_in_both_directions() {
     require_java!();
     let (ours, theirs) = (ours(), theirs());
-    both_ways(&ours, &theirs, || {
+    in_both_directions(&ours, &theirs, || {
         let paths = [port(), port()].map(|port| format!("aeron:udp?endpoint=127.0.0.1:{port}"));
         Exchange {
             destinations: paths.to_vec(),

@@ -1,5 +1,5 @@
-//! Our driver as a stranger would hold it: `taran driver`, told what to do by `AERON_*` variables alone, ended by the
-//! termination command, silent on standard error, and without an entry in its error log that the test did not expect.
+//! A Taran driver as an external process: `taran driver`, configured by `AERON_*` variables only, ended by the
+//! termination command. It must write nothing to standard error and record no unexpected error.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,15 +16,15 @@ use taran_protocol::command::Command as DriverCommand;
 
 use crate::java::directory;
 
-/// How long the driver may take to end, on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(60);
-const STEP: Duration = Duration::from_millis(5);
+/// Time limit for the end of the driver, generous because the machine may be busy.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 pub(crate) struct TaranDriver {
     dir: PathBuf,
     child: Child,
     expected: Mutex<Vec<String>>,
-    /// Its memory, where the test ends it.
+    /// Its mapped memory, if the test ends the driver.
     ended_by_test: Mutex<Option<Cnc>>,
 }
 
@@ -59,42 +59,42 @@ impl TaranDriver {
         self.child.id()
     }
 
-    pub(crate) fn expect_error(&self, words: &str) {
-        self.expected.lock().unwrap().push(words.to_owned());
+    pub(crate) fn expect_error(&self, text: &str) {
+        self.expected.lock().unwrap().push(text.to_owned());
     }
 
-    /// The test will end it.
+    /// Declares that the test ends the driver.
     pub(crate) fn expect_end(&self) {
         let cnc = self.cnc().expect("a driver that runs");
         *self.ended_by_test.lock().unwrap() = Some(cnc);
     }
 
-    /// What of the error log was not expected, and what was expected and is not there.
-    fn surprises(&self, cnc: &Cnc) -> Vec<String> {
+    /// Returns the unexpected errors, and the expected ones that are missing.
+    fn error_log_differences(&self, cnc: &Cnc) -> Vec<String> {
         let expected = self.expected.lock().unwrap();
         let mut entries = Vec::new();
         error_log::read(&cnc.error_log, 0, |error| entries.push(error.text.clone()));
         let missing = expected
             .iter()
-            .filter(|words| !entries.iter().any(|entry| entry.contains(*words)))
-            .map(|words| format!("nothing in the error log about {words:?}"));
+            .filter(|text| !entries.iter().any(|entry| entry.contains(*text)))
+            .map(|text| format!("nothing in the error log about {text:?}"));
         let missing: Vec<String> = missing.collect();
         let unexpected = entries
             .iter()
-            .filter(|entry| !expected.iter().any(|words| entry.contains(words)))
+            .filter(|entry| !expected.iter().any(|text| entry.contains(text)))
             .map(|entry| format!("in the error log: {entry}"));
         unexpected.chain(missing).collect()
     }
 
-    /// Ends it in the way of a client, or, where that does not help, by a signal. What it has recorded is read when it has
-    /// ended: the mapping outlives the file.
+    /// Ends the driver by the termination command, or by a signal if that fails. The error log is read after its end:
+    /// the mapping outlives the file.
     fn end(&mut self) -> Vec<String> {
         let ended_by_test = self.ended_by_test.lock().unwrap().take();
         if let Some(cnc) = ended_by_test {
             let told = self.await_end();
-            let mut surprises = self.surprises(&cnc);
-            surprises.extend(told.err());
-            return surprises;
+            let mut error_log_differences = self.error_log_differences(&cnc);
+            error_log_differences.extend(told.err());
+            return error_log_differences;
         }
         if let Ok(Some(_)) = self.child.try_wait() {
             return vec!["it had ended by itself".to_owned()];
@@ -102,9 +102,9 @@ impl TaranDriver {
         match self.cnc() {
             Ok(cnc) => {
                 let told = self.terminate(&cnc);
-                let mut surprises = self.surprises(&cnc);
-                surprises.extend(told.err());
-                surprises
+                let mut error_log_differences = self.error_log_differences(&cnc);
+                error_log_differences.extend(told.err());
+                error_log_differences
             }
             Err(error) => {
                 self.kill();
@@ -124,7 +124,7 @@ impl TaranDriver {
     }
 
     fn await_end(&mut self) -> Result<(), String> {
-        if self.has_ended_within(PATIENCE) {
+        if self.has_ended_within(TIMEOUT) {
             return Ok(());
         }
         self.kill();
@@ -152,7 +152,7 @@ impl TaranDriver {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return true;
             }
-            thread::sleep(STEP);
+            thread::sleep(POLL_INTERVAL);
         }
         false
     }
@@ -173,27 +173,27 @@ fn request_termination(cnc: &Cnc) -> Result<(), String> {
 
 impl Drop for TaranDriver {
     fn drop(&mut self) {
-        let mut surprises = self.end();
+        let mut error_log_differences = self.end();
         let mut said = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
             let _ = stderr.read_to_string(&mut said);
         }
         if !said.is_empty() {
-            surprises.push(format!("on standard error: {said}"));
+            error_log_differences.push(format!("on standard error: {said}"));
         }
         match self.child.try_wait() {
             Ok(Some(status)) if status.success() => {}
-            ended => surprises.push(format!("it ended with {ended:?}")),
+            ended => error_log_differences.push(format!("it ended with {ended:?}")),
         }
         if self.dir.exists() {
-            surprises.push("it left its directory behind".to_owned());
+            error_log_differences.push("it left its directory behind".to_owned());
             let _ = std::fs::remove_dir_all(&self.dir);
         }
-        let surprises = surprises.join("\n");
+        let error_log_differences = error_log_differences.join("\n");
         if thread::panicking() {
-            eprintln!("taran driver of a test that failed: {surprises}");
+            eprintln!("taran driver of a test that failed: {error_log_differences}");
         } else {
-            assert!(surprises.is_empty(), "taran driver: {surprises}");
+            assert!(error_log_differences.is_empty(), "taran driver: {error_log_differences}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Untethered subscriptions of our client, on the official driver, on ours and between them (docs/spec/wire.md §2.10).
+//! Untethered subscriptions of the Taran client on the official driver, on a Taran driver and between them
+//! (docs/spec/wire.md §2.10).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,24 +15,24 @@ use crate::require_java;
 
 const STREAM: i32 = 1_004;
 const LENGTH: usize = 1_000;
-/// More than a log holds.
+/// More messages than a log holds.
 const MANY: u64 = 200;
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 
-/// A subscription, and what it has read: numbers, one after the other within an image.
+/// A subscription and the message numbers it has received, consecutive within an image.
 struct Reader {
     subscription: Subscription,
     next: u64,
     read: u64,
-    came: Arc<AtomicUsize>,
-    went: Arc<AtomicUsize>,
+    available_count: Arc<AtomicUsize>,
+    unavailable_count: Arc<AtomicUsize>,
     images: usize,
 }
 
 impl Reader {
     fn new(client: &taran::Client, channel: &str) -> Reader {
-        let (came, went) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
-        let (coming, going) = (Arc::clone(&came), Arc::clone(&went));
+        let (available_count, unavailable_count) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let (coming, going) = (Arc::clone(&available_count), Arc::clone(&unavailable_count));
         let handlers = ImageHandlers::new()
             .on_available(move |_| {
                 coming.fetch_add(1, Ordering::SeqCst);
@@ -44,18 +45,18 @@ impl Reader {
             subscription: subscription.unwrap(),
             next: 0,
             read: 0,
-            came,
-            went,
+            available_count,
+            unavailable_count,
             images: 1,
         }
     }
 
-    fn came(&self) -> usize {
-        self.came.load(Ordering::SeqCst)
+    fn available_count(&self) -> usize {
+        self.available_count.load(Ordering::SeqCst)
     }
 
-    fn went(&self) -> usize {
-        self.went.load(Ordering::SeqCst)
+    fn unavailable_count(&self) -> usize {
+        self.unavailable_count.load(Ordering::SeqCst)
     }
 
     fn poll(&mut self) {
@@ -63,7 +64,7 @@ impl Reader {
             |message, _| {
                 let number = u64::from_le_bytes(message[..8].try_into().unwrap());
                 if number != self.next {
-                    // Only behind a pause, and only forward.
+                    // Numbers are skipped only after a detachment, and only forward.
                     self.images += 1;
                     assert!(number > self.next, "{number} after {}", self.next);
                 }
@@ -77,14 +78,14 @@ impl Reader {
     }
 }
 
-/// A stream with a subscriber that keeps up, and a loose one that does not.
+/// A stream with one subscriber that keeps up and an untethered one that does not.
 fn run(from: &Path, to: &Path, channel: &str) {
     eprintln!("{} -> {}: {channel}", from.display(), to.display());
     let (publishing, subscribing) = (connect(from), connect(to));
     let mut tethered = Reader::new(&subscribing, channel);
     let mut loose = Reader::new(&subscribing, &format!("{channel}|tether=false"));
     let publication = publishing.add_publication(channel, STREAM).unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let mut sent = 0;
     let mut until = |tethered: &mut Reader, what: &str, done: &mut dyn FnMut(u64) -> bool| {
         while !done(sent) {
@@ -98,7 +99,7 @@ fn run(from: &Path, to: &Path, channel: &str) {
                 }
             }
             tethered.poll();
-            assert!(Instant::now() < deadline, "waited for {what} in vain");
+            assert!(Instant::now() < deadline, "timed out waiting for {what}");
         }
         sent
     };
@@ -106,14 +107,14 @@ fn run(from: &Path, to: &Path, channel: &str) {
         loose.poll();
         loose.read >= 10
     });
-    // It stops, holds up the stream for a while, and is left behind.
-    let behind = until(&mut tethered, "word of the end", &mut |_| loose.went() == 1);
+    // The untethered subscriber stops, blocks the stream for a while, and is detached.
+    let behind = until(&mut tethered, "word of the end", &mut |_| loose.unavailable_count() == 1);
     let (read, next) = (loose.read, loose.next);
     assert!(read >= 10 && loose.images == 1);
-    // The stream goes on, and takes it along again from where it is then.
+    // The stream continues, and the subscriber rejoins at the current position.
     let all = until(&mut tethered, "its return", &mut |sent| {
         loose.poll();
-        loose.came() >= 2 && loose.read > read + 10 && sent >= behind + MANY
+        loose.available_count() >= 2 && loose.read > read + 10 && sent >= behind + MANY
     });
     assert!(
         loose.next > next + 10 && loose.images >= 2,
@@ -124,7 +125,7 @@ fn run(from: &Path, to: &Path, channel: &str) {
         assert!(Instant::now() < deadline, "{} of {all}", tethered.read);
     }
     assert_eq!(
-        (tethered.images, tethered.came(), tethered.went()),
+        (tethered.images, tethered.available_count(), tethered.unavailable_count()),
         (1, 1, 0)
     );
 }

@@ -1,4 +1,4 @@
-//! Our client in a process of its own, so that it can be killed: this test program, started once more.
+//! A Taran client in its own process, to be killed. The process is this test program, started again.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use crate::exchange::{await_true, connect};
 use crate::pattern;
 use crate::program::Program;
 
-/// Where the process finds what to do; the test below does nothing without it.
+/// Variable with the arguments of the process; without it, the test below does nothing.
 const ORDER: &str = "TARAN_TEST_VICTIM";
 const SEPARATOR: char = '\n';
 
@@ -52,7 +52,7 @@ fn victim_waits_to_be_killed() {
         pattern::fill(&mut message, 0, sequence, false);
         await_true("room", || publication.offer(&message).is_ok());
     }
-    // Kept until the end of the process, which is not a commit.
+    // Held until the end of the process, so that it is never committed.
     let mut claims = Vec::new();
     if claim == "true" {
         await_true("room for a claim", || {

@@ -1,15 +1,15 @@
-//! Counters: one's own, static ones, and everybody's.
+//! Counters: owned, static, and those of other clients.
 
 use taran::AddError;
 
-use super::{Notes, connect_with};
+use super::{EventLog, connect_with};
 use crate::drivers::Driver;
 use crate::exchange::{await_true, connect};
 
 const TYPE: i32 = 1_500;
 
-pub(super) fn clients_own_counters_and_share_static_ones(driver: &Driver) {
-    let notes = Notes::default();
+pub(super) fn owned_and_static_counters_are_shared(driver: &Driver) {
+    let notes = EventLog::default();
     let (come, go) = (notes.clone(), notes.clone());
     let watcher = connect_with(driver.dir(), |context| {
         context
@@ -52,11 +52,11 @@ pub(super) fn clients_own_counters_and_share_static_ones(driver: &Driver) {
     );
 }
 
-pub(super) fn counters_are_refused_with_a_reason(driver: &Driver) {
+pub(super) fn invalid_counters_are_rejected(driver: &Driver) {
     driver.expect_error("a non-static counter exists");
     let client = connect(driver.dir());
     let own = client.add_counter(TYPE, b"", "own").unwrap();
-    // Its type and registration id belong to a client, so no static counter can have them.
+    // Its type and registration id belong to a client, so no static counter can use them.
     let refused = client.add_static_counter(TYPE, b"", "static", own.registration_id());
     let Err(AddError::Registration(refused)) = refused else {
         panic!("{refused:?}");

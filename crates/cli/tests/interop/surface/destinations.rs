@@ -1,4 +1,4 @@
-//! Destinations of publications and sources of subscriptions, at run time.
+//! Destinations of publications and sources of subscriptions, changed at run time.
 
 use taran::{AddError, Subscription};
 
@@ -8,7 +8,7 @@ use crate::exchange::{await_true, connect, udp};
 
 const STREAM: i32 = 2_001;
 
-/// True if nothing is there to be polled for some turns, in which a message would have come.
+/// Returns true if nothing is received for some cycles, in which a message would have arrived.
 fn is_silent(subscription: &mut Subscription, mut wait: impl FnMut()) -> bool {
     (0..20).all(|_| {
         wait();
@@ -16,7 +16,7 @@ fn is_silent(subscription: &mut Subscription, mut wait: impl FnMut()) -> bool {
     })
 }
 
-pub(super) fn a_publication_gains_and_loses_destinations(driver: &Driver) {
+pub(super) fn publication_destinations_are_added_and_removed(driver: &Driver) {
     driver.expect_error("endpoint= has no value");
     driver.expect_error("spies are invalid as send destinations");
     driver.expect_error("does not allow manual control");
@@ -29,7 +29,7 @@ pub(super) fn a_publication_gains_and_loses_destinations(driver: &Driver) {
         .add_publication("aeron:udp?control-mode=manual|control=127.0.0.1:0", STREAM)
         .unwrap();
 
-    // Added, removed and added again by name; the second by the asynchronous calls and its id.
+    // Added, removed and added again by channel; the second one by the asynchronous calls and its id.
     publication.add_destination(&channels[0]).unwrap();
     await_true("connection", || publication.is_connected());
     send(&publication, b"one");
@@ -77,7 +77,7 @@ pub(super) fn a_publication_gains_and_loses_destinations(driver: &Driver) {
     assert!(matches!(refused, Err(AddError::Registration(_))));
 }
 
-pub(super) fn a_subscription_gains_and_loses_sources(driver: &Driver) {
+pub(super) fn subscription_sources_are_added_and_removed(driver: &Driver) {
     driver.expect_error("does not allow manual control");
     let client = connect(driver.dir());
     let channels = [udp(""), udp("")];

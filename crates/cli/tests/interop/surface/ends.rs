@@ -1,14 +1,14 @@
-//! Ways in which things end.
+//! Closing, removal, revocation and rejection.
 
 use taran::{AddError, ErrorCode, ImageHandlers};
 
-use super::{Notes, connect_with, receive, send, send_exclusive};
+use super::{EventLog, connect_with, receive, send, send_exclusive};
 use crate::drivers::Driver;
 use crate::exchange::{await_true, connect, udp};
 
 const STREAM: i32 = 2_002;
 
-pub(super) fn closes_are_answered_and_things_removed_by_id(driver: &Driver) {
+pub(super) fn close_and_removal_by_id_succeed(driver: &Driver) {
     let client = connect(driver.dir());
     for channel in ["aeron:ipc".to_owned(), udp("")] {
         let subscription = client.add_subscription(&channel, STREAM).unwrap();
@@ -37,21 +37,21 @@ pub(super) fn closes_are_answered_and_things_removed_by_id(driver: &Driver) {
             .unwrap();
         assert!(subscription.is_closed());
 
-        // Withdrawn before the driver has answered.
+        // Cancelled before the driver has responded.
         let pending = client.async_add_publication(&channel, STREAM).unwrap();
         match client.async_remove_publication(pending.registration_id()) {
             Ok(removal) => removal.wait().unwrap(),
-            // The driver was faster, and nobody has taken the publication yet.
+            // The driver was faster, and the publication has not been claimed yet.
             Err(error) => panic!("{error}"),
         }
         await_true("answers", || !client.has_active_commands());
     }
 }
 
-pub(super) fn revoking_ends_a_stream_at_once(driver: &Driver) {
+pub(super) fn revoke_ends_the_stream_at_once(driver: &Driver) {
     let client = connect(driver.dir());
     for channel in ["aeron:ipc".to_owned(), udp("")] {
-        let notes = Notes::default();
+        let notes = EventLog::default();
         let gone = notes.clone();
         let handlers = ImageHandlers::new().on_unavailable(move |image| {
             gone.note(format!("revoked: {}", image.is_publication_revoked()));
@@ -70,11 +70,11 @@ pub(super) fn revoking_ends_a_stream_at_once(driver: &Driver) {
     }
 }
 
-pub(super) fn a_rejected_image_is_told_to_its_publisher(driver: &Driver) {
+pub(super) fn rejected_image_over_udp_is_reported_to_the_publisher(driver: &Driver) {
     rejected(driver, &udp(""), false);
 }
 
-pub(super) fn a_rejected_image_over_ipc_is_told_too(driver: &Driver) {
+pub(super) fn rejected_image_over_ipc_is_reported_to_the_publisher(driver: &Driver) {
     rejected(driver, "aeron:ipc", true);
 }
 
@@ -83,7 +83,7 @@ fn rejected(driver: &Driver, channel: &str, is_ipc: bool) {
     if is_ipc {
         driver.expect_error("errorMessage=again");
     }
-    let notes = Notes::default();
+    let notes = EventLog::default();
     let told = notes.clone();
     let publisher = connect_with(driver.dir(), |context| {
         context.on_publication_error(move |error| {
@@ -106,7 +106,7 @@ fn rejected(driver: &Driver, channel: &str, is_ipc: bool) {
     image.reject("not wanted").unwrap();
     let expected = format!("{}: not wanted", publication.original_registration_id());
     await_true("the complaint", || notes.has(&expected));
-    // Before the image is given up: after that the subscription may follow the stream anew, and connect it.
+    // Before the image times out: afterwards the subscription may join the stream again and connect it.
     await_true("no connection", || !publication.is_connected());
     await_true("the end of the image", || notes.has("gone"));
     assert!(image.is_closed());

@@ -1,4 +1,4 @@
-//! What the driver says about channels and sessions.
+//! Queries of channels and sessions.
 
 use taran::{AddError, ChannelStatus, ChannelUriBuilder};
 
@@ -8,7 +8,7 @@ use crate::exchange::{await_true, connect, udp};
 
 const STREAM: i32 = 2_003;
 
-pub(super) fn an_open_port_is_resolved(driver: &Driver) {
+pub(super) fn port_zero_is_resolved(driver: &Driver) {
     let client = connect(driver.dir());
     let open = "aeron:udp?endpoint=127.0.0.1:0";
     let mut subscription = client.add_subscription(open, STREAM).unwrap();
@@ -34,7 +34,7 @@ pub(super) fn an_open_port_is_resolved(driver: &Driver) {
     await_true("one transport", || image.active_transport_count() == 1);
 }
 
-pub(super) fn channels_say_how_they_are(driver: &Driver) {
+pub(super) fn channel_status_is_reported(driver: &Driver) {
     let client = connect(driver.dir());
     let channel = udp("|alias=inquiry");
     let subscription = client.add_subscription(&channel, STREAM).unwrap();
@@ -65,7 +65,7 @@ pub(super) fn channels_say_how_they_are(driver: &Driver) {
     );
 }
 
-pub(super) fn the_driver_names_free_sessions(driver: &Driver) {
+pub(super) fn next_available_session_id_is_free(driver: &Driver) {
     let client = connect(driver.dir());
     let session_id = client.next_available_session_id(STREAM).unwrap();
     let other = client.async_next_available_session_id(STREAM).unwrap();
@@ -80,7 +80,7 @@ pub(super) fn the_driver_names_free_sessions(driver: &Driver) {
     assert_eq!(publication.session_id(), session_id);
 }
 
-pub(super) fn wrong_channels_are_refused_with_a_code(driver: &Driver) {
+pub(super) fn invalid_channels_are_rejected_with_a_code(driver: &Driver) {
     driver.expect_error("unknown media 'tcp'");
     driver.expect_error("a channel must start with aeron:");
     driver.expect_error("the port is missing");

@@ -1,4 +1,4 @@
-//! Our client's whole surface, on the official driver and on ours: the same calls, the same outcome.
+//! The complete API of the Taran client on the official driver and on a Taran driver: the same calls, the same results.
 
 mod counters;
 mod destinations;
@@ -17,11 +17,11 @@ use crate::drivers::Driver;
 use crate::exchange::await_true;
 use crate::require_java;
 
-/// What handlers were told.
+/// Events reported to handlers.
 #[derive(Clone, Default)]
-struct Notes(Arc<Mutex<Vec<String>>>);
+struct EventLog(Arc<Mutex<Vec<String>>>);
 
-impl Notes {
+impl EventLog {
     fn note(&self, text: impl Into<String>) {
         self.0.lock().unwrap().push(text.into());
     }
@@ -35,7 +35,7 @@ impl Notes {
     }
 }
 
-/// A client whose errors are failures of the test.
+/// Connects a client whose errors fail the test.
 fn connect_with(dir: &Path, configure: impl FnOnce(Context) -> Context) -> Client {
     configure(Context::new().aeron_dir(dir))
         .connect()
@@ -72,32 +72,32 @@ macro_rules! on {
     };
 }
 
-mod on_the_official_driver {
+mod on_official_driver {
     use super::*;
 
     on! { Driver::official,
-        counters: clients_own_counters_and_share_static_ones counters_are_refused_with_a_reason;
-        destinations: a_publication_gains_and_loses_destinations a_subscription_gains_and_loses_sources;
-        ends: closes_are_answered_and_things_removed_by_id revoking_ends_a_stream_at_once
-            a_rejected_image_is_told_to_its_publisher a_rejected_image_over_ipc_is_told_too;
-        inquiries: an_open_port_is_resolved channels_say_how_they_are the_driver_names_free_sessions
-            wrong_channels_are_refused_with_a_code;
-        replaying: blocks_and_padding_replay_a_stream images_are_moved_peeked_and_bounded;
-        responses: answers_come_back_on_a_response_channel spies_see_what_is_sent;
+        counters: owned_and_static_counters_are_shared invalid_counters_are_rejected;
+        destinations: publication_destinations_are_added_and_removed subscription_sources_are_added_and_removed;
+        ends: close_and_removal_by_id_succeed revoke_ends_the_stream_at_once
+            rejected_image_over_udp_is_reported_to_the_publisher rejected_image_over_ipc_is_reported_to_the_publisher;
+        inquiries: port_zero_is_resolved channel_status_is_reported next_available_session_id_is_free
+            invalid_channels_are_rejected_with_a_code;
+        replaying: appended_blocks_and_padding_replay_a_stream image_position_peek_and_bounded_polls_work;
+        responses: response_channel_delivers_responses spy_receives_sent_messages;
     }
 }
 
-mod on_our_driver {
+mod on_taran_driver {
     use super::*;
 
     on! { Driver::taran,
-        counters: clients_own_counters_and_share_static_ones counters_are_refused_with_a_reason;
-        destinations: a_publication_gains_and_loses_destinations a_subscription_gains_and_loses_sources;
-        ends: closes_are_answered_and_things_removed_by_id revoking_ends_a_stream_at_once
-            a_rejected_image_is_told_to_its_publisher a_rejected_image_over_ipc_is_told_too;
-        inquiries: an_open_port_is_resolved channels_say_how_they_are the_driver_names_free_sessions
-            wrong_channels_are_refused_with_a_code;
-        replaying: blocks_and_padding_replay_a_stream images_are_moved_peeked_and_bounded;
-        responses: answers_come_back_on_a_response_channel spies_see_what_is_sent;
+        counters: owned_and_static_counters_are_shared invalid_counters_are_rejected;
+        destinations: publication_destinations_are_added_and_removed subscription_sources_are_added_and_removed;
+        ends: close_and_removal_by_id_succeed revoke_ends_the_stream_at_once
+            rejected_image_over_udp_is_reported_to_the_publisher rejected_image_over_ipc_is_reported_to_the_publisher;
+        inquiries: port_zero_is_resolved channel_status_is_reported next_available_session_id_is_free
+            invalid_channels_are_rejected_with_a_code;
+        replaying: appended_blocks_and_padding_replay_a_stream image_position_peek_and_bounded_polls_work;
+        responses: response_channel_delivers_responses spy_receives_sent_messages;
     }
 }

@@ -1,4 +1,4 @@
-//! Reading streams otherwise than message by message.
+//! Block polls, appended blocks and bounded, controlled and peeking polls.
 
 use taran::{Action, ChannelUriBuilder, Client, ExclusivePublication, Subscription};
 
@@ -18,7 +18,7 @@ fn stream(client: &Client) -> (ExclusivePublication, Subscription) {
     (publication, subscription)
 }
 
-/// Appends a block of messages, or a padding frame as one.
+/// Appends a block of messages or a padding frame.
 fn append(copy: &mut ExclusivePublication, block: &[u8]) {
     const FRAME_TYPE: usize = 6;
     match block.get(FRAME_TYPE) {
@@ -28,11 +28,11 @@ fn append(copy: &mut ExclusivePublication, block: &[u8]) {
     }
 }
 
-pub(super) fn blocks_and_padding_replay_a_stream(driver: &Driver) {
+pub(super) fn appended_blocks_and_padding_replay_a_stream(driver: &Driver) {
     let client = connect(driver.dir());
     let (mut publication, mut subscription) = stream(&client);
     let endpoint = udp("").split_once("endpoint=").unwrap().1.to_owned();
-    // The copy begins where the original does, in the same session.
+    // The copy starts at the position of the original, with the same session id.
     let copy_of = ChannelUriBuilder::udp()
         .endpoint(&endpoint)
         .session_id(publication.session_id())
@@ -80,7 +80,7 @@ pub(super) fn blocks_and_padding_replay_a_stream(driver: &Driver) {
     assert_eq!(copy.term_id(), publication.term_id());
 }
 
-pub(super) fn images_are_moved_peeked_and_bounded(driver: &Driver) {
+pub(super) fn image_position_peek_and_bounded_polls_work(driver: &Driver) {
     let client = connect(driver.dir());
     let (mut publication, mut subscription) = stream(&client);
     for number in 0..10_u8 {

@@ -1,4 +1,4 @@
-//! Response channels and spies, as a client uses them.
+//! Response channels and spies in the client API.
 
 use taran::{ChannelUriBuilder, ImageHandlers};
 
@@ -8,7 +8,7 @@ use crate::exchange::{await_true, connect, udp};
 
 const STREAM: i32 = 2_005;
 
-pub(super) fn answers_come_back_on_a_response_channel(driver: &Driver) {
+pub(super) fn response_channel_delivers_responses(driver: &Driver) {
     let (server, client) = (connect(driver.dir()), connect(driver.dir()));
     let requests = udp("");
     let control = udp("").split_once("endpoint=").unwrap().1.to_owned();
@@ -18,7 +18,7 @@ pub(super) fn answers_come_back_on_a_response_channel(driver: &Driver) {
             .control_mode(taran::ControlMode::Response)
     };
 
-    // The server answers each client on a publication for the image of its requests.
+    // The server responds to each client on a publication for the image of its requests.
     let (found, images) = std::sync::mpsc::channel();
     let handlers = ImageHandlers::new().on_available(move |image| {
         let _ = found.send(image.correlation_id());
@@ -56,7 +56,7 @@ pub(super) fn answers_come_back_on_a_response_channel(driver: &Driver) {
     assert_eq!(receive(&mut answers), b"answer");
 }
 
-pub(super) fn spies_see_what_is_sent(driver: &Driver) {
+pub(super) fn spy_receives_sent_messages(driver: &Driver) {
     let client = connect(driver.dir());
     let channel = udp("|ssc=true");
     let spy = format!("aeron-spy:{channel}");

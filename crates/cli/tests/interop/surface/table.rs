@@ -1,4 +1,4 @@
-//! `docs/client.md` leaves no method of the official client out, and names nothing that we do not have.
+//! `docs/client.md` lists every method of the official client, and names only existing Taran items.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Class, official names and our names of each row.
+/// Returns class, official names and Taran names of each row.
 fn rows() -> Vec<(String, Vec<String>, Vec<String>)> {
     let page = fs::read_to_string(root().join("docs/client.md")).unwrap();
     let quoted = |cell: &str| -> Vec<String> {
@@ -52,7 +52,7 @@ fn client_page_lists_every_official_method() {
     );
 }
 
-/// All that the sources below a folder say.
+/// Returns the text of all sources below a directory.
 fn sources(folder: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -76,6 +76,7 @@ fn client_page_names_existing_items_only() {
         .filter(|name| {
             let (of, method) = name.split_once("::").unwrap_or_default();
             // Some setters of the builder are rows of a macro.
+            //
             let forms = ["fn X(", "fn X<", "        X(", "        X =>"];
             let is_there = forms.map(|form| text.contains(&form.replace('X', method)));
             of.is_empty() || !text.contains(of) || !is_there.contains(&true)
