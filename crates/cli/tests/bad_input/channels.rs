@@ -232,7 +232,10 @@ fn too_long_channel_is_rejected_by_the_client() {
             matches!(rejected, AddError::TooLong { max: 4_095, .. }),
             "{rejected:?}"
         );
-        assert_says(&rejected, &["channel", &length.to_string(), "the maximum is 4095"]);
+        assert_says(
+            &rejected,
+            &["channel", &length.to_string(), "the maximum is 4095"],
+        );
     }
     let publication = client.add_publication(long(4_095), 10).unwrap();
     assert_eq!(publication.channel().len(), 4_095);

@@ -93,7 +93,11 @@ impl Exchange {
                 let client = connect(subscriber.1);
                 let events = Events::default();
                 let mut subscription = client
-                    .add_subscription_with(self.subscriber_channel(), self.stream_id, events.handlers())
+                    .add_subscription_with(
+                        self.subscriber_channel(),
+                        self.stream_id,
+                        events.handlers(),
+                    )
                     .expect("the driver takes the subscription");
                 for source in &self.sources {
                     let added = subscription.add_destination(source);

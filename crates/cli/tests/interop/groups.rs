@@ -102,7 +102,10 @@ fn dynamic_destinations_work_in_both_directions() {
         in_both_directions(&ours, &theirs, || {
             let control = format!("control=127.0.0.1:{}|control-mode=dynamic", port());
             Exchange {
-                subscriber_channel: Some(format!("aeron:udp?endpoint=127.0.0.1:{}|{control}", port())),
+                subscriber_channel: Some(format!(
+                    "aeron:udp?endpoint=127.0.0.1:{}|{control}",
+                    port()
+                )),
                 ..exchange(format!("aeron:udp?{control}|term-length=64k{flow_control}"))
             }
         });

@@ -8,7 +8,10 @@ mod exchange;
 mod groups;
 mod java;
 #[path = "../namespaces/machines.rs"]
-#[expect(dead_code, reason = "only the namespaces are used here, not the machines")]
+#[expect(
+    dead_code,
+    reason = "only the namespaces are used here, not the machines"
+)]
 mod machines;
 #[allow(dead_code, reason = "not all of it is used here")]
 #[path = "../shared/own_namespaces.rs"]

@@ -193,7 +193,10 @@ impl Drop for TaranDriver {
         if thread::panicking() {
             eprintln!("taran driver of a test that failed: {error_log_differences}");
         } else {
-            assert!(error_log_differences.is_empty(), "taran driver: {error_log_differences}");
+            assert!(
+                error_log_differences.is_empty(),
+                "taran driver: {error_log_differences}"
+            );
         }
     }
 }

@@ -31,7 +31,8 @@ struct Reader {
 
 impl Reader {
     fn new(client: &taran::Client, channel: &str) -> Reader {
-        let (available_count, unavailable_count) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let (available_count, unavailable_count) =
+            (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let (coming, going) = (Arc::clone(&available_count), Arc::clone(&unavailable_count));
         let handlers = ImageHandlers::new()
             .on_available(move |_| {
@@ -108,7 +109,9 @@ fn run(from: &Path, to: &Path, channel: &str) {
         loose.read >= 10
     });
     // The untethered subscriber stops, blocks the stream for a while, and is detached.
-    let behind = until(&mut tethered, "word of the end", &mut |_| loose.unavailable_count() == 1);
+    let behind = until(&mut tethered, "word of the end", &mut |_| {
+        loose.unavailable_count() == 1
+    });
     let (read, next) = (loose.read, loose.next);
     assert!(read >= 10 && loose.images == 1);
     // The stream continues, and the subscriber rejoins at the current position.
@@ -125,7 +128,11 @@ fn run(from: &Path, to: &Path, channel: &str) {
         assert!(Instant::now() < deadline, "{} of {all}", tethered.read);
     }
     assert_eq!(
-        (tethered.images, tethered.available_count(), tethered.unavailable_count()),
+        (
+            tethered.images,
+            tethered.available_count(),
+            tethered.unavailable_count()
+        ),
         (1, 1, 0)
     );
 }
