@@ -52,6 +52,8 @@ pub(crate) struct Settings {
     pub(crate) client_name: String,
 }
 
+/// Shared state of a client. The main handle is [`Client`](crate::Client); publications, subscriptions, counters and
+/// images refer to it too.
 #[doc(alias = "DriverProxy")]
 pub(crate) struct ClientCore {
     pub(crate) settings: Settings,
@@ -163,10 +165,10 @@ impl ClientCore {
         }
         if let Err(error) = self.send(&EncodedCommand::new(&command(correlation_id))) {
             let mut registry = self.registry();
-            let queued = registry.in_flight.remove(&correlation_id);
+            let unsent = registry.in_flight.remove(&correlation_id);
             self.update_pending_commands(&registry);
             drop(registry);
-            drop(queued);
+            drop(unsent);
             return Err(error);
         }
         self.wake_conductor();
@@ -309,6 +311,7 @@ impl ClientCore {
         );
     }
 
+    /// Updates the number of pending commands after a change of the registry.
     pub(crate) fn update_pending_commands(&self, registry: &Registry) {
         self.pending_commands.store(
             registry.in_flight.len() + registry.queued.len(),

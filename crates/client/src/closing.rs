@@ -1,7 +1,7 @@
 //! Closing a client, by the application or because the driver was lost.
 //!
 //! In both cases all resources of the client are closed first, then the close handlers run, then all callbacks are
-//! disabled. The first close takes effect; a concurrent call of `close` only waits until the first has finished with
+//! disabled. Only the first close takes effect; a concurrent call of `close` waits until the first has finished with
 //! callbacks.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,8 +51,8 @@ impl Closing {
 }
 
 impl ClientCore {
-    /// Closes the client for the application. After it has returned no callback runs. If it is called in_callback a
-    /// callback, no callback runs after that one.
+    /// Closes the client for the application. After this has returned no callback runs, except that a callback that
+    /// closes the client finishes its own call.
     pub(crate) fn close(&self) {
         let in_callback = self.is_in_duty_cycle();
         if self.state.close(CloseReason::Closed) {
@@ -61,7 +61,8 @@ impl ClientCore {
             self.closing.finish();
         } else if !in_callback {
             self.wait_for_duty_cycle();
-            // A loss is processed in_callback a duty cycle, which has ended; a close by the application continues outside.
+            // A loss is processed within a duty cycle, which has ended; a close by the application may still be in
+            // progress.
             if self.state.close_reason() == CloseReason::Closed && !self.closing.is_closing_thread()
             {
                 self.closing.wait();

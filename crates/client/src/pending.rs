@@ -18,6 +18,7 @@ const WAIT_SLICE: Duration = Duration::from_millis(50);
 /// Sleep between two duty cycles of an invoked conductor or driver while a response is awaited.
 const INVOKER_PAUSE: Duration = Duration::from_micros(100);
 
+/// State of a command. `Taken`: the result was returned, or the [`Pending`] was dropped.
 #[derive(Debug)]
 enum State<T> {
     Waiting(Option<Waker>),
@@ -104,7 +105,7 @@ impl<T> Pending<T> {
         (pending, Completer(slot))
     }
 
-    /// Correlation id of the command. For an added resource or destination this is its registration id.
+    /// Returns the correlation id of the command. For an added resource or destination this is its registration id.
     #[must_use]
     pub fn registration_id(&self) -> i64 {
         self.correlation_id
@@ -112,7 +113,6 @@ impl<T> Pending<T> {
 
     /// Returns the result if the driver has answered; `None` if it has not, or if the result was returned before. Never
     /// blocks. In invoker mode [`Client::invoke`](crate::Client::invoke) must be called to process responses.
-    ///
     pub fn poll(&mut self) -> Option<Result<T, AddError>> {
         self.slot.lock().take()
     }

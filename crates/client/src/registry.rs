@@ -16,6 +16,7 @@ use crate::pending::Completer;
 use crate::publication::{ExclusivePublication, Publication, PublicationHandle, PublicationState};
 use crate::subscription::{Subscription, SubscriptionState};
 
+/// Commands in flight, open resources and mapped logs of a client.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     /// Commands without a response, by correlation id.
@@ -38,7 +39,7 @@ pub(crate) struct InFlight {
     pub(crate) request: Request,
 }
 
-/// Kind of the request, with the data to create the resource and the completer of its [`Pending`](crate::Pending).
+/// A request, with the data to create the resource and the completer of its [`Pending`](crate::Pending).
 #[derive(Debug)]
 pub(crate) enum Request {
     Publication {

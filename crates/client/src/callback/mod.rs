@@ -24,6 +24,7 @@ pub(crate) fn thread_token() -> usize {
 #[derive(Debug)]
 pub(crate) struct Panicked(pub(crate) String);
 
+/// A callback that can be disabled.
 pub(crate) struct Callback<F: ?Sized> {
     function: Mutex<Option<Box<F>>>,
     disabled: AtomicBool,

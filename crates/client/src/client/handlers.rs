@@ -8,8 +8,8 @@ use crate::client_state::CloseReason;
 use crate::error::AddError;
 use crate::handlers::HandlerId;
 
-/// Any number of handlers can be added to those of the [`Context`](crate::Context). They are called after it, in the
-/// order in which they were added.
+/// Any number of handlers can be added to those of the [`Context`](crate::Context). They are called after the handler
+/// of the context, in the order in which they were added.
 impl Client {
     /// Calls `handler` whenever a counter of any client was allocated. Its arguments are the counters, the registration
     /// id and the counter id. Existing counters are found with [`counters`](Self::counters).
@@ -46,8 +46,8 @@ impl Client {
         self.add_handler(&self.core().handlers.close, Box::new(handler))
     }
 
-    /// Removes a handler. After this has returned the handler does not run, unless the handler itself made the call.
-    /// Returns false if the handler was removed before or the client is closed.
+    /// Removes a handler. After this has returned the handler does not run, except that a handler that removes itself
+    /// finishes its own call. Returns false if the handler was removed before or the client is closed.
     pub fn remove_handler(&self, id: HandlerId) -> bool {
         let (handlers, HandlerId(id)) = (&self.core().handlers, id);
         handlers.available_counter.remove(id)

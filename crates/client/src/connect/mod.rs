@@ -31,8 +31,11 @@ const NO_HEARTBEAT: i64 = 0;
 /// Heartbeat of a driver that has shut down in an orderly way.
 const SHUT_DOWN: i64 = -1;
 
+/// Delay before the next attempt if there is no `cnc.dat`.
 const WAIT_FOR_FILE: Duration = Duration::from_millis(16);
+/// Delay before the next attempt if a driver is starting.
 const WAIT_FOR_START: Duration = Duration::from_millis(1);
+/// Delay before the next attempt if the driver has ended.
 const WAIT_FOR_NEW_DRIVER: Duration = Duration::from_millis(100);
 /// First sleep of an idle conductor; doubled on each further sleep, up to the maximum.
 const MIN_IDLE_SLEEP: Duration = Duration::from_micros(50);

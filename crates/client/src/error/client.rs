@@ -63,7 +63,7 @@ pub enum ClientError {
     /// The conductor's thread runs, but could not be pinned to the requested CPU.
     #[error("{reason}")]
     NotPinned {
-        /// Error of the operating system.
+        /// Why the thread could not be pinned.
         reason: String,
     },
     /// A callback panicked. The client stays open.

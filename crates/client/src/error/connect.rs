@@ -25,9 +25,9 @@ pub enum ConnectError {
     },
     /// There is a `cnc.dat`, but this process cannot open or map it.
     #[error(
-        "{} cannot be opened: {reason}. Name the directory of a running driver with the environment variable AERON_DIR, \
-         the property aeron.dir or Context::aeron_dir; if the directory is correct, run as the same user as its driver, or give \
-         this user read and write access",
+        "{} cannot be opened: {reason}. Name the directory of a running driver with the environment variable \
+         AERON_DIR, the property aeron.dir or Context::aeron_dir; if the directory is correct, run as the same user as \
+         its driver, or give this user read and write access",
         .path.display()
     )]
     NotReadable {
@@ -38,8 +38,8 @@ pub enum ConnectError {
     },
     /// The file is shorter than its header requires.
     #[error(
-        "{} has {length} bytes, {needed} are needed: it is not a cnc.dat, or its driver died while creating it. Remove the \
-         directory and start the driver again",
+        "{} has {length} bytes, {needed} are needed: it is not a cnc.dat, or its driver died while creating it. \
+         Remove the directory and start the driver again",
         .path.display()
     )]
     TooShort {
@@ -52,7 +52,8 @@ pub enum ConnectError {
     },
     /// The driver has created its file but has not marked it as ready.
     #[error(
-        "the media driver has not finished creating {} within {waited:?}: it hangs, or died during startup; start it again",
+        "the media driver has not finished creating {} within {waited:?}: it hangs, or died during startup; \
+         start it again",
         .path.display()
     )]
     NotReady {
@@ -63,8 +64,8 @@ pub enum ConnectError {
     },
     /// The driver uses an incompatible version of the shared-memory layout.
     #[error(
-        "{} has version {found}, this client needs {expected}: use a driver and a client of the same version (Aeron 1.51 \
-         has 0.2.0)",
+        "{} has version {found}, this client needs {expected}: use a driver and a client of the same version \
+         (Aeron 1.51 has 0.2.0)",
         .path.display()
     )]
     Version {

@@ -15,8 +15,8 @@ pub enum Lost {
     DriverShutdown,
     /// The driver's heartbeat stopped: the driver was killed, or was not scheduled for longer than the driver timeout.
     #[error(
-        "the media driver has sent no heartbeat for {age:?} (aeron.driver.timeout = {timeout:?}): it was killed \
-         or not scheduled; start it again and connect again"
+        "the media driver has not updated its heartbeat for {age:?} (aeron.driver.timeout = {timeout:?}): it was \
+         killed or not scheduled; start it again and connect again"
     )]
     DriverTimeout {
         /// Time since the driver's last heartbeat.
@@ -27,7 +27,8 @@ pub enum Lost {
     /// The driver timed this client out: it saw no heartbeat for the client liveness timeout.
     #[error(
         "the media driver has timed this client out after {liveness:?} without a heartbeat \
-         (aeron.client.liveness.timeout of the driver); make sure that the client conductor is scheduled, and connect again"
+         (aeron.client.liveness.timeout of the driver); make sure that the client conductor is scheduled, and connect \
+         again"
     )]
     ClientTimeout {
         /// The driver's client liveness timeout.

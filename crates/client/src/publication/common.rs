@@ -16,7 +16,7 @@ use crate::error::{AddError, OfferError};
 use crate::pending::Pending;
 use crate::registry::Request;
 
-/// Properties of a publication, from the driver's response.
+/// The part of a publication that is the same for shared and exclusive ones.
 #[derive(Debug)]
 pub(crate) struct PublicationCore {
     pub(crate) client: Arc<ClientCore>,
@@ -95,6 +95,7 @@ impl PublicationCore {
         }
     }
 
+    /// Converts an error of an append.
     #[cold]
     pub(super) fn append_error(&self, error: &AppendError) -> OfferError {
         match *error {
@@ -111,6 +112,7 @@ impl PublicationCore {
         }
     }
 
+    /// Converts an error of appending a block.
     #[cold]
     pub(super) fn block_error(&self, error: &BlockError) -> OfferError {
         match error {

@@ -15,11 +15,11 @@ use crate::images::{Events, record, take_events};
 /// Creates a fixture that records all callbacks.
 fn recording_fixture() -> (Fixture, Events) {
     let events = Events::default();
-    let [come, go, failed, close] = std::array::from_fn(|_| Arc::clone(&events));
+    let [available, unavailable, failed, close] = std::array::from_fn(|_| Arc::clone(&events));
     let fixture = Fixture::with(|context| {
         context
-            .on_available_image(move |_| record(&come, "available"))
-            .on_unavailable_image(move |_| record(&go, "unavailable"))
+            .on_available_image(move |_| record(&available, "available"))
+            .on_unavailable_image(move |_| record(&unavailable, "unavailable"))
             .on_error(move |error| {
                 record(
                     &failed,
@@ -351,9 +351,9 @@ fn callback_may_close_its_own_subscription() {
     let events = Events::default();
     let mut fixture = Fixture::new();
     let closing: Arc<Mutex<Option<taran::Subscription>>> = Arc::default();
-    let (target, told) = (Arc::clone(&closing), Arc::clone(&events));
+    let (target, recorder) = (Arc::clone(&closing), Arc::clone(&events));
     let handlers = ImageHandlers::new().on_available(move |_| {
-        record(&told, "available");
+        record(&recorder, "available");
         drop(target.lock().unwrap().take());
     });
     let pending = fixture
@@ -410,12 +410,12 @@ fn blocking_call_inside_callback_fails_and_async_call_works() {
     let events = Events::default();
     let client: Arc<Mutex<Option<Client>>> = Arc::default();
     let asked: Arc<Mutex<Option<taran::Pending<taran::Publication>>>> = Arc::default();
-    let (own, told, ask) = (Arc::clone(&client), Arc::clone(&events), Arc::clone(&asked));
+    let (own, recorder, ask) = (Arc::clone(&client), Arc::clone(&events), Arc::clone(&asked));
     let mut fixture = Fixture::with(|context| {
         context.on_available_image(move |_| {
             let client = own.lock().unwrap().take().unwrap();
             let error = client.add_publication("aeron:ipc", 20).unwrap_err();
-            record(&told, error.to_string());
+            record(&recorder, error.to_string());
             *ask.lock().unwrap() = Some(client.async_add_publication("aeron:ipc", 21).unwrap());
             assert_eq!(client.invoke(), 0, "a turn inside a turn does nothing");
         })
@@ -435,11 +435,11 @@ fn blocking_call_inside_callback_fails_and_async_call_works() {
 #[test]
 fn panic_in_callback_is_reported_and_callback_stays() {
     let events = Events::default();
-    let told = Arc::clone(&events);
+    let recorder = Arc::clone(&events);
     let mut fixture = Fixture::with(|context| {
         context
             .on_available_image(|_| panic!("no more images"))
-            .on_error(move |error| record(&told, error.to_string()))
+            .on_error(move |error| record(&recorder, error.to_string()))
     });
     let _subscription = fixture.subscription(10);
     let _publications = [
@@ -481,11 +481,11 @@ fn blocking_add_invokes_conductor_and_times_out_by_client_clock() {
 #[test]
 fn publication_errors_reach_handler_while_publication_is_open() {
     let events = Events::default();
-    let told = Arc::clone(&events);
+    let recorder = Arc::clone(&events);
     let mut fixture = Fixture::with(|context| {
         context.on_publication_error(move |error| {
             record(
-                &told,
+                &recorder,
                 format!(
                     "{} {:?} {} {}",
                     error.registration_id, error.code, error.source, error.text

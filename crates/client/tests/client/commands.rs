@@ -205,13 +205,13 @@ fn session_id_and_destination_commands_are_sent() {
         .unwrap();
     let id = pending.registration_id();
     fixture.complete(Ok(pending)).unwrap();
-    let asked = [
+    let requested = [
         publication.async_remove_destination("aeron:udp?endpoint=a:1"),
         publication.async_remove_destination_by_id(id),
         subscription.async_add_destination("aeron:udp?endpoint=b:1"),
         subscription.async_remove_destination("aeron:udp?endpoint=b:1"),
     ];
-    for pending in asked {
+    for pending in requested {
         fixture.complete(pending).unwrap();
     }
     let seen = fixture.driver.take_commands();
@@ -334,7 +334,7 @@ fn command_timeout_removes_resource_created_late() {
             command => command.correlation_id(),
         })
         .collect();
-    assert_eq!(ids[3..], [-ids[0], -ids[1], -ids[2]], "each is given back");
+    assert_eq!(ids[3..], [-ids[0], -ids[1], -ids[2]], "each is removed");
     assert_eq!(
         fixture.client.close_reason(),
         None,

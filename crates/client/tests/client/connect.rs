@@ -303,7 +303,7 @@ fn misspelt_variable_is_reported_to_error_handler() {
     let clock = ManualClock::new(START);
     let driver = FakeDriver::start(clock.clone());
     let events = Events::default();
-    let told = Arc::clone(&events);
+    let recorder = Arc::clone(&events);
     let context = Context::with_environment([
         ("AERON_CLIENT_NAM", "x"),
         ("AERON_MTU_LENGTH", "8k"),
@@ -312,7 +312,7 @@ fn misspelt_variable_is_reported_to_error_handler() {
     .aeron_dir(DIRECTORY)
     .storage(Arc::new(driver.storage.clone()))
     .invoker(true)
-    .on_error(move |error| record(&told, error.to_string()));
+    .on_error(move |error| record(&recorder, error.to_string()));
     let _client = connect(context, &clock);
     let reports = take_events(&events);
     assert_eq!(reports.len(), 1, "{reports:?}");

@@ -143,11 +143,11 @@ impl FakeDriver {
                 });
             })
             .unwrap();
-        for seen in taken {
+        for command in taken {
             if self.auto_respond {
-                self.respond_to(&seen.command());
+                self.respond_to(&command.command());
             }
-            self.received_commands.push(seen);
+            self.received_commands.push(command);
         }
         self.update_limits();
         count

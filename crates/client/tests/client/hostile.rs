@@ -52,11 +52,11 @@ proptest! {
     ) {
         let (mut fixture, _) = error_counting_fixture();
         fixture.driver.auto_respond = false;
-        let asked = [
+        let requested = [
             fixture.client.async_add_publication("aeron:ipc", 1).map(|pending| pending.registration_id()),
             fixture.client.async_add_subscription("aeron:ipc", 1).map(|pending| pending.registration_id()),
         ];
-        let id = if own { asked[kind % 2].clone().unwrap() } else { words[0] };
+        let id = if own { requested[kind % 2].clone().unwrap() } else { words[0] };
         let small = |index: usize| words[index] as i32;
         let log_name = "/fake/aeron/publications/1.logbuffer";
         let response = match kind {

@@ -36,19 +36,19 @@ fn offer_numbers(publication: &Publication, numbers: std::ops::Range<u8>) {
 #[test]
 fn image_handlers_receive_image_properties() {
     let events = Events::default();
-    let (come, go) = (Arc::clone(&events), Arc::clone(&events));
+    let (available, unavailable) = (Arc::clone(&events), Arc::clone(&events));
     let mut fixture = Fixture::with(|context| {
         context
             .on_available_image(move |image| {
                 record(
-                    &come,
+                    &available,
                     format!("{} {}", image.session_id(), image.source_identity()),
                 );
             })
             .on_unavailable_image(move |image| {
                 record(
-                    &go,
-                    format!("{} gone at {}", image.session_id(), image.position()),
+                    &unavailable,
+                    format!("{} ended at {}", image.session_id(), image.position()),
                 );
             })
     });
@@ -79,7 +79,7 @@ fn image_handlers_receive_image_properties() {
     assert_eq!(subscription.poll(|_, _| (), 2), Ok(2));
     publication.close();
     fixture.run_cycles();
-    assert_eq!(take_events(&events), [format!("{session} gone at 128")]);
+    assert_eq!(take_events(&events), [format!("{session} ended at 128")]);
     assert!(
         image.is_closed() && !image.is_end_of_stream(),
         "one message was not read"
@@ -96,7 +96,7 @@ fn image_handlers_receive_image_properties() {
 #[test]
 fn subscription_handlers_replace_client_handlers() {
     let events = Events::default();
-    let (client, come, go) = (
+    let (client, available, unavailable) = (
         Arc::clone(&events),
         Arc::clone(&events),
         Arc::clone(&events),
@@ -104,8 +104,8 @@ fn subscription_handlers_replace_client_handlers() {
     let mut fixture =
         Fixture::with(|context| context.on_available_image(move |_| record(&client, "client")));
     let handlers = ImageHandlers::new()
-        .on_available(move |_| record(&come, "own"))
-        .on_unavailable(move |_| record(&go, "gone"));
+        .on_available(move |_| record(&available, "own"))
+        .on_unavailable(move |_| record(&unavailable, "unavailable"));
     let pending = fixture
         .client
         .async_add_subscription_with("aeron:ipc", 10, handlers);
@@ -115,7 +115,7 @@ fn subscription_handlers_replace_client_handlers() {
     fixture.run_cycles();
     drop(publication);
     fixture.run_cycles();
-    assert_eq!(take_events(&events), ["own", "client", "gone"]);
+    assert_eq!(take_events(&events), ["own", "client", "unavailable"]);
 }
 
 #[test]
@@ -451,17 +451,17 @@ fn log_stays_mapped_while_a_view_exists() {
     let mut fixture = Fixture::new();
     let (publication, mut subscription) = stream(&mut fixture);
     offer_numbers(&publication, 0..1);
-    let mut kept = None;
+    let mut view = None;
     subscription
-        .poll(|_, header| kept = Some(header.image().clone()), 1)
+        .poll(|_, header| view = Some(header.image().clone()), 1)
         .unwrap();
     drop(publication);
     fixture.run_cycles();
     drop(subscription);
     fixture.client.close();
-    let kept = kept.unwrap();
+    let view = view.unwrap();
     assert_eq!(
-        (kept.position(), kept.mtu(), kept.is_end_of_stream()),
+        (view.position(), view.mtu(), view.is_end_of_stream()),
         (64, 1408, true)
     );
 }

@@ -11,14 +11,14 @@ use crate::images::{Events, record, take_events};
 
 fn recording_fixture() -> (Fixture, Events) {
     let events = Events::default();
-    let [come, go, failed] = std::array::from_fn(|_| Arc::clone(&events));
+    let [available, unavailable, failed] = std::array::from_fn(|_| Arc::clone(&events));
     let fixture = Fixture::with(|context| {
         context
             .on_available_image(move |image| {
-                record(&come, format!("available {}", image.session_id()));
+                record(&available, format!("available {}", image.session_id()));
             })
             .on_unavailable_image(move |image| {
-                record(&go, format!("unavailable {}", image.session_id()));
+                record(&unavailable, format!("unavailable {}", image.session_id()));
             })
             .on_error(move |error| {
                 assert!(

@@ -18,12 +18,12 @@ fn async_close_completes_when_driver_answers() {
     let counter = fixture.complete(pending).unwrap();
     fixture.driver.take_commands();
 
-    let again = shared.clone();
+    let clone = shared.clone();
     let pending = shared.async_close();
-    assert!(again.is_closed(), "closed before the driver knows");
+    assert!(clone.is_closed(), "closed before the driver answers");
     assert!(fixture.driver.take_commands().is_empty());
     await_ok(&mut fixture, pending);
-    assert!(matches!(again.async_close(), Err(AddError::Closed)));
+    assert!(matches!(clone.async_close(), Err(AddError::Closed)));
     await_ok(&mut fixture, exclusive.async_close());
     await_ok(&mut fixture, subscription.async_close());
     let pending = counter.async_close().map(Option::unwrap);
@@ -143,7 +143,7 @@ fn removal_of_pending_add_withdraws_it() {
     for removal in removals {
         await_ok(&mut fixture, removal);
     }
-    assert!(fixture.driver.streams.is_empty(), "given up by the driver");
+    assert!(fixture.driver.streams.is_empty(), "removed by the driver");
 }
 
 #[test]

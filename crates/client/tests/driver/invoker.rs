@@ -21,11 +21,11 @@ fn waiting_client_invokes_driver() {
         let driver = MediaDriver::launch_embedded(context()).unwrap();
         let directory = driver.aeron_dir().to_path_buf();
         let driver = Arc::new(Mutex::new(driver));
-        let turns = Arc::clone(&driver);
+        let invoked_driver = Arc::clone(&driver);
         let client = Context::with_environment::<&str, &str>([])
             .aeron_dir(directory)
             .invoker(invoked)
-            .driver_invoker(move || turns.lock().unwrap().invoke())
+            .driver_invoker(move || invoked_driver.lock().unwrap().invoke())
             .connect()
             .unwrap();
         let mut subscription = client.add_subscription("aeron:ipc", 1).unwrap();
@@ -85,10 +85,10 @@ fn driver_view_reads_driver_without_connecting() {
 
     let directory = driver.aeron_dir().to_path_buf();
     drop((client, driver));
-    let gone = Context::with_environment::<&str, &str>([])
+    let stopped = Context::with_environment::<&str, &str>([])
         .aeron_dir(directory)
         .driver_timeout(Duration::from_secs(1))
         .inspect_driver();
-    assert!(matches!(gone, Err(ConnectError::NoDriver { .. })));
+    assert!(matches!(stopped, Err(ConnectError::NoDriver { .. })));
     assert!(!view.is_active() && view.heartbeat_age().is_none());
 }

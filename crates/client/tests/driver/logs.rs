@@ -90,10 +90,10 @@ fn conductor_unmaps_image_log_after_resource_linger() {
         drop(publication);
         publisher.close();
         drop(publisher);
-        await_true("the end", || subscription.has_no_images());
-        await_true("the file's end", || !log.exists());
+        await_true("the end of the image", || subscription.has_no_images());
+        await_true("deletion of the file", || !log.exists());
         if stays {
-            assert!(is_mapped(&log), "kept by the client");
+            assert!(is_mapped(&log), "still mapped by the client");
         } else {
             await_true("unmapping", || !is_mapped(&log));
         }
@@ -130,5 +130,5 @@ fn close_linger_delays_end_of_streams() {
             .unwrap();
         received == b"late"
     });
-    assert!(subscription.is_connected(), "the driver was told nothing");
+    assert!(subscription.is_connected(), "the driver was not notified");
 }
