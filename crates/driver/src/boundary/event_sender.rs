@@ -85,7 +85,7 @@ mod tests {
     use crate::boundary::EndpointId;
 
     #[test]
-    fn an_agent_gets_one_command_at_a_time_and_none_while_it_has_to_tell() {
+    fn event_sender_with_full_queue_withholds_commands() {
         let (sender, mut events) = queue::spsc(1);
         let mut event_sender = EventSender::new(sender, Counter::detached());
         let (mut conductor, mut commands) = queue::spsc(4);

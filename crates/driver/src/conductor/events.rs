@@ -65,7 +65,9 @@ impl ConductorState {
                     let channel = FieldValue::Text(endpoint.resolved.text());
                     self.events.log(EventCode::SendChannelClose, &[channel]);
                 }
-                self.networking.send_destinations.forget(endpoint.id());
+                self.networking
+                    .send_destinations
+                    .remove_endpoint(endpoint.id());
                 if let Some(counters) = self.networking.send_endpoints.on_released(endpoint.id()) {
                     self.counters.free_all(&counters);
                 }

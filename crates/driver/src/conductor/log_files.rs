@@ -245,7 +245,7 @@ fn creation_failure(path: &Path, error: &MemoryError) -> Failure {
     match error {
         // The text is the same for every log of a directory, so that the distinct error log counts one entry.
         MemoryError::StorageFull { shortage, .. } => {
-            storage_errors::exhausted(path.parent().unwrap_or(path), shortage)
+            storage_errors::insufficient_storage(path.parent().unwrap_or(path), shortage)
         }
         other => Failure::generic(format!("cannot create {}: {other}", path.display())),
     }

@@ -129,7 +129,7 @@ impl ConductorState {
             return;
         }
         match subscription.response_session() {
-            Some(present) if present == session_id => {
+            Some(current) if current == session_id => {
                 self.networking
                     .receiver
                     .send(ReceiverCommand::RequestSetup {
@@ -139,12 +139,12 @@ impl ConductorState {
                     });
             }
             // The previous response stream is still received.
-            Some(present)
+            Some(current)
                 if self
                     .networking
                     .images
-                    .has_receiving_image(endpoint, present, stream_id) => {}
-            present => self.assign_response_session(id, endpoint, stream_id, present, session_id),
+                    .has_receiving_image(endpoint, current, stream_id) => {}
+            current => self.assign_response_session(id, endpoint, stream_id, current, session_id),
         }
     }
 
@@ -186,14 +186,14 @@ impl ConductorState {
         let ResponseCorrelation::Id(request) = response else {
             return;
         };
-        let asked = self.ipc.get(request).map(|p| p.config.params.response);
-        let Some(ResponseCorrelation::Id(id)) = asked else {
+        let response = self.ipc.get(request).map(|p| p.config.params.response);
+        let Some(ResponseCorrelation::Id(id)) = response else {
             return;
         };
-        let waits = self.subscriptions.find(id).is_some_and(|subscription| {
+        let is_waiting = self.subscriptions.find(id).is_some_and(|subscription| {
             subscription.source == Source::Ipc && subscription.params.is_response
         });
-        if waits {
+        if is_waiting {
             self.subscriptions.set_response_session(id, session_id);
         }
     }

@@ -10,7 +10,7 @@ use taran_protocol::position::{TERM_LENGTH_MAX, TERM_LENGTH_MIN};
 use super::failure::Failure;
 
 /// Returns the failure for a log that does not fit into the directory.
-pub(crate) fn exhausted(directory: &Path, shortage: &InsufficientSpace) -> Failure {
+pub(crate) fn insufficient_storage(directory: &Path, shortage: &InsufficientSpace) -> Failure {
     let fits = match longest_term(shortage.available) {
         Some(length) => format!("term-length={length} fits"),
         None => "even the shortest term-length does not fit".to_owned(),

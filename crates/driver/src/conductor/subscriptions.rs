@@ -62,15 +62,15 @@ impl Subscription {
 
     /// Returns true if the subscription matches the stream.
     fn matches(&self, source: &Source, stream_id: i32, session_id: i32) -> bool {
-        self.source == *source && self.stream_id == stream_id && self.wants_session(session_id)
+        self.source == *source && self.stream_id == stream_id && self.accepts_session(session_id)
     }
 
-    fn wants_session(&self, session_id: i32) -> bool {
+    fn accepts_session(&self, session_id: i32) -> bool {
         !self.awaits_session
             && self
                 .params
                 .session_id
-                .is_none_or(|wanted| wanted == session_id)
+                .is_none_or(|requested| requested == session_id)
     }
 
     /// Returns true if the subscription is a spy on the stream (docs/spec/wire.md §2.12). A match by tag includes every
@@ -81,7 +81,7 @@ impl Subscription {
         };
         let is_same_tag = channel.tag.is_some() && channel.tag == stream.tag;
         let is_same_channel =
-            *channel.canonical == *stream.canonical && self.wants_session(stream.session_id);
+            *channel.canonical == *stream.canonical && self.accepts_session(stream.session_id);
         self.stream_id == stream.stream_id && (is_same_tag || is_same_channel)
     }
 }
@@ -112,11 +112,11 @@ impl Subscriptions {
         if !matches!(subscription.source, Source::Network(_)) {
             return Ok(());
         }
-        let companion = self.of_stream(subscription.stream_id).find(|other| {
+        let other = self.of_stream(subscription.stream_id).find(|other| {
             other.source == subscription.source
                 && other.params.session_id == subscription.params.session_id
         });
-        match companion {
+        match other {
             None => Ok(()),
             Some(other) => Ok(subscription.params.check_compatible(
                 &subscription.channel,

@@ -14,7 +14,7 @@ use crate::boundary::{ImageId, PublicationError, PublicationId};
 const REASON_MAX: usize = 1023;
 
 impl ConductorState {
-    pub(super) fn answer_next_session_id(&mut self, correlation_id: i64, stream_id: i32) {
+    pub(super) fn send_next_session_id(&mut self, correlation_id: i64, stream_id: i32) {
         let session_id = self.next_session_id(stream_id);
         self.responses.send(&Response::NextAvailableSessionId {
             correlation_id,

@@ -40,7 +40,7 @@ impl ConductorState {
             return Err(session_conflict(new, session_id).into());
         }
         let file = self.log_file(new, prerequisites)?;
-        let publication = self.make_ipc_publication(new, file)?;
+        let publication = self.create_ipc_publication(new, file)?;
         let notice = notice(&publication);
         self.ipc.insert(publication);
         self.link_ipc_response(new.params.response, notice.session_id);
@@ -49,7 +49,7 @@ impl ConductorState {
         Ok(())
     }
 
-    fn make_ipc_publication(
+    fn create_ipc_publication(
         &mut self,
         new: &NewPublication,
         file: LogFile,
@@ -57,7 +57,7 @@ impl ConductorState {
         let config = self.publication_config(new);
         let start = config.start_position();
         let buffers = self.networking.sockets.log_buffers(None);
-        let log = self.make_log(&config, file, start, buffers, false)?;
+        let log = self.create_log(&config, file, start, buffers, false)?;
         let kinds = [
             publisher_position(new.exclusive),
             StreamCounter::PUBLISHER_LIMIT,

@@ -78,8 +78,8 @@ impl ConductorState {
             match self.join_local(&join_point, subscription) {
                 Ok(subscriber) => positions.push((join_point.publication, subscriber)),
                 Err(failure) => {
-                    let made = positions.iter().map(|(_, subscriber)| &subscriber.position);
-                    self.counters.free_all(made);
+                    let created = positions.iter().map(|(_, subscriber)| &subscriber.position);
+                    self.counters.free_all(created);
                     return Err(failure);
                 }
             }

@@ -188,7 +188,7 @@ impl ConductorState {
                 stream_id,
                 ..
             } => {
-                self.answer_next_session_id(correlation_id, stream_id);
+                self.send_next_session_id(correlation_id, stream_id);
                 Ok(())
             }
         }

@@ -43,7 +43,7 @@ impl ConductorState {
             .networking
             .send_endpoints
             .matching(&resolved, &canonical)?;
-        let wanted = existing.map_or_else(
+        let requested = existing.map_or_else(
             || self.networking.sockets.requested_buffers(&resolved),
             |e| e.buffers,
         );
@@ -55,7 +55,7 @@ impl ConductorState {
                 .use_group_flow_control(&new.channel, &self.settings.publication_defaults)
                 .map_err(Failure::from)?;
         }
-        let send_buffer = self.networking.sockets.send_buffer(wanted);
+        let send_buffer = self.networking.sockets.send_buffer(requested);
         new.params
             .check_send_buffer(send_buffer, &new.channel)
             .map_err(Failure::from)?;
@@ -101,11 +101,11 @@ impl ConductorState {
                 return Err(failure.into());
             }
         };
-        let made = self.make_network_publication(new, endpoint_id, file);
-        if made.is_err() {
+        let created = self.create_network_publication(new, endpoint_id, file);
+        if created.is_err() {
             self.networking.close_unused_send_endpoint(endpoint_id);
         }
-        made?;
+        created?;
         let id = PublicationId(new.correlation_id);
         self.finish_network_publication(new, id)?;
         self.start_response_setup(id);
@@ -126,7 +126,7 @@ impl ConductorState {
         )
     }
 
-    fn make_network_publication(
+    fn create_network_publication(
         &mut self,
         new: &NewPublication,
         endpoint: EndpointId,
@@ -134,7 +134,7 @@ impl ConductorState {
     ) -> Result<(), Failure> {
         let config = self.publication_config(new);
         let start = config.start_position();
-        let Some(wanted) = self
+        let Some(requested) = self
             .networking
             .send_endpoints
             .get(endpoint)
@@ -144,16 +144,16 @@ impl ConductorState {
             return Err(Failure::generic(format!("endpoint {} is gone", endpoint.0)));
         };
         let group = self.group(endpoint);
-        let buffers = self.networking.sockets.log_buffers(Some(wanted));
-        let log = self.make_log(&config, file, start, buffers, group.is_group)?;
-        let made = self
-            .flow_control(&config, group.is_group)
-            .and_then(|(strategy, receivers)| {
-                let counters = self.publication_counters(new, &config, start, receivers)?;
-                Ok((strategy, counters))
-            });
-        let (flow_control, counters) = match made {
-            Ok(made) => made,
+        let buffers = self.networking.sockets.log_buffers(Some(requested));
+        let log = self.create_log(&config, file, start, buffers, group.is_group)?;
+        let created =
+            self.flow_control(&config, group.is_group)
+                .and_then(|(strategy, receivers)| {
+                    let counters = self.publication_counters(new, &config, start, receivers)?;
+                    Ok((strategy, counters))
+                });
+        let (flow_control, counters) = match created {
+            Ok(created) => created,
             Err(failure) => {
                 self.logs.retire(log.into_file());
                 return Err(failure);
@@ -188,8 +188,8 @@ impl ConductorState {
         start: i64,
         receivers: Option<Counter>,
     ) -> Result<PublicationCounters, Failure> {
-        let made = self.position_and_event_counters(new, config, start);
-        match made {
+        let created = self.position_and_event_counters(new, config, start);
+        match created {
             Ok(counters) => Ok(PublicationCounters {
                 receivers,
                 ..counters

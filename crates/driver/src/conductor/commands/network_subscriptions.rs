@@ -27,12 +27,12 @@ impl ConductorState {
             .networking
             .receive_endpoints
             .matching(&resolved, &canonical)?;
-        let wanted = existing.map_or_else(
+        let requested = existing.map_or_else(
             || self.networking.sockets.requested_buffers(&resolved),
             |e| e.buffers,
         );
         let endpoint_id = existing.map(|endpoint| endpoint.id);
-        let receive_buffer = self.networking.sockets.receive_buffer(wanted);
+        let receive_buffer = self.networking.sockets.receive_buffer(requested);
         new.params
             .check_receive_buffer(receive_buffer, &new.channel)
             .map_err(Failure::from)?;

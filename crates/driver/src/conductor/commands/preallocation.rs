@@ -29,7 +29,7 @@ impl ConductorState {
             return None;
         };
         let is_shared = matches!(command, Command::AddPublication { .. })
-            && (self.ipc.may_share(stream_id) || self.networking.publications.may_share(stream_id));
+            && (self.ipc.can_share(stream_id) || self.networking.publications.can_share(stream_id));
         if is_shared || self.check_registration(correlation_id).is_err() {
             return None;
         }

@@ -136,8 +136,8 @@ impl ConductorState {
         new: &NewPublication,
         prerequisites: &mut ResolvedPrerequisites,
     ) -> Result<LogFile, CommandError> {
-        if let Some(made) = prerequisites.log.take() {
-            return Ok(made?);
+        if let Some(created) = prerequisites.log.take() {
+            return Ok(created?);
         }
         let request = self.log_request(new.correlation_id, &new.params);
         let ticket = self.logs.request(&request, self.now.epoch_millis)?;
@@ -154,7 +154,7 @@ impl ConductorState {
     }
 
     /// Initializes the log of a new publication in its file.
-    pub(super) fn make_log(
+    pub(super) fn create_log(
         &mut self,
         config: &PublicationConfig,
         file: LogFile,

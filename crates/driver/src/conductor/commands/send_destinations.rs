@@ -75,7 +75,7 @@ impl ConductorState {
         registration_id: i64,
         destination_id: i64,
     ) -> Result<(), Failure> {
-        let endpoint = self.sending_endpoint(registration_id, "remove")?;
+        let endpoint = self.send_endpoint_of(registration_id, "remove")?;
         let named = format!("destination {destination_id}");
         self.check_manual(endpoint, registration_id, &named)?;
         self.drop_send_destination(endpoint, destination_id);
@@ -104,14 +104,14 @@ impl ConductorState {
         command: DestinationCommand<'_>,
         verb: &str,
     ) -> Result<(EndpointId, UdpChannel), Failure> {
-        let endpoint = self.sending_endpoint(command.registration_id, verb)?;
-        let destination = read(command.channel)?;
+        let endpoint = self.send_endpoint_of(command.registration_id, verb)?;
+        let destination = parse_destination(command.channel)?;
         self.check_manual(endpoint, command.registration_id, command.channel)?;
         Ok((endpoint, destination))
     }
 
     /// Returns the send endpoint of a network publication.
-    fn sending_endpoint(&self, registration_id: i64, verb: &str) -> Result<EndpointId, Failure> {
+    fn send_endpoint_of(&self, registration_id: i64, verb: &str) -> Result<EndpointId, Failure> {
         let id = PublicationId(registration_id);
         match self.networking.publications.get(id) {
             Some(publication) => Ok(publication.endpoint),
@@ -146,7 +146,7 @@ impl ConductorState {
     }
 }
 
-fn read(text: &str) -> Result<UdpChannel, Failure> {
+fn parse_destination(text: &str) -> Result<UdpChannel, Failure> {
     match Channel::for_send_destination(text)? {
         Channel::Udp(destination) => Ok(destination),
         Channel::Ipc(_) | Channel::Spy(_) => Err(Failure::generic(format!(

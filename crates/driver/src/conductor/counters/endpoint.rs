@@ -45,15 +45,15 @@ impl Counters {
         bound: Option<&str>,
         has_destinations: bool,
     ) -> Result<EndpointCounters, Failure> {
-        let mut made = EndpointCounters {
+        let mut created = EndpointCounters {
             status: self.channel_status(of, bound.unwrap_or_default())?,
             local_address: None,
             destination_count: None,
         };
-        match self.allocate_optional(&mut made, of, bound, has_destinations) {
-            Ok(()) => Ok(made),
+        match self.allocate_optional(&mut created, of, bound, has_destinations) {
+            Ok(()) => Ok(created),
             Err(failure) => {
-                self.free_all(made.all());
+                self.free_all(created.all());
                 Err(failure)
             }
         }
@@ -61,16 +61,16 @@ impl Counters {
 
     fn allocate_optional(
         &mut self,
-        made: &mut EndpointCounters,
+        created: &mut EndpointCounters,
         of: EndpointIdentity<'_>,
         bound: Option<&str>,
         has_destinations: bool,
     ) -> Result<(), Failure> {
         if let Some(bound) = bound {
-            made.local_address = Some(self.local_address(of, made.status.id(), bound)?);
+            created.local_address = Some(self.local_address(of, created.status.id(), bound)?);
         }
         if has_destinations {
-            made.destination_count = Some(self.destination_count(of)?);
+            created.destination_count = Some(self.destination_count(of)?);
         }
         Ok(())
     }

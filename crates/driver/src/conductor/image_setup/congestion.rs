@@ -28,7 +28,7 @@ impl CongestionControlHandle {
 }
 
 impl ConductorState {
-    pub(super) fn make_congestion_control(
+    pub(super) fn create_congestion_control(
         &mut self,
         id: ImageId,
         request: &CreateImage,
@@ -50,12 +50,12 @@ impl ConductorState {
             Requested::Static => Ok(CongestionControlHandle::without_counters(Box::new(
                 StaticWindow::new(config.window),
             ))),
-            Requested::Cubic => self.make_cubic(id, request, config),
+            Requested::Cubic => self.create_cubic(id, request, config),
             Requested::Unknown(name) => Err(Failure::generic(unknown_congestion_control(name))),
         }
     }
 
-    fn make_cubic(
+    fn create_cubic(
         &mut self,
         id: ImageId,
         request: &CreateImage,

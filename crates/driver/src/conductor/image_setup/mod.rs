@@ -98,7 +98,7 @@ impl ConductorState {
         };
         match self.validate_setup(&request) {
             Ok(Some(config)) => {
-                if let Err(failure) = self.make_image(id, &request, &config, file) {
+                if let Err(failure) = self.create_image(id, &request, &config, file) {
                     self.refuse_image(&request, Some(failure));
                 }
             }
@@ -137,7 +137,7 @@ impl ConductorState {
             });
     }
 
-    fn make_image(
+    fn create_image(
         &mut self,
         id: ImageId,
         request: &CreateImage,
@@ -155,15 +155,15 @@ impl ConductorState {
                 )));
             }
         };
-        let congestion = match self.make_congestion_control(id, request, config) {
-            Ok(made) => made,
+        let congestion = match self.create_congestion_control(id, request, config) {
+            Ok(created) => created,
             Err(failure) => {
                 self.logs.retire(file);
                 return Err(failure);
             }
         };
         let (mut counters, subscribers) = match self.image_counters(id, request, config) {
-            Ok(made) => made,
+            Ok(created) => created,
             Err(failure) => {
                 self.counters.free_all(&congestion.counters);
                 self.logs.retire(file);

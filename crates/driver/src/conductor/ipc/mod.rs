@@ -65,7 +65,7 @@ impl IpcPublications {
     }
 
     /// Returns true if the stream has a publication that a new shared one may be mapped to.
-    pub(crate) fn may_share(&self, stream_id: i32) -> bool {
+    pub(crate) fn can_share(&self, stream_id: i32) -> bool {
         self.index.shared((), stream_id).next().is_some()
     }
 

@@ -92,8 +92,8 @@ impl Pollable for IpcPublication {
         let is_quiet = self.state == State::Active
             && self.references > 0
             && self.trip_limit >= slowest.saturating_add(self.window);
-        let watch = is_quiet.then(|| self.log.snapshot_if_drained(slowest))?;
-        Some(IdleUntil::changed(watch?, now_ns))
+        let wake = is_quiet.then(|| self.log.snapshot_if_drained(slowest))?;
+        Some(IdleUntil::changed(wake?, now_ns))
     }
 
     fn prefetch(&self) {

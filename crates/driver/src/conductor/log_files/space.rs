@@ -23,7 +23,7 @@ impl LogFiles {
             return Ok(());
         };
         if available < length {
-            return Err(storage_errors::exhausted(
+            return Err(storage_errors::insufficient_storage(
                 directory,
                 &self.storage.insufficient_space(directory, length),
             ));

@@ -14,21 +14,25 @@ struct System(Arc<Mutex<SystemState>>);
 
 #[derive(Debug, Default)]
 struct SystemState {
-    asked: Vec<(u64, String)>,
+    lookups: Vec<(u64, String)>,
     completed: Vec<(u64, Resolution)>,
     polls: usize,
 }
 
 impl NameResolver for System {
     fn start(&mut self, ticket: u64, host: &str) {
-        self.0.lock().unwrap().asked.push((ticket, host.to_owned()));
+        self.0
+            .lock()
+            .unwrap()
+            .lookups
+            .push((ticket, host.to_owned()));
     }
 
     fn cancel(&mut self, ticket: u64) {
         self.0
             .lock()
             .unwrap()
-            .asked
+            .lookups
             .retain(|(open, _)| *open != ticket);
     }
 
@@ -40,9 +44,9 @@ impl NameResolver for System {
 }
 
 impl System {
-    fn asked(&self) -> Vec<String> {
+    fn lookups(&self) -> Vec<String> {
         let state = self.0.lock().unwrap();
-        state.asked.iter().map(|(_, host)| host.clone()).collect()
+        state.lookups.iter().map(|(_, host)| host.clone()).collect()
     }
 
     fn polls(&self) -> usize {
@@ -96,7 +100,7 @@ fn lookup_uses_table_before_system() {
     names.start_lookup(Requester::Command, "a");
     names.start_lookup(Requester::Command, "c");
     names.start_lookup(Requester::Command, "d");
-    assert_eq!(system.asked(), ["b.host", "c.host", "d"]);
+    assert_eq!(system.lookups(), ["b.host", "c.host", "d"]);
 
     counters.counter(ids[0]).set(-1);
     names.start_lookup(Requester::Command, "a");
@@ -122,7 +126,7 @@ fn lookup_times_out_individually() {
     );
     assert_eq!(longest.get(), 5_000_000_000);
     assert!(names.poll(&mut counters).is_none());
-    assert_eq!(system.asked(), ["quick", "slower"]);
+    assert_eq!(system.lookups(), ["quick", "slower"]);
     system.answer(second, Ok(vec!["10.0.0.2".parse().unwrap()]));
     system.answer(first, Ok(vec!["10.0.0.1".parse().unwrap()]));
     assert_eq!(names.poll(&mut counters).unwrap().ticket, second);
@@ -160,13 +164,13 @@ fn start_lookup_once_ignores_pending_requester() {
     names.start_lookup_once(requester, "peer");
     names.start_lookup_once(requester, "peer");
     names.start_lookup_once(Requester::SendEndpoint(EndpointId(4)), "peer");
-    assert_eq!(system.asked(), ["peer", "peer"]);
+    assert_eq!(system.lookups(), ["peer", "peer"]);
     names.cancel(0);
     system.answer(1, Err("gone".to_owned()));
     let result = names.poll(&mut counters).unwrap();
     assert_eq!(result.requester, Requester::SendEndpoint(EndpointId(4)));
     names.start_lookup_once(requester, "peer");
-    assert_eq!(system.asked().len(), 2);
+    assert_eq!(system.lookups().len(), 2);
 }
 
 #[test]

@@ -77,7 +77,7 @@ impl SendDestinations {
     }
 
     /// Removes the destinations of an endpoint.
-    pub(crate) fn forget(&mut self, endpoint: EndpointId) {
+    pub(crate) fn remove_endpoint(&mut self, endpoint: EndpointId) {
         self.endpoints.remove(&endpoint);
     }
 }

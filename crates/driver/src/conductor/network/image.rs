@@ -113,8 +113,8 @@ impl Pollable for Image {
         let status_position = self.shared.status_position();
         let is_quiet = self.state == ImageState::Active
             && self.free_position >= status_position - i64::from(self.buffers.term_length());
-        let watch = is_quiet.then(|| ReceiverWakeCondition::new(&self.shared, status_position));
-        Some(IdleUntil::changed(watch?, now_ns))
+        let wake = is_quiet.then(|| ReceiverWakeCondition::new(&self.shared, status_position));
+        Some(IdleUntil::changed(wake?, now_ns))
     }
 
     fn prefetch(&self) {
@@ -245,7 +245,7 @@ impl Image {
                 }
                 self.tick_untethered(now_ns)
             }
-            ImageState::Draining if self.may_linger(now_ns) => {
+            ImageState::Draining if self.can_linger(now_ns) => {
                 self.set_state(ImageState::Linger, now_ns);
                 vec![ImageEvent::Ended]
             }
@@ -272,7 +272,7 @@ impl Image {
     }
 
     /// Returns true if all data was read, and the sender had time to learn that it was received.
-    fn may_linger(&self, now_ns: i64) -> bool {
+    fn can_linger(&self, now_ns: i64) -> bool {
         let drained_ns = now_ns.saturating_sub(self.since_ns);
         self.shared.is_revoked()
             || (self.is_drained() && drained_ns > self.timeouts.status_message_ns.saturating_mul(5))

@@ -93,12 +93,12 @@ impl Networking {
     pub(crate) fn open_receive_destination(
         &mut self,
         resolved: &ResolvedChannel,
-        wanted: RequestedBuffers,
+        requested: RequestedBuffers,
     ) -> Result<Box<dyn Transport>, OpenError> {
         let (endpoints, sources) = (&self.receive_endpoints, &self.receive_destinations);
         let in_use = || endpoints.ports().chain(sources.ports()).collect();
         self.sockets
-            .open_receive_destination(resolved, wanted, in_use)
+            .open_receive_destination(resolved, requested, in_use)
     }
 
     /// Returns the channel URI of a receive endpoint.
@@ -172,7 +172,7 @@ impl Networking {
         endpoint: EndpointId,
         id: TransportId,
     ) -> bool {
-        let is_there = self.receive_destinations.leave(endpoint, id);
+        let is_there = self.receive_destinations.begin_closing(endpoint, id);
         if is_there {
             self.receiver.send(ReceiverCommand::RemoveTransport {
                 endpoint,

@@ -98,14 +98,14 @@ impl Pollable for NetworkPublication {
     /// While spies have consumed what was sent, the limit stays as it is until the sender advances.
     fn idle_until(&self, now_ns: i64) -> Option<IdleUntil<SenderWakeCondition>> {
         // The snapshot comes first: later changes are detected by the wake condition.
-        let watch = SenderWakeCondition::new(&self.shared);
-        let position = watch.position();
+        let wake = SenderWakeCondition::new(&self.shared);
+        let position = wake.position();
         let is_quiet = self.state == State::Active
             && self.references > 0
             && self.has_subscribers()
             && self.limit >= position.saturating_add(self.window)
             && self.spies.range().is_none_or(|(min, _)| min >= position);
-        is_quiet.then(|| IdleUntil::changed(watch, now_ns))
+        is_quiet.then(|| IdleUntil::changed(wake, now_ns))
     }
 
     fn prefetch(&self) {

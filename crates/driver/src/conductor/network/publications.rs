@@ -82,7 +82,7 @@ impl NetworkPublications {
     }
 
     /// Returns true if the stream, on any channel, has a publication that a new shared one may be mapped to.
-    pub(crate) fn may_share(&self, stream_id: i32) -> bool {
+    pub(crate) fn can_share(&self, stream_id: i32) -> bool {
         self.of_stream(stream_id).any(|p| !p.config.exclusive)
     }
 

@@ -75,9 +75,9 @@ impl ReceiveDestinations {
         endpoint: EndpointId,
         resolved: &ResolvedChannel,
     ) -> Option<TransportId> {
-        let wanted = canonical(resolved);
+        let form = canonical(resolved);
         self.first(endpoint, |destination| {
-            canonical(&destination.resolved) == wanted
+            canonical(&destination.resolved) == form
         })
     }
 
@@ -87,10 +87,10 @@ impl ReceiveDestinations {
         resolved: &ResolvedChannel,
         is_unused: impl Fn(EndpointId) -> bool,
     ) -> bool {
-        let wanted = canonical(resolved);
+        let form = canonical(resolved);
         self.entries.values().any(|destination| {
             (destination.is_closing || is_unused(destination.endpoint))
-                && canonical(&destination.resolved) == wanted
+                && canonical(&destination.resolved) == form
         })
     }
 
@@ -107,7 +107,7 @@ impl ReceiveDestinations {
     }
 
     /// Marks a destination as closing; returns true if it was open.
-    pub(crate) fn leave(&mut self, endpoint: EndpointId, id: TransportId) -> bool {
+    pub(crate) fn begin_closing(&mut self, endpoint: EndpointId, id: TransportId) -> bool {
         let Some(destination) = self.entries.get_mut(&id) else {
             return false;
         };

@@ -75,13 +75,13 @@ impl Sockets {
     }
 
     /// Returns the guaranteed length of a send buffer.
-    pub(crate) fn send_buffer(&self, wanted: RequestedBuffers) -> usize {
-        wanted.send.unwrap_or(self.limits.default.send)
+    pub(crate) fn send_buffer(&self, requested: RequestedBuffers) -> usize {
+        requested.send.unwrap_or(self.limits.default.send)
     }
 
     /// Returns the guaranteed length of a receive buffer.
-    pub(crate) fn receive_buffer(&self, wanted: RequestedBuffers) -> usize {
-        wanted.receive.unwrap_or(self.limits.default.receive)
+    pub(crate) fn receive_buffer(&self, requested: RequestedBuffers) -> usize {
+        requested.receive.unwrap_or(self.limits.default.receive)
     }
 
     /// Returns true if the receive buffer of a channel may grow beyond its initial length.
@@ -90,8 +90,8 @@ impl Sockets {
     }
 
     /// Returns the buffer lengths for the metadata of a log; `None` for IPC.
-    pub(crate) fn log_buffers(&self, wanted: Option<RequestedBuffers>) -> LogSocketBuffers {
-        let wanted = wanted.unwrap_or_default();
+    pub(crate) fn log_buffers(&self, requested: Option<RequestedBuffers>) -> LogSocketBuffers {
+        let requested = requested.unwrap_or_default();
         let lengths = |socket: Option<usize>, default: usize, max: usize| SocketBufferLengths {
             socket: saturated(socket.unwrap_or(0)),
             default: saturated(default),
@@ -99,8 +99,8 @@ impl Sockets {
         };
         let (default, max) = (self.limits.default, self.limits.max);
         LogSocketBuffers {
-            send: lengths(wanted.send, default.send, max.send),
-            receive: lengths(wanted.receive, default.receive, max.receive),
+            send: lengths(requested.send, default.send, max.send),
+            receive: lengths(requested.receive, default.receive, max.receive),
         }
     }
 
@@ -177,15 +177,15 @@ impl Sockets {
         resolved: &ResolvedChannel,
         in_use: impl FnOnce() -> BTreeSet<u16>,
     ) -> Result<Box<dyn Transport>, OpenError> {
-        let wanted = self.requested_buffers(resolved);
-        self.open_receive_destination(resolved, wanted, in_use)
+        let requested = self.requested_buffers(resolved);
+        self.open_receive_destination(resolved, requested, in_use)
     }
 
     /// Opens the socket of a destination of a subscription, with the buffer lengths of the subscription.
     pub(crate) fn open_receive_destination(
         &mut self,
         resolved: &ResolvedChannel,
-        wanted: RequestedBuffers,
+        requested: RequestedBuffers,
         in_use: impl FnOnce() -> BTreeSet<u16>,
     ) -> Result<Box<dyn Transport>, OpenError> {
         let data = resolved.roles.remote_data;
@@ -195,9 +195,9 @@ impl Sockets {
             self.spec(resolved, data)
         };
         let spec = SocketSpec {
-            send_buffer: wanted.send,
-            receive_buffer: wanted.receive,
-            receive_timestamps: wanted.arrival_times,
+            send_buffer: requested.send,
+            receive_buffer: requested.receive,
+            receive_timestamps: requested.arrival_times,
             ..spec
         };
         let (ports, network) = (&mut self.receiver_ports, self.network.as_mut());
@@ -224,10 +224,10 @@ impl Sockets {
     }
 
     fn spec(&self, resolved: &ResolvedChannel, bind: SocketAddr) -> SocketSpec {
-        let wanted = self.requested_buffers(resolved);
+        let requested = self.requested_buffers(resolved);
         SocketSpec {
-            send_buffer: wanted.send,
-            receive_buffer: wanted.receive,
+            send_buffer: requested.send,
+            receive_buffer: requested.receive,
             ..SocketSpec::bound(bind)
         }
     }

@@ -85,7 +85,7 @@ impl Fixture {
         self.gossip.do_work(at(self.now_ns));
     }
 
-    fn receives(&mut self, entries: &[ResolutionEntry<'static>]) {
+    fn receive(&mut self, entries: &[ResolutionEntry<'static>]) {
         let mut buffer = [0; 1024];
         let (frame, count) = write_resolution(&mut buffer, entries.iter().copied());
         assert_eq!(count, entries.len());
@@ -142,7 +142,7 @@ fn gossip_announces_to_resolved_bootstrap_neighbors() {
 fn gossip_answers_announcing_driver() {
     let mut fixture = fixture(&[]);
     fixture.advance(0);
-    fixture.receives(&[entry(true, "0.0.0.0:4040", 0, "b")]);
+    fixture.receive(&[entry(true, "0.0.0.0:4040", 0, "b")]);
     assert_eq!(fixture.counts(), [1, 1]);
     assert_eq!(fixture.gossip.find("b"), Some(vec![peer().ip()]));
     assert_eq!(fixture.gossip.find("driver-a"), Some(vec![ip("127.0.0.1")]));
@@ -154,8 +154,8 @@ fn gossip_answers_announcing_driver() {
 #[test]
 fn gossip_indirect_neighbor_expires() {
     let mut fixture = fixture(&[]);
-    fixture.receives(&[entry(true, "10.0.0.7:4040", 0, "b")]);
-    fixture.receives(&[
+    fixture.receive(&[entry(true, "10.0.0.7:4040", 0, "b")]);
+    fixture.receive(&[
         entry(false, "10.0.0.3:8050", 2_000, "c"),
         entry(false, "127.0.0.1:1", 0, "driver-a"),
         entry(false, "0.0.0.0:8050", 0, "nowhere"),
@@ -165,7 +165,7 @@ fn gossip_indirect_neighbor_expires() {
     assert_eq!(fixture.gossip.find("c"), Some(vec![ip("10.0.0.3")]));
     for _ in 0..7 {
         fixture.advance(SECOND);
-        fixture.receives(&[entry(true, "10.0.0.7:4040", 0, "b")]);
+        fixture.receive(&[entry(true, "10.0.0.7:4040", 0, "b")]);
     }
     assert_eq!(fixture.counts(), [2, 2]);
     fixture.advance(2 * SECOND);
@@ -181,13 +181,13 @@ fn gossip_indirect_neighbor_expires() {
 #[test]
 fn gossip_sends_cache_in_frames_up_to_mtu() {
     let mut fixture = fixture(&[]);
-    fixture.receives(&[entry(true, "10.0.0.7:4040", 0, "b")]);
+    fixture.receive(&[entry(true, "10.0.0.7:4040", 0, "b")]);
     for (address, name) in [
         ("10.0.0.3:8050", "c with a name of forty-one characters...."),
         ("10.0.0.4:8050", "d with a name of forty-one characters...."),
         ("[fd00::5]:8050", "e"),
     ] {
-        fixture.receives(&[entry(false, address, 0, name)]);
+        fixture.receive(&[entry(false, address, 0, name)]);
     }
     fixture.socket.sent();
     fixture.advance(2 * SECOND);
@@ -294,7 +294,7 @@ fn gossip_drops_partly_invalid_frame() {
 #[test]
 fn gossip_continues_after_send_failure() {
     let mut fixture = fixture(&[]);
-    fixture.receives(&[entry(true, "10.0.0.7:4040", 0, "b")]);
+    fixture.receive(&[entry(true, "10.0.0.7:4040", 0, "b")]);
     fixture.socket.sent();
     fixture.socket.set_broken(true);
     fixture.advance(2 * SECOND);
@@ -321,7 +321,7 @@ fn bootstrap_address_change_is_applied_and_labelled() {
         label(&fixture),
         "Bootstrap neighbor: name=b:8051 resolved=10.0.0.7:8051"
     );
-    fixture.receives(&[entry(true, "10.0.0.7:8051", 0, "b")]);
+    fixture.receive(&[entry(true, "10.0.0.7:8051", 0, "b")]);
     let counter_value = |fixture: &Fixture| {
         fixture
             .counters
@@ -329,7 +329,7 @@ fn bootstrap_address_change_is_applied_and_labelled() {
     };
     assert_eq!(counter_value(&fixture), 1);
     fixture.advance(9 * SECOND);
-    fixture.receives(&[entry(true, "10.0.0.7:8051", 0, "b")]);
+    fixture.receive(&[entry(true, "10.0.0.7:8051", 0, "b")]);
     fixture.advance(SECOND);
     assert!(fixture.gossip.next_lookup().is_none(), "it is a neighbor");
     fixture.advance(10 * SECOND);
