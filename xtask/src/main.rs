@@ -85,7 +85,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "sim",
-        help: "[--seeds N] [--seed S] [--minutes M] [--jobs J] [--story FILE]: random worlds; --help says more",
+        help: "[--seeds N] [--seed S] [--minutes M] [--jobs J] [--scenario FILE]: run random scenarios; see --help",
         run: sim::run,
     },
     Task {

@@ -1,8 +1,8 @@
-//! Random worlds: many stories from seeds, with everything checked that must always hold; see docs/testing.md.
+//! Random worlds: scenarios generated from seeds, with all invariants checked; see docs/testing.md.
 
 use std::process::Command;
 
-/// Builds the program with optimisation and all checks, and runs it with these arguments.
+/// Builds the simulator with optimisation and debug assertions, and runs it with these arguments.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     super::run(
         Command::new("cargo")
@@ -14,7 +14,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
                 "--package",
                 "taran-sim",
             ])
-            .args(["--example", "random-worlds", "--"])
+            .args(["--example", "random-scenarios", "--"])
             .args(arguments),
     )
 }

@@ -1,73 +1,73 @@
-//! What happened in a world, in order.
+//! Events of a world in order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use crate::story::Coverage;
+use crate::scenario::Coverage;
 
-/// Prints all events as they happen, if it is set.
+/// Environment variable that enables printing of all events.
 const TRACE: &str = "TARAN_SIM_TRACE";
 
-/// How many of the last events are kept, to be shown when a run fails.
+/// Number of most recent events that are printed when a run fails.
 const TAIL: usize = 150;
 
-/// A part of a driver that takes turns.
+/// An agent of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Agent {
-    /// The one that clients talk to.
+    /// Conductor.
     Conductor,
-    /// The one that sends.
+    /// Sender.
     Sender,
-    /// The one that receives.
+    /// Receiver.
     Receiver,
 }
 
-/// Something that happened. Ids are those of the world, in the order of creation.
+/// An event of a world. Ids are indices into the world's lists, in the order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// An agent of a driver did something.
+    /// An agent of a driver did work.
     Driver {
-        /// Which host.
+        /// Host.
         host: usize,
-        /// Which of its agents.
+        /// Agent.
         agent: Agent,
-        /// How much.
+        /// Amount of work.
         work: usize,
     },
-    /// A client's conductor did something.
+    /// A client's conductor did work.
     Client {
-        /// Which client.
+        /// Client.
         client: usize,
-        /// How much.
+        /// Amount of work.
         work: usize,
     },
     /// A message was accepted.
     Offered {
-        /// Which publisher.
+        /// Publisher.
         publisher: usize,
         /// Index of the message in its stream.
         index: usize,
         /// Position of the stream after it.
         position: i64,
     },
-    /// A message was claimed and given up.
+    /// A message was claimed and aborted.
     Aborted {
-        /// Which publisher.
+        /// Publisher.
         publisher: usize,
         /// Position of the stream after it.
         position: i64,
     },
-    /// A message was not accepted.
+    /// A message was refused.
     Refused {
-        /// Which publisher.
+        /// Publisher.
         publisher: usize,
-        /// Why; repeated refusals for the same reason are one event.
+        /// Reason; consecutive refusals for the same reason are one event.
         reason: &'static str,
     },
-    /// A subscriber got a message.
+    /// A subscriber received a message.
     Delivered {
-        /// Which subscriber.
+        /// Subscriber.
         subscriber: usize,
         /// Session of the image.
         session: i32,
@@ -76,43 +76,43 @@ pub enum Event {
     },
     /// A subscriber got an image.
     Available {
-        /// Which subscriber.
+        /// Subscriber.
         subscriber: usize,
         /// Session of the image.
         session: i32,
-        /// Where it joined.
+        /// Join position.
         position: i64,
     },
     /// A subscriber lost an image.
     Unavailable {
-        /// Which subscriber.
+        /// Subscriber.
         subscriber: usize,
         /// Session of the image.
         session: i32,
-        /// Where it was left.
+        /// Position at which it ended.
         position: i64,
     },
-    /// Something that the story of the test did to a thing with this number.
-    Told(&'static str, usize),
+    /// An operation of the scenario on the object with this index.
+    Op(&'static str, usize),
 }
 
 impl Event {
-    /// What it is called in a table; turns have no name.
+    /// Returns the name of the event in the coverage table; duty cycles are not listed.
     fn kind(&self) -> &'static str {
         match self {
-            Self::Driver { .. } | Self::Client { .. } => "turns",
+            Self::Driver { .. } | Self::Client { .. } => "duty cycles",
             Self::Offered { .. } => "messages published",
             Self::Aborted { .. } => "messages aborted",
             Self::Refused { .. } => "messages refused",
             Self::Delivered { .. } => "messages delivered",
-            Self::Available { .. } => "images that came",
-            Self::Unavailable { .. } => "images that went",
-            Self::Told(what, _) => what,
+            Self::Available { .. } => "images available",
+            Self::Unavailable { .. } => "images unavailable",
+            Self::Op(name, _) => name,
         }
     }
 }
 
-/// A running hash over all events with their times, and the last of them.
+/// A running hash over all events with their times, and the most recent events.
 #[derive(Debug)]
 pub(crate) struct History {
     hasher: Mixer,
@@ -133,13 +133,13 @@ impl History {
         }
     }
 
-    pub(crate) fn note(&mut self, now_ns: i64, event: Event) {
+    pub(crate) fn record(&mut self, now_ns: i64, event: Event) {
         self.count += 1;
         (now_ns, event).hash(&mut self.hasher);
         if self.is_traced {
             eprintln!("{} {event:?}", Time(now_ns));
         }
-        // Turns are many, and say little.
+        // Duty cycles are frequent and carry little information.
         if matches!(event, Event::Driver { .. } | Event::Client { .. }) {
             return;
         }
@@ -150,7 +150,7 @@ impl History {
         self.tail.push_back((now_ns, event));
     }
 
-    /// Something that is no event but must be the same in each run.
+    /// Mixes in a value that is not an event but must be the same in each run.
     pub(crate) fn mix(&mut self, value: impl Hash) {
         value.hash(&mut self.hasher);
     }
@@ -159,11 +159,11 @@ impl History {
         self.count
     }
 
-    /// Adds how often each kind of thing has happened.
+    /// Adds the number of events by kind.
     pub(crate) fn add_to(&self, coverage: &mut Coverage) {
         let kinds = self.kinds.iter().filter(|(kind, _)| !kind.is_empty());
-        for (kind, much) in kinds {
-            coverage.add(*kind, *much);
+        for (kind, count) in kinds {
+            coverage.add(*kind, *count);
         }
     }
 
@@ -172,13 +172,12 @@ impl History {
     }
 }
 
-/// Mixes what it is given, in this order, into one number, the same in each run and at next to no cost: it is done for
-/// each turn of everybody.
+/// A cheap deterministic hash of the values in order. It is updated for each duty cycle of each agent.
 #[derive(Debug, Default)]
 struct Mixer(u64);
 
 impl Mixer {
-    /// Odd, and half of its bits set in no order: 2⁶⁴ divided by the golden ratio.
+    /// Odd, with about half of its bits set: 2⁶⁴ divided by the golden ratio.
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 }
 
@@ -208,7 +207,7 @@ impl Hasher for Mixer {
     }
 }
 
-/// Nanoseconds as seconds.
+/// Nanoseconds, displayed as seconds.
 struct Time(i64);
 
 impl fmt::Display for Time {
@@ -221,7 +220,7 @@ impl fmt::Display for Time {
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.tail.len();
-        writeln!(f, "the last {shown} events, turns left out:")?;
+        writeln!(f, "the last {shown} events, without duty cycles:")?;
         for (now_ns, event) in &self.tail {
             writeln!(f, "  {} {event:?}", Time(*now_ns))?;
         }

@@ -228,10 +228,10 @@ fn each_section_has_a_row_and_each_row_names_tests_that_exist() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Where the stories of the simulator are, below the root.
-const STORIES: &str = "crates/sim/tests/worlds";
+/// Folder of the simulator's scenarios, below the root.
+const SCENARIOS: &str = "crates/sim/tests/worlds";
 
-/// What there has to be stories of.
+/// Features that need scenarios.
 const FEATURES: [&str; 27] = [
     "unicast",
     "IPC",
@@ -292,7 +292,7 @@ fn each_feature_has_a_story_for_each_trouble_or_a_reason_why_not() {
                 wrong.push(format!("{feature}: names no story: {cell:?}"));
             }
             for (file, name) in stories {
-                let path = root().join(STORIES).join(&file);
+                let path = root().join(SCENARIOS).join(&file);
                 let text = fs::read_to_string(path).unwrap_or_default();
                 if !defines(&text, &name) {
                     wrong.push(format!("{feature}: there is no {file}::{name}"));

@@ -91,7 +91,7 @@ impl CounterCheck {
             };
             let (least, most) = (first + heartbeats, counts.first_sent.bytes + heartbeats);
             self.expect_between(SystemCounter::BytesSent, least, most)?;
-            // A damaged NAK may cause retransmissions that do not check like data either.
+            // A damaged NAK may cause retransmissions that do not look like data either.
             let is_open = modes.spies || counts.damaged_naks > 0;
             let most = |count| if is_open { u64::MAX } else { count };
             let (bytes, datagrams) = (counts.retransmitted.bytes, counts.retransmitted.datagrams);
@@ -380,7 +380,7 @@ mod tests {
 
         fn check(&mut self) -> Result<(), Violation> {
             self.driver.refresh();
-            // Adds traffic so that the check compares count.
+            // Adds traffic so that the check compares again.
             self.traffic.on_send(&[9], true);
             self.check.check(&self.driver.streams, &self.traffic)
         }

@@ -5,7 +5,7 @@
 //! was never sent. Delivery to the end of a stream follows from the position, see [`ImageCheck::has_all`].
 
 use super::{Violation, violation};
-use crate::traffic::{Fate, Message, Stream, StreamKey, fill};
+use crate::traffic::{Message, MessageState, Stream, StreamKey, fill};
 
 /// State of one image of one subscriber.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl ImageCheck {
         let mut next = self.next.unwrap_or_else(first);
         while messages
             .get(next)
-            .is_some_and(|message| message.fate == Fate::Gone)
+            .is_some_and(|message| message.state == MessageState::Aborted)
         {
             next += 1;
         }
@@ -133,7 +133,9 @@ impl ImageCheck {
                 Ok(index) if index < next => {
                     "was delivered before (or lies before the join position)"
                 }
-                Ok(index) if messages[index].fate == Fate::Gone => "was aborted by its publisher",
+                Ok(index) if messages[index].state == MessageState::Aborted => {
+                    "was aborted by its publisher"
+                }
                 Ok(_) => "is early: messages before it are missing",
                 Err(_) => "was never sent",
             };
@@ -142,7 +144,7 @@ impl ImageCheck {
                 content.len()
             );
         }
-        if message.fate == Fate::Held {
+        if message.state == MessageState::Held {
             violation!("{key:?}: message number {next} was not committed yet, {message:?}");
         }
         if content.len() != message.length {
@@ -190,7 +192,7 @@ impl ImageCheck {
     /// Returns true if everything sent so far was delivered.
     #[must_use]
     pub fn has_all(&self, stream: &Stream) -> bool {
-        let sent = |message: &Message| message.fate != Fate::Gone;
+        let sent = |message: &Message| message.state != MessageState::Aborted;
         let last = stream.messages().iter().rfind(|message| sent(message));
         last.is_none_or(|last| last.end <= self.position)
     }
@@ -210,12 +212,12 @@ mod tests {
     /// Builds a stream of messages of 10 bytes, each of which takes 64 bytes in the log.
     fn ledger(count: i64) -> Ledger {
         let mut ledger = Ledger::default();
-        ledger.open(KEY, 1376);
+        ledger.add_stream(KEY, 1376);
         for index in 1..=count {
             ledger
                 .stream_mut(&KEY)
                 .unwrap()
-                .push(index * 64, 10, Fate::Sent);
+                .push(index * 64, 10, MessageState::Sent);
         }
         ledger
     }
@@ -280,7 +282,10 @@ mod tests {
     #[test]
     fn aborted_message_is_skipped_and_its_delivery_is_a_violation() {
         let mut ledger = ledger(3);
-        ledger.stream_mut(&KEY).unwrap().settle(1, Fate::Gone);
+        ledger
+            .stream_mut(&KEY)
+            .unwrap()
+            .set_state(1, MessageState::Aborted);
         let stream = ledger.stream(&KEY).unwrap();
         let mut check = ImageCheck::new(KEY, 64);
         check

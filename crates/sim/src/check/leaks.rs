@@ -1,7 +1,7 @@
 //! Nothing stays allocated after its owner is gone.
 //!
 //! Applies to a driver whose clients have all been gone for longer than its timeouts: it has the counters and files of
-//! its start remaining, and no additional sockets. The heap is not checked here but where processes live through
+//! its start left, and no additional sockets. The heap is not checked here but where processes live through
 //! thousands of clients (`cargo xtask kills`, `churn`) and in the fuzz targets.
 
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ impl LeakCheck {
         }
     }
 
-    /// Checks that nothing else is remaining.
+    /// Checks that nothing else is left.
     ///
     /// # Errors
     /// Something is.

@@ -23,7 +23,7 @@ impl SimNetwork {
         assert!(is_sent, "no host has the address of {destination}");
     }
 
-    /// Returns what was sent on a link so far, whether it staging or not.
+    /// Returns what was sent on a link so far, whether it arrived or not.
     #[must_use]
     pub fn link_counts(&self, from: HostId, to: HostId) -> DatagramCounts {
         self.lock().link(from, to).counts

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::faults::DatagramCounts;
 
-/// Type of a datagram, from its first_sent frame.
+/// Type of a datagram, from its first frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names of the frames")]
 pub enum FrameKind {
@@ -88,9 +88,9 @@ pub struct TrafficCounts {
     pub sent: FrameCounts,
     /// Rejected: the send buffer was full, or there was no route.
     pub rejected: FrameCounts,
-    /// Accepted data that was sent for the first_sent time.
+    /// Accepted data that was sent for the first time.
     pub first_sent: DatagramCounts,
-    /// Accepted data that had been sent earlier. DatagramView are stream bytes, including the bodies of padding.
+    /// Accepted data that had been sent earlier. Bytes are stream bytes, including the bodies of padding.
     pub retransmitted: DatagramCounts,
     /// Delivered to receivers unchanged.
     pub received: FrameCounts,
@@ -116,7 +116,7 @@ impl TrafficCounts {
     }
 }
 
-/// State of one stream as observed from its frames. Positions count from the first_sent term.
+/// State of one stream as observed from its frames. Positions count from the first term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObservedStream {
     initial_term_id: i32,
@@ -276,7 +276,7 @@ impl HostTraffic {
     }
 }
 
-/// Field access to a datagram. DatagramView beyond its end read as zero.
+/// Field access to a datagram. Bytes beyond its end read as zero.
 #[derive(Clone, Copy)]
 struct DatagramView<'d>(&'d [u8]);
 

@@ -16,7 +16,7 @@ use super::state::{NetworkState, can_address};
 /// Maximum payload of UDP over IPv4.
 const MAX_DATAGRAM_LENGTH: usize = 65_507;
 
-/// A datagram in in_flight. Datagrams with the same arrival time arrive in sending order.
+/// A datagram in flight. Datagrams with the same arrival time arrive in sending order.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InFlight {
     pub(super) arrival: i64,

@@ -1,7 +1,7 @@
 //! A network in memory and virtual time, with faults from one seed.
 //!
 //! [`SimNetwork`] is the network and [`SimHost`] a host on it: a [`Network`](taran_net::Network) with its own addresses
-//! and a private loopback interface. A datagram that is sent is lost by a fault, in in_flight until its arrival time,
+//! and a private loopback interface. A datagram that is sent is lost by a fault, in flight until its arrival time,
 //! or in the queue of the destination socket, whose length is bounded like a socket buffer.
 //!
 //! Input: the transports' `send`, the clock, and the faults, which may change at any time. Output: the transports'
@@ -85,7 +85,7 @@ impl SimNetwork {
             .extend(faults.map(|faults| ((host, port), faults)));
     }
 
-    /// Cuts the link in one direction: datagrams in in_flight and those sent later are lost.
+    /// Cuts the link in one direction: datagrams in flight and those sent later are lost.
     pub fn cut(&self, from: HostId, to: HostId) {
         self.lock().link(from, to).is_cut = true;
     }
@@ -106,7 +106,7 @@ impl SimNetwork {
         self.lock().heal_all();
     }
 
-    /// Returns the arrival time of the next datagram in in_flight, in nanoseconds of the clock.
+    /// Returns the arrival time of the next datagram in flight, in nanoseconds of the clock.
     #[must_use]
     pub fn next_arrival(&self) -> Option<i64> {
         self.lock().next_arrival()

@@ -1,4 +1,4 @@
-//! State of the network: hosts, links, sockets, and datagrams in in_flight.
+//! State of the network: hosts, links, sockets, and datagrams in flight.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -140,7 +140,7 @@ impl NetworkState {
     }
 }
 
-/// Returns true if a socket at `local` can address `destination`: an IPv6 socket can_address both families.
+/// Returns true if a socket at `local` can address `destination`: an IPv6 socket reaches both families.
 pub(super) fn can_address(local: SocketAddr, destination: SocketAddr) -> bool {
     local.is_ipv6() || destination.is_ipv4()
 }

@@ -1,4 +1,4 @@
-//! The images of a subscriber, as its handlers are told of them, each with its check.
+//! The images of a subscriber as reported to its handlers, each with its check.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,123 +10,123 @@ use crate::check::delivery::ImageCheck;
 use crate::check::{Violation, once, violation};
 use crate::history::{Event, History};
 
-/// What a handler was told.
+/// An image event reported to a handler.
 #[derive(Debug)]
-enum News {
+enum ImageEvent {
     Available(ImageView),
     Unavailable(ImageView),
 }
 
-/// An image that is gone.
+/// An image that became unavailable.
 #[derive(Clone, Copy, Debug)]
 pub struct EndedImage {
-    /// Which image of the driver it was.
+    /// Correlation id of the image.
     pub correlation_id: i64,
-    /// Its stream.
+    /// Stream of the image.
     pub key: StreamKey,
-    /// Where it joined.
+    /// Position at which it joined the stream.
     pub join: i64,
-    /// Where it was left.
+    /// Position at which it ended.
     pub position: i64,
-    /// Whether that was the end of its stream.
+    /// Whether that was the end of the stream.
     pub at_end_of_stream: bool,
-    /// Whether it was revoked.
+    /// Whether the publication was revoked.
     pub is_revoked: bool,
-    /// Whether all that was sent until then was delivered.
+    /// Whether everything sent until then was delivered.
     pub is_complete: bool,
 }
 
-/// All images that a subscriber has and had.
+/// The current and former images of a subscriber.
 #[derive(Debug)]
-pub(super) struct Images {
+pub(super) struct ImageTracker {
     subscriber: usize,
-    news: Arc<Mutex<Vec<News>>>,
-    /// By correlation id.
-    present: BTreeMap<i64, ImageCheck>,
+    events: Arc<Mutex<Vec<ImageEvent>>>,
+    /// Current images by correlation id.
+    current: BTreeMap<i64, ImageCheck>,
     ended: Vec<EndedImage>,
     is_lossy: bool,
     checks_content: bool,
 }
 
-impl Images {
+impl ImageTracker {
     pub(super) fn new(subscriber: usize, is_lossy: bool, checks_content: bool) -> Self {
         Self {
             subscriber,
-            news: Arc::default(),
-            present: BTreeMap::new(),
+            events: Arc::default(),
+            current: BTreeMap::new(),
             ended: Vec::new(),
             is_lossy,
             checks_content,
         }
     }
 
-    /// Handlers that bring news of images here.
+    /// Returns handlers that queue image events for [`process_events`](Self::process_events).
     pub(super) fn handlers(&self) -> ImageHandlers {
-        let tell = |what: fn(ImageView) -> News| {
-            let news = Arc::clone(&self.news);
+        let queue = |event: fn(ImageView) -> ImageEvent| {
+            let events = Arc::clone(&self.events);
             move |image: &ImageView| {
-                let mut news = news.lock().unwrap_or_else(PoisonError::into_inner);
-                news.push(what(image.clone()));
+                let mut events = events.lock().unwrap_or_else(PoisonError::into_inner);
+                events.push(event(image.clone()));
             }
         };
         ImageHandlers::new()
-            .on_available(tell(News::Available))
-            .on_unavailable(tell(News::Unavailable))
+            .on_available(queue(ImageEvent::Available))
+            .on_unavailable(queue(ImageEvent::Unavailable))
     }
 
-    fn news(&self) -> MutexGuard<'_, Vec<News>> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    fn events(&self) -> MutexGuard<'_, Vec<ImageEvent>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = i64> {
-        self.present.keys().copied()
+        self.current.keys().copied()
     }
 
     pub(super) fn stream_of(&self, correlation_id: i64) -> Option<StreamKey> {
-        let image = self.present.get(&correlation_id);
+        let image = self.current.get(&correlation_id);
         image.map(|image| *image.key())
     }
 
-    pub(super) fn has_news(&self) -> bool {
-        !self.news().is_empty()
+    pub(super) fn has_events(&self) -> bool {
+        !self.events().is_empty()
     }
 
-    /// The subscription is closed: there must be no news from here on.
+    /// Forgets all images after the subscription was closed. No event may follow.
     pub(super) fn forget(&mut self) {
-        self.present.clear();
-        self.news().clear();
+        self.current.clear();
+        self.events().clear();
     }
 
-    pub(super) fn present(&self) -> impl Iterator<Item = &ImageCheck> {
-        self.present.values()
+    pub(super) fn current(&self) -> impl Iterator<Item = &ImageCheck> {
+        self.current.values()
     }
 
     pub(super) fn ended(&self) -> &[EndedImage] {
         &self.ended
     }
 
-    pub(super) fn take_news(
+    pub(super) fn process_events(
         &mut self,
         now_ns: i64,
         ledger: &Ledger,
         history: &mut History,
     ) -> Result<(), Violation> {
-        let all = std::mem::take(&mut *self.news());
-        for news in all {
-            let (News::Available(image) | News::Unavailable(image)) = &news;
+        let all = std::mem::take(&mut *self.events());
+        for image_event in all {
+            let (ImageEvent::Available(image) | ImageEvent::Unavailable(image)) = &image_event;
             let subscriber = self.subscriber;
             let (session, position) = (image.session_id(), image.position());
-            let event = match &news {
-                News::Available(image) => {
-                    self.begin(image)?;
+            let event = match &image_event {
+                ImageEvent::Available(image) => {
+                    self.add(image)?;
                     Event::Available {
                         subscriber,
                         session,
                         position,
                     }
                 }
-                News::Unavailable(image) => {
-                    self.end(image, ledger)?;
+                ImageEvent::Unavailable(image) => {
+                    self.remove(image, ledger)?;
                     Event::Unavailable {
                         subscriber,
                         session,
@@ -134,12 +134,12 @@ impl Images {
                     }
                 }
             };
-            history.note(now_ns, event);
+            history.record(now_ns, event);
         }
         Ok(())
     }
 
-    fn begin(&mut self, image: &ImageView) -> Result<(), Violation> {
+    fn add(&mut self, image: &ImageView) -> Result<(), Violation> {
         let key = StreamKey {
             session_id: image.session_id(),
             stream_id: image.stream_id(),
@@ -147,9 +147,9 @@ impl Images {
         };
         let join = image.join_position();
         if self.checks_content {
-            let present = self.present.values().map(|image| *image.key());
+            let current = self.current.values().map(|image| *image.key());
             let left = self.ended.iter().map(|image| (image.key, image.position));
-            once::check(&key, join, present, left)?;
+            once::check(&key, join, current, left)?;
         }
         let mut check = ImageCheck::new(key, join);
         if self.is_lossy {
@@ -159,16 +159,19 @@ impl Images {
         if before.is_some_and(|ended| ended.position == join) {
             check = check.continuing();
         }
-        if self.present.insert(image.correlation_id(), check).is_some() {
-            violation!("subscriber {}: {image:?} came twice", self.subscriber);
+        if self.current.insert(image.correlation_id(), check).is_some() {
+            violation!(
+                "subscriber {}: {image:?} became available twice",
+                self.subscriber
+            );
         }
         Ok(())
     }
 
-    fn end(&mut self, image: &ImageView, ledger: &Ledger) -> Result<(), Violation> {
-        let Some(mut check) = self.present.remove(&image.correlation_id()) else {
+    fn remove(&mut self, image: &ImageView, ledger: &Ledger) -> Result<(), Violation> {
+        let Some(mut check) = self.current.remove(&image.correlation_id()) else {
             violation!(
-                "subscriber {}: {image:?} went without having come",
+                "subscriber {}: {image:?} became unavailable without having become available",
                 self.subscriber
             );
         };
@@ -188,8 +191,8 @@ impl Images {
         Ok(())
     }
 
-    /// Holds a message against what was sent.
-    pub(super) fn hold(
+    /// Compares a message with what was sent.
+    pub(super) fn check_message(
         &mut self,
         ledger: &Ledger,
         message: &[u8],
@@ -200,21 +203,21 @@ impl Images {
             return Ok(());
         }
         let image = header.image();
-        let Some(check) = self.present.get_mut(&image.correlation_id()) else {
+        let Some(check) = self.current.get_mut(&image.correlation_id()) else {
             violation!("a message of {image:?}, which is not available");
         };
         let Some(stream) = ledger.stream(check.key()) else {
-            violation!("a message of {image:?}, which nobody publishes");
+            violation!("a message of {image:?}, which no publisher sends");
         };
         check.deliver(stream, header.position(), message, is_taken)
     }
 
-    /// What lies before the position of an image must have been delivered.
+    /// Checks that everything before the position of an image was delivered.
     pub(super) fn consumed(&mut self, ledger: &Ledger, image: &ImageView) -> Result<(), Violation> {
         if !self.checks_content || image.is_closed() {
             return Ok(());
         }
-        match self.present.get_mut(&image.correlation_id()) {
+        match self.current.get_mut(&image.correlation_id()) {
             Some(check) => match ledger.stream(check.key()) {
                 Some(stream) => check.consumed(stream, image.position()),
                 None => Ok(()),

@@ -1,99 +1,99 @@
-//! What was sent, by stream.
+//! The messages sent, by stream.
 
 use std::collections::BTreeMap;
 
-/// Tells streams apart, also those that had the same session one after the other.
+/// Identity of a stream. It also distinguishes streams that use the same session id one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamKey {
-    /// Session of the publication.
+    /// Session id of the publication.
     pub session_id: i32,
-    /// Stream.
+    /// Stream id.
     pub stream_id: i32,
-    /// Id of the first term: random, unless the channel says it.
+    /// Id of the first term: random unless the channel sets it.
     pub initial_term_id: i32,
 }
 
-/// What became of a message.
+/// State of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It was sent.
+pub enum MessageState {
+    /// Sent.
     Sent,
-    /// It is claimed and not committed yet.
+    /// Claimed and not committed yet.
     Held,
-    /// It was aborted, or its publisher died with it: nobody may get it.
-    Gone,
+    /// Aborted, or claimed by a publisher that died: must not be delivered.
+    Aborted,
 }
 
 /// A message of a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
-    /// Position at which its first frame starts.
+    /// Position of its first frame.
     pub begin: i64,
     /// Position after its last frame.
     pub end: i64,
-    /// Bytes of payload.
+    /// Payload bytes.
     pub length: usize,
-    /// What became of it.
-    pub fate: Fate,
+    /// State of the message.
+    pub state: MessageState,
 }
 
-/// All messages of one stream, in order.
+/// The messages of one stream, in order.
 #[derive(Debug)]
 pub struct Stream {
-    /// Number of the stream in its world; part of the pattern.
+    /// Number of the stream in its world; an input of the message pattern.
     pub tag: u64,
-    /// Payload of the longest frame in bytes.
+    /// Maximum payload bytes per frame.
     pub max_payload: usize,
     messages: Vec<Message>,
 }
 
 impl Stream {
-    /// The messages so far.
+    /// Returns the messages so far.
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// Position after the last message.
+    /// Returns the position after the last message.
     #[must_use]
     pub fn end(&self) -> Option<i64> {
         self.messages.last().map(|message| message.end)
     }
 
-    /// Adds the next message, whose last frame ends at `end`; its index.
+    /// Adds the next message, whose last frame ends at `end`; returns its index.
     ///
     /// # Panics
-    /// If it does not lie behind the one before: two messages were given the same place.
-    pub fn push(&mut self, end: i64, length: usize, fate: Fate) -> usize {
+    /// If it overlaps the previous message: two messages were given the same position.
+    pub fn push(&mut self, end: i64, length: usize, state: MessageState) -> usize {
         let begin = end - framed(length, self.max_payload);
         let before = self.end().unwrap_or(i64::MIN);
         assert!(
             begin >= before,
-            "a message was accepted from {begin} to {end}, but the one before it ends at {before}"
+            "a message was accepted from {begin} to {end}, but the previous one ends at {before}"
         );
         self.messages.push(Message {
             begin,
             end,
             length,
-            fate,
+            state,
         });
         self.messages.len() - 1
     }
 
-    /// Fills in the message with this index: for a story that claims by itself.
+    /// Fills a buffer with the content of the message at this index, for scenarios that claim messages themselves.
     pub fn fill(&self, index: usize, content: &mut [u8]) {
         let mut pattern = Vec::new();
         super::fill(self.tag, index, content.len(), &mut pattern);
         content.copy_from_slice(&pattern);
     }
 
-    /// Says what became of a message that was held.
-    pub fn settle(&mut self, index: usize, fate: Fate) {
-        self.messages[index].fate = fate;
+    /// Sets the final state of a held message.
+    pub fn set_state(&mut self, index: usize, state: MessageState) {
+        self.messages[index].state = state;
     }
 }
 
-/// Bytes that a message takes in the log.
+/// Returns the bytes that a message takes in the log.
 fn framed(length: usize, max_payload: usize) -> i64 {
     let aligned = |payload: usize| (payload + 32).next_multiple_of(32);
     let rest = length % max_payload;
@@ -105,15 +105,15 @@ fn framed(length: usize, max_payload: usize) -> i64 {
     (length / max_payload * aligned(max_payload) + last) as i64
 }
 
-/// All streams of a world.
+/// The streams of a world.
 #[derive(Debug, Default)]
 pub struct Ledger {
     streams: BTreeMap<StreamKey, Stream>,
 }
 
 impl Ledger {
-    /// Makes a stream known. It may be known already: publications can be shared.
-    pub fn open(&mut self, key: StreamKey, max_payload: usize) {
+    /// Adds a stream if it is not known; publications can be shared.
+    pub fn add_stream(&mut self, key: StreamKey, max_payload: usize) {
         let tag = self.streams.len() as u64;
         self.streams.entry(key).or_insert_with(|| Stream {
             tag,
@@ -122,18 +122,18 @@ impl Ledger {
         });
     }
 
-    /// A stream, if it is known.
+    /// Returns a stream if it is known.
     #[must_use]
     pub fn stream(&self, key: &StreamKey) -> Option<&Stream> {
         self.streams.get(key)
     }
 
-    /// A stream, if it is known.
+    /// Returns a stream if it is known.
     pub fn stream_mut(&mut self, key: &StreamKey) -> Option<&mut Stream> {
         self.streams.get_mut(key)
     }
 
-    /// All streams.
+    /// Returns all streams.
     pub fn streams(&self) -> impl Iterator<Item = (&StreamKey, &Stream)> {
         self.streams.iter()
     }

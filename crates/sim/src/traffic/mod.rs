@@ -1,32 +1,32 @@
-//! Who publishes and consumes, and the record of what was sent.
+//! Publishers and subscribers of a scenario, and the record of sent messages.
 //!
-//! A [`Publisher`] fills its messages with a pattern made from the stream and the index of the message in it, and writes
-//! each into the [`Ledger`]; a [`Subscriber`] holds what it gets against that. Both take one turn in each step of their
-//! world, like any other agent.
+//! A [`Publisher`] fills its messages with a pattern derived from the stream and the message's index, and records each
+//! in the [`Ledger`]. A [`Subscriber`] compares received messages with that record. Both run one duty cycle in each
+//! step of their world, like agents.
 
-mod handle;
 mod images;
 mod ledger;
 mod pattern;
+mod publication_handle;
 mod publisher;
-mod publishing;
+mod publisher_spec;
 mod requests;
 mod subscriber;
-mod subscribing;
+mod subscriber_spec;
 
 pub use images::EndedImage;
-pub use ledger::{Fate, Ledger, Message, Stream, StreamKey};
+pub use ledger::{Ledger, Message, MessageState, Stream, StreamKey};
 pub use pattern::Lengths;
 pub use publisher::Publisher;
-pub use publishing::Publishing;
-pub use requests::{Request, What};
-pub use subscriber::{Stamps, Subscriber};
-pub use subscribing::Subscribing;
+pub use publisher_spec::PublisherSpec;
+pub use requests::{Request, RequestKind};
+pub use subscriber::{ReservedValues, Subscriber};
+pub use subscriber_spec::SubscriberSpec;
 
 pub(crate) use pattern::fill;
 
-/// True for an answer of the driver after which one asks again: what was closed last is still about to go.
-fn passes(error: &taran::AddError) -> bool {
+/// Returns true for an error after which the request is repeated: a resource that is still being closed.
+fn is_transient(error: &taran::AddError) -> bool {
     matches!(error, taran::AddError::Registration(refused)
         if refused.code == taran::ErrorCode::ResourceTemporarilyUnavailable)
 }

@@ -1,26 +1,27 @@
-//! What messages look like.
+//! Lengths and contents of messages.
 
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-/// How long messages are.
+/// Distribution of message lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lengths {
-    /// A few bytes, or none.
+    /// Less than 100 bytes.
     Small,
-    /// One frame at most.
+    /// At most one frame.
     Framed,
-    /// All that is possible, the borders oftener.
+    /// Any valid length, with boundary lengths more often.
     #[default]
     Any,
-    /// Always this.
+    /// A fixed length.
     Fixed(usize),
 }
 
 impl Lengths {
-    /// The length of a message, where a frame takes `max_payload` bytes and a message `max_message`.
+    /// Returns the length of the next message, for frames of at most `max_payload` bytes and messages of at most
+    /// `max_message`.
     pub(crate) fn next(
         self,
         random: &mut fastrand::Rng,
@@ -44,7 +45,7 @@ impl Lengths {
     }
 }
 
-/// Random bytes that messages are cut from, which is quicker than to make them up each time.
+/// Length of the table of random bytes from which messages are copied; generating each message would be slower.
 const TABLE_LENGTH: usize = 64 * 1024;
 
 fn table() -> &'static [u8] {
@@ -56,7 +57,7 @@ fn table() -> &'static [u8] {
     })
 }
 
-/// Makes `content` the message with this index of the stream with this tag.
+/// Fills `content` with the message at this index of the stream with this tag.
 pub(crate) fn fill(tag: u64, index: usize, length: usize, content: &mut Vec<u8>) {
     let word = (tag << 40 ^ index as u64 ^ 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut from = (word >> 32) as usize % TABLE_LENGTH;
@@ -66,7 +67,7 @@ pub(crate) fn fill(tag: u64, index: usize, length: usize, content: &mut Vec<u8>)
         content.extend_from_slice(&table()[from..until]);
         from = 0;
     }
-    // Two messages may be cut from the same place, but begin differently.
+    // Messages that start at the same table offset differ in their first 8 bytes.
     for (byte, other) in content.iter_mut().zip(word.to_le_bytes()) {
         *byte ^= other;
     }

@@ -1,52 +1,53 @@
-//! A publication and who publishes on it.
+//! A publication with a publisher.
 //!
-//! Contract: [`Publisher::turn`] once or more in each step. It takes the driver's answer in, then offers messages in all
-//! the ways there are until it is refused, its burst is used up, or all messages are sent.
+//! Contract: [`Publisher::do_work`] is called once or more per step. It processes the driver's response, then
+//! offers messages by all available methods until one is refused, its burst is used up, or all messages are
+//! sent.
 
 use std::time::Duration;
 
 use taran::{AddError, Client, OfferError, Pending, Publication};
 use taran_core::clock::saturating_nanos;
 
-use super::handle::{Adding, Handle, Way};
-use super::requests::{Request, Requests, What};
-use super::{Fate, Ledger, Publishing, Stream, StreamKey, fill, passes};
+use super::publication_handle::{OfferMethod, PendingPublication, PublicationHandle};
+use super::requests::{Request, RequestKind, Requests};
+use super::{Ledger, MessageState, PublisherSpec, Stream, StreamKey, fill, is_transient};
 use crate::history::{Event, History};
 
 /// One publisher.
 #[derive(Debug)]
 pub struct Publisher {
     number: usize,
-    spec: Publishing,
+    spec: PublisherSpec,
     state: State,
     random: fastrand::Rng,
     offered: u64,
     key: Option<StreamKey>,
-    refused: &'static str,
+    refusal_reason: &'static str,
     refusal: Option<OfferError>,
     was_back_pressured: bool,
     content: Vec<u8>,
-    asked: Requests,
+    requests: Requests,
     paused: bool,
-    /// It has claimed room for a message, and does nothing more.
+    /// It holds an unfinished claim and publishes nothing more.
     is_holding: bool,
-    /// When the next burst is due.
+    /// Time of the next burst.
     next_ns: i64,
     position: i64,
 }
 
 #[derive(Debug)]
 enum State {
-    Adding(Adding),
-    Open(Handle),
+    Pending(PendingPublication),
+    Open(PublicationHandle),
     Failed(AddError),
     Closed,
 }
 
 impl State {
-    /// Asks the driver for a publication.
-    fn add(client: &Client, spec: &Publishing) -> Self {
-        Adding::begin(client, spec).map_or_else(Self::Failed, Self::Adding)
+    /// Requests a publication from the driver.
+    fn add(client: &Client, spec: &PublisherSpec) -> Self {
+        PendingPublication::begin(client, spec).map_or_else(Self::Failed, Self::Pending)
     }
 }
 
@@ -54,7 +55,7 @@ impl Publisher {
     pub(crate) fn new(
         number: usize,
         client: &Client,
-        spec: Publishing,
+        spec: PublisherSpec,
         random: fastrand::Rng,
     ) -> Self {
         Self {
@@ -64,11 +65,11 @@ impl Publisher {
             random,
             offered: 0,
             key: None,
-            refused: "",
+            refusal_reason: "",
             refusal: None,
             was_back_pressured: false,
             content: Vec::new(),
-            asked: Requests::default(),
+            requests: Requests::default(),
             paused: false,
             is_holding: false,
             next_ns: 0,
@@ -76,16 +77,16 @@ impl Publisher {
         }
     }
 
-    /// One turn; how much was done.
-    pub(crate) fn turn(
+    /// Runs one duty cycle; returns the amount of work done.
+    pub(crate) fn do_work(
         &mut self,
         client: Option<&Client>,
         now_ns: i64,
         ledger: &mut Ledger,
         history: &mut History,
     ) -> usize {
-        self.asked.take_answers(now_ns, |_, _| {});
-        self.take_answer(client, ledger);
+        self.requests.poll_responses(now_ns, |_, _| {});
+        self.poll_response(client, ledger);
         if self.paused
             || self.is_holding
             || now_ns < self.next_ns
@@ -106,12 +107,12 @@ impl Publisher {
         while sent < burst && self.offered < self.spec.messages {
             match self.send(stream) {
                 Ok(event) => {
-                    history.note(now_ns, event);
-                    self.refused = "";
+                    history.record(now_ns, event);
+                    self.refusal_reason = "";
                     sent += 1;
                 }
                 Err(error) => {
-                    self.note_refusal(error, now_ns, history);
+                    self.record_refusal(error, now_ns, history);
                     break;
                 }
             }
@@ -119,22 +120,28 @@ impl Publisher {
         sent
     }
 
-    fn take_answer(&mut self, client: Option<&Client>, ledger: &mut Ledger) {
-        let State::Adding(adding) = &mut self.state else {
+    fn poll_response(&mut self, client: Option<&Client>, ledger: &mut Ledger) {
+        let State::Pending(pending) = &mut self.state else {
             return;
         };
-        let Some(answer) = adding.poll() else { return };
-        self.state = match (answer, client) {
-            (Err(error), Some(client)) if passes(&error) => State::add(client, &self.spec),
+        let Some(response) = pending.poll() else {
+            return;
+        };
+        self.state = match (response, client) {
+            (Err(error), Some(client)) if is_transient(&error) => State::add(client, &self.spec),
             (Err(error), _) => State::Failed(error),
             (Ok(handle), _) => {
-                ledger.open(handle.key(), handle.max_payload());
+                ledger.add_stream(handle.key(), handle.max_payload());
                 self.key = Some(handle.key());
                 for channel in &self.spec.destinations {
                     match handle.add_destination(channel) {
-                        // The driver may be gone since it answered; then there is nothing to add to.
+                        // The driver may have ended since it responded; then there is nothing to add to.
                         Err(AddError::Closed | AddError::DriverLost(_)) => {}
-                        asked => self.asked.ask(What::AddDestination, channel, taken(asked)),
+                        requested => self.requests.add(
+                            RequestKind::AddDestination,
+                            channel,
+                            expect_sent(requested),
+                        ),
                     }
                 }
                 State::Open(handle)
@@ -152,11 +159,11 @@ impl Publisher {
             .spec
             .lengths
             .next(random, max_payload, handle.max_message());
-        let way = match random.u32(0..16) {
-            0..3 => Way::Parts(random.usize(0..=length)),
-            3 if length <= max_payload => Way::Aborted,
-            4..8 if length <= max_payload => Way::Claimed,
-            _ => Way::Whole,
+        let method = match random.u32(0..16) {
+            0..3 => OfferMethod::OfferParts(random.usize(0..=length)),
+            3 if length <= max_payload => OfferMethod::ClaimAndAbort,
+            4..8 if length <= max_payload => OfferMethod::Claim,
+            _ => OfferMethod::Offer,
         };
         fill(
             stream.tag,
@@ -165,13 +172,13 @@ impl Publisher {
             &mut self.content,
         );
         let (before, limit) = (handle.position(), handle.limit());
-        let position = handle.offer(&self.content, way)?;
-        let fate = if way == Way::Aborted {
-            Fate::Gone
+        let position = handle.offer(&self.content, method)?;
+        let state = if method == OfferMethod::ClaimAndAbort {
+            MessageState::Aborted
         } else {
-            Fate::Sent
+            MessageState::Sent
         };
-        let index = stream.push(position, length, fate);
+        let index = stream.push(position, length, state);
         let begin = stream.messages()[index].begin;
         assert!(
             before < limit && begin == before,
@@ -180,7 +187,7 @@ impl Publisher {
         );
         self.position = position;
         let publisher = self.number;
-        if way == Way::Aborted {
+        if method == OfferMethod::ClaimAndAbort {
             return Ok(Event::Aborted {
                 publisher,
                 position,
@@ -194,7 +201,7 @@ impl Publisher {
         })
     }
 
-    fn note_refusal(&mut self, error: OfferError, now_ns: i64, history: &mut History) {
+    fn record_refusal(&mut self, error: OfferError, now_ns: i64, history: &mut History) {
         let reason = match error {
             OfferError::NotConnected => "not connected",
             OfferError::BackPressured => "back-pressured",
@@ -206,157 +213,162 @@ impl Publisher {
         };
         self.refusal = Some(error);
         self.was_back_pressured |= error == OfferError::BackPressured;
-        if self.refused != reason {
-            self.refused = reason;
+        if self.refusal_reason != reason {
+            self.refusal_reason = reason;
             let publisher = self.number;
-            history.note(now_ns, Event::Refused { publisher, reason });
+            history.record(now_ns, Event::Refused { publisher, reason });
         }
     }
 
-    // --- what the story may do ---
+    // --- control by the scenario ---
 
-    /// Publishes that many messages more.
-    pub fn more(&mut self, messages: u64) {
+    /// Publishes this many additional messages.
+    pub fn publish_more(&mut self, messages: u64) {
         self.spec.messages += messages;
     }
 
-    /// Publishes what is left as fast as it can.
-    pub fn hurry(&mut self) {
+    /// Publishes the remaining messages without pauses.
+    pub fn drop_pauses(&mut self) {
         (self.spec.pause, self.next_ns) = (Duration::ZERO, 0);
     }
 
-    /// Publishes nothing until it is told to go on.
+    /// Pauses or resumes publishing.
     pub fn pause(&mut self, paused: bool) {
         self.paused = paused;
     }
 
-    /// Claims room for a message and never fills it in: whoever publishes stands still from now on. True if it did.
-    pub(crate) fn hold(&mut self, ledger: &mut Ledger) -> bool {
+    /// Claims a message and never finishes it, which blocks the stream. Returns true if the claim succeeded.
+    pub(crate) fn hold_claim(&mut self, ledger: &mut Ledger) -> bool {
         let State::Open(handle) = &mut self.state else {
             return false;
         };
         let length = self.random.usize(0..=handle.max_payload());
         let stream = self.key.and_then(|key| ledger.stream_mut(&key));
-        let (Some(stream), Ok(position)) = (stream, handle.hold(length)) else {
+        let (Some(stream), Ok(position)) = (stream, handle.hold_claim(length)) else {
             return false;
         };
-        stream.push(position, length, Fate::Gone);
+        stream.push(position, length, MessageState::Aborted);
         self.position = position;
         self.is_holding = true;
         true
     }
 
-    /// Asks for one more destination, if the publication is open.
+    /// Requests one more destination, if the publication is open.
     ///
     /// # Panics
     /// If the driver is gone.
     pub fn add_destination(&mut self, channel: &str) {
         if let State::Open(handle) = &self.state {
-            let answer = taken(handle.add_destination(channel));
-            self.asked.ask(What::AddDestination, channel, answer);
+            let response = expect_sent(handle.add_destination(channel));
+            self.requests
+                .add(RequestKind::AddDestination, channel, response);
         }
     }
 
-    /// Asks for one destination less, if the publication is open.
+    /// Requests the removal of a destination, if the publication is open.
     ///
     /// # Panics
     /// If the driver is gone.
     pub fn remove_destination(&mut self, channel: &str) {
         if let State::Open(handle) = &self.state {
-            let answer = taken(handle.remove_destination(channel));
-            self.asked.ask(What::RemoveDestination, channel, answer);
+            let response = expect_sent(handle.remove_destination(channel));
+            self.requests
+                .add(RequestKind::RemoveDestination, channel, response);
         }
     }
 
-    /// Asks for one destination more or less; false if that cannot even be asked for.
-    pub fn ask_destination(&mut self, channel: &str, more: bool) -> bool {
+    /// Requests the addition or removal of a destination. Returns false if the request cannot be sent.
+    pub fn request_destination(&mut self, channel: &str, add: bool) -> bool {
         let State::Open(handle) = &self.state else {
             return false;
         };
-        let (what, answer) = if more {
-            (What::AddDestination, handle.add_destination(channel))
+        let (kind, response) = if add {
+            (RequestKind::AddDestination, handle.add_destination(channel))
         } else {
-            (What::RemoveDestination, handle.remove_destination(channel))
+            (
+                RequestKind::RemoveDestination,
+                handle.remove_destination(channel),
+            )
         };
-        let Ok(answer) = answer else { return false };
-        self.asked.ask(what, channel, answer);
+        let Ok(response) = response else { return false };
+        self.requests.add(kind, channel, response);
         true
     }
 
     /// Closes the publication.
     pub fn close(&mut self) {
         self.state = State::Closed;
-        self.asked.forget();
+        self.requests.forget();
     }
 
-    /// Ends the stream without regard to what was not consumed yet.
+    /// Revokes the publication: the stream ends without regard to unconsumed messages.
     pub fn revoke(&mut self) {
-        self.asked.forget();
+        self.requests.forget();
         if let State::Open(handle) = std::mem::replace(&mut self.state, State::Closed) {
             handle.revoke();
         }
     }
 
-    /// Takes what must not be closed in an orderly way, because its process is dead.
+    /// Returns the resources that must not be dropped, because the process was killed.
     pub(crate) fn kill(&mut self) -> Box<dyn std::any::Any> {
-        let asked = self.asked.forget();
-        Box::new((std::mem::replace(&mut self.state, State::Closed), asked))
+        let requests = self.requests.forget();
+        Box::new((std::mem::replace(&mut self.state, State::Closed), requests))
     }
 
-    /// True when it will never do anything again.
+    /// Returns true if it will do no more work.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.state, State::Closed | State::Failed(_))
     }
 
-    // --- what the story may ask ---
+    // --- queries ---
 
-    fn handle(&self) -> Option<&Handle> {
+    fn handle(&self) -> Option<&PublicationHandle> {
         match &self.state {
             State::Open(handle) => Some(handle),
             _ => None,
         }
     }
 
-    /// The stream, once the driver has made it.
+    /// Returns the stream, once the driver has added the publication.
     #[must_use]
     pub fn key(&self) -> Option<StreamKey> {
         self.key
     }
 
-    /// The publication itself, if it is a shared one and open.
+    /// Returns the publication itself, if it is shared and open.
     #[must_use]
     pub fn shared(&self) -> Option<Publication> {
         match self.handle()? {
-            Handle::Shared(publication) => Some(publication.clone()),
-            Handle::Exclusive(_) => None,
+            PublicationHandle::Shared(publication) => Some(publication.clone()),
+            PublicationHandle::Exclusive(_) => None,
         }
     }
 
-    /// True when the driver has made the publication and it was not closed.
+    /// Returns true while the publication is open.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.handle().is_some()
     }
 
-    /// True while somebody receives the stream.
+    /// Returns true while the publication is connected.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        self.handle().is_some_and(Handle::is_connected)
+        self.handle().is_some_and(PublicationHandle::is_connected)
     }
 
-    /// True while the driver has not answered.
+    /// Returns true until the driver has responded.
     #[must_use]
     pub fn is_pending(&self) -> bool {
-        matches!(self.state, State::Adding(_))
+        matches!(self.state, State::Pending(_))
     }
 
-    /// True if it stands still for good, with a claim that it does not fill in.
+    /// Returns true if it holds an unfinished claim.
     #[must_use]
     pub fn is_holding(&self) -> bool {
         self.is_holding
     }
 
-    /// Why the driver did not make the publication.
+    /// Returns the error of a publication that the driver did not add.
     #[must_use]
     pub fn failure(&self) -> Option<&AddError> {
         match &self.state {
@@ -365,56 +377,58 @@ impl Publisher {
         }
     }
 
-    /// What was asked for its destinations and not granted, or not yet.
+    /// Returns the destination requests that are pending or failed.
     #[must_use]
     pub fn requests(&self) -> &[Request] {
-        self.asked.all()
+        self.requests.all()
     }
 
-    /// How many of its requests were granted.
+    /// Returns the number of granted requests.
     #[must_use]
     pub fn granted(&self) -> u64 {
-        self.asked.granted()
+        self.requests.granted()
     }
 
-    /// Why the last message that was refused was refused.
+    /// Returns the error of the last refused offer.
     #[must_use]
     pub fn refusal(&self) -> Option<OfferError> {
         self.refusal
     }
 
-    /// True when a message was ever refused for the sake of a slow subscriber.
+    /// Returns true if an offer was ever back-pressured.
     #[must_use]
     pub fn was_back_pressured(&self) -> bool {
         self.was_back_pressured
     }
 
-    /// True when all messages were accepted.
+    /// Returns true when all messages were accepted.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.offered == self.spec.messages
     }
 
-    /// Messages that were accepted, without aborted ones.
+    /// Returns the number of accepted messages, without aborted ones.
     #[must_use]
     pub fn offered(&self) -> u64 {
         self.offered
     }
 
-    /// Position of the stream after the last message; of a shared one, whoever sent it.
+    /// Returns the stream position after the last message, by any publisher of a shared stream.
     #[must_use]
     pub fn position(&self) -> i64 {
-        self.handle().map_or(self.position, Handle::position)
+        self.handle()
+            .map_or(self.position, PublicationHandle::position)
     }
 
-    /// Position up to which messages are accepted.
+    /// Returns the position limit.
     #[must_use]
     pub fn limit(&self) -> i64 {
-        self.handle().map_or(self.position, Handle::limit)
+        self.handle()
+            .map_or(self.position, PublicationHandle::limit)
     }
 }
 
-/// A command has to be taken by the ring; its answer is another matter.
-fn taken(asked: Result<Pending<()>, AddError>) -> Pending<()> {
-    asked.unwrap_or_else(|error| panic!("a command was not taken: {error}"))
+/// Returns the pending response of a command that must have been sent.
+fn expect_sent(requested: Result<Pending<()>, AddError>) -> Pending<()> {
+    requested.unwrap_or_else(|error| panic!("a command was not sent: {error}"))
 }

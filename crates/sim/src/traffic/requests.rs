@@ -1,24 +1,24 @@
-//! What was asked of a driver beside publications and subscriptions: destinations, sources, rejections.
+//! Requests to a driver other than publications and subscriptions: destinations and rejections.
 
 use taran::{AddError, Pending};
 
-/// What kind of thing was asked for.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// One destination more for a publication.
+pub enum RequestKind {
+    /// Add a destination to a publication.
     AddDestination,
-    /// One less.
+    /// Remove a destination from a publication.
     RemoveDestination,
-    /// One source more for a subscription.
+    /// Add a source (destination of a subscription).
     AddSource,
-    /// One less.
+    /// Remove a source.
     RemoveSource,
-    /// That an image goes away.
+    /// Reject an image.
     Reject,
 }
 
-impl What {
-    /// What it is called.
+impl RequestKind {
+    /// Returns the name of the request in texts.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -31,29 +31,29 @@ impl What {
     }
 }
 
-/// Something that was asked for, and that is not had: not yet, or not at all.
+/// A request that is pending or failed.
 #[derive(Debug)]
 pub struct Request {
-    /// What.
-    pub what: What,
-    /// With which channel, or of which.
+    /// Kind of request.
+    pub kind: RequestKind,
+    /// Channel of the destination or source; for a rejection that of the subscription.
     pub channel: String,
-    /// When, on the clock of the world.
+    /// Time of the request on the clock of the world.
     pub at_ns: i64,
-    /// Why it was refused.
+    /// Error of a failed request.
     pub failure: Option<AddError>,
-    answer: Option<Pending<()>>,
+    response: Option<Pending<()>>,
 }
 
 impl Request {
-    /// True while there is no answer.
+    /// Returns true while there is no response.
     #[must_use]
     pub fn is_pending(&self) -> bool {
-        self.answer.is_some()
+        self.response.is_some()
     }
 }
 
-/// All of one publication or subscription that were not granted.
+/// The pending and failed requests of one publication or subscription.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     all: Vec<Request>,
@@ -62,29 +62,35 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Waits for an answer from now on.
-    pub(super) fn ask(&mut self, what: What, channel: &str, answer: Pending<()>) {
+    /// Adds a request with its pending response.
+    pub(super) fn add(&mut self, kind: RequestKind, channel: &str, response: Pending<()>) {
         self.all.push(Request {
-            what,
+            kind,
             channel: channel.to_owned(),
             at_ns: self.now_ns,
             failure: None,
-            answer: Some(answer),
+            response: Some(response),
         });
     }
 
-    /// Takes answers in; `granted` is told of those that are as was wished.
-    pub(super) fn take_answers(&mut self, now_ns: i64, mut granted: impl FnMut(What, &str)) {
+    /// Processes responses and calls `granted` for each successful request.
+    pub(super) fn poll_responses(
+        &mut self,
+        now_ns: i64,
+        mut granted: impl FnMut(RequestKind, &str),
+    ) {
         self.now_ns = now_ns;
         let count = &mut self.granted;
         self.all.retain_mut(|request| {
-            let answer = request.answer.as_mut().and_then(Pending::poll);
-            let Some(answer) = answer else { return true };
-            request.answer = None;
-            match answer {
+            let response = request.response.as_mut().and_then(Pending::poll);
+            let Some(response) = response else {
+                return true;
+            };
+            request.response = None;
+            match response {
                 Ok(()) => {
                     *count += 1;
-                    granted(request.what, &request.channel);
+                    granted(request.kind, &request.channel);
                     false
                 }
                 Err(error) => {
@@ -107,7 +113,7 @@ impl Requests {
         &self.all
     }
 
-    /// Waits for none any more: what they were about is closed.
+    /// Forgets all requests because their publication or subscription is closed.
     pub(super) fn forget(&mut self) -> Vec<Request> {
         std::mem::take(&mut self.all)
     }

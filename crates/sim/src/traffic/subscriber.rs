@@ -1,7 +1,7 @@
-//! A subscription and who consumes it.
+//! A subscription with a subscriber.
 //!
-//! Contract: [`Subscriber::turn`] once or more in each step. It takes the driver's answer and the news of images in, then
-//! polls in one of the ways there are and holds each message against the ledger.
+//! Contract: [`Subscriber::do_work`] is called once or more per step. It processes the driver's response and the image
+//! events, then polls by one of the available methods and compares each message with the ledger.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use taran::{
     PollError, Subscription,
 };
 
-use super::images::Images;
-use super::requests::{Request, Requests, What};
-use super::{EndedImage, Ledger, StreamKey, Subscribing, passes};
+use super::images::ImageTracker;
+use super::requests::{Request, RequestKind, Requests};
+use super::{EndedImage, Ledger, StreamKey, SubscriberSpec, is_transient};
 use crate::check::delivery::ImageCheck;
 use crate::check::{Violation, violation};
 use crate::history::{Event, History};
@@ -21,28 +21,28 @@ use crate::history::{Event, History};
 #[derive(Debug)]
 pub struct Subscriber {
     number: usize,
-    spec: Subscribing,
+    spec: SubscriberSpec,
     state: State,
     random: fastrand::Rng,
-    images: Images,
-    reader: Reader,
+    images: ImageTracker,
+    poller: Poller,
     error: Option<PollError>,
-    /// Sources that the driver has confirmed.
+    /// Sources confirmed by the driver.
     sources: BTreeSet<String>,
-    asked: Requests,
-    stamps: Stamps,
+    requests: Requests,
+    reserved_values: ReservedValues,
 }
 
-/// The reserved values of messages, where drivers may write times.
+/// Reserved values of messages, where drivers may write timestamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamps {
-    /// How many messages had none.
+pub struct ReservedValues {
+    /// Number of messages with reserved value 0.
     pub missing: u64,
-    /// The least one, and the greatest.
+    /// Smallest and largest other value.
     pub range: Option<(i64, i64)>,
 }
 
-impl Stamps {
+impl ReservedValues {
     fn take(&mut self, value: i64) {
         if value == 0 {
             self.missing += 1;
@@ -55,31 +55,31 @@ impl Stamps {
 
 #[derive(Debug)]
 enum State {
-    Adding(Pending<Subscription>),
+    Pending(Pending<Subscription>),
     Open(Subscription),
     Failed(AddError),
     Closed,
 }
 
 impl State {
-    /// Asks the driver for a subscription.
-    fn add(client: &Client, spec: &Subscribing, images: &Images) -> Self {
+    /// Requests a subscription from the driver.
+    fn add(client: &Client, spec: &SubscriberSpec, images: &ImageTracker) -> Self {
         let (channel, stream_id) = (&spec.channel, spec.stream_id);
         let adding = client.async_add_subscription_with(channel, stream_id, images.handlers());
-        adding.map_or_else(Self::Failed, Self::Adding)
+        adding.map_or_else(Self::Failed, Self::Pending)
     }
 }
 
-/// How a subscription is read; each keeps its unfinished messages.
+/// Method of polling; each has its own fragment assembler.
 #[derive(Debug)]
-enum Reader {
+enum Poller {
     Plain(FragmentAssembler),
     Bounded(FragmentAssembler),
     Controlled(ControlledFragmentAssembler),
 }
 
-impl Reader {
-    fn any(random: &mut fastrand::Rng) -> Self {
+impl Poller {
+    fn random(random: &mut fastrand::Rng) -> Self {
         match random.u32(0..3) {
             0 => Self::Plain(FragmentAssembler::new()),
             1 => Self::Bounded(FragmentAssembler::new()),
@@ -87,7 +87,7 @@ impl Reader {
         }
     }
 
-    /// Polls once; `take` is told of each message, and whether it is consumed.
+    /// Polls once and calls `take` with each message and whether it is consumed.
     fn poll(
         &mut self,
         subscription: &mut Subscription,
@@ -103,7 +103,8 @@ impl Reader {
             Self::Bounded(assembler) => {
                 let first = subscription.images().first().map(|image| image.position());
                 let bound = first.map_or(i64::MAX, |first| first + random.i64(0..50_000));
-                // Now and then without a bound, which is for all images the same, or those far ahead would starve.
+                // The bound applies to all images alike, so sometimes there is none; otherwise images far ahead would
+                // starve.
                 let bound = if random.bool() { bound } else { i64::MAX };
                 let handler = assembler.wrap(|message, header| take(message, header, true));
                 subscription.bounded_poll(handler, bound, limit)
@@ -129,67 +130,72 @@ impl Subscriber {
     pub(crate) fn new(
         number: usize,
         client: &Client,
-        spec: Subscribing,
+        spec: SubscriberSpec,
         mut random: fastrand::Rng,
         checks_content: bool,
     ) -> Self {
-        let images = Images::new(number, spec.is_lossy, checks_content);
+        let images = ImageTracker::new(number, spec.is_lossy, checks_content);
         Self {
             number,
             state: State::add(client, &spec, &images),
             spec,
-            reader: Reader::any(&mut random),
+            poller: Poller::random(&mut random),
             random,
             images,
             error: None,
             sources: BTreeSet::new(),
-            asked: Requests::default(),
-            stamps: Stamps::default(),
+            requests: Requests::default(),
+            reserved_values: ReservedValues::default(),
         }
     }
 
-    /// One turn; how much was done.
-    pub(crate) fn turn(
+    /// Runs one duty cycle; returns the amount of work done.
+    pub(crate) fn do_work(
         &mut self,
         client: Option<&Client>,
         now_ns: i64,
         ledger: &Ledger,
         history: &mut History,
     ) -> Result<usize, Violation> {
-        self.take_answers_to_requests(now_ns);
-        self.take_answer(client);
-        if matches!(self.state, State::Closed) && self.images.has_news() {
-            violation!("subscriber {}: called back after its close", self.number);
+        self.poll_requests(now_ns);
+        self.poll_response(client);
+        if matches!(self.state, State::Closed) && self.images.has_events() {
+            violation!(
+                "subscriber {}: image handler called after its close",
+                self.number
+            );
         }
-        self.images.take_news(now_ns, ledger, history)?;
-        if self.error.is_some() || self.random.f64() < self.spec.laziness {
+        self.images.process_events(now_ns, ledger, history)?;
+        if self.error.is_some() || self.random.f64() < self.spec.skip_rate {
             return Ok(0);
         }
         self.poll(now_ns, ledger, history)
     }
 
-    fn take_answer(&mut self, client: Option<&Client>) {
-        let State::Adding(pending) = &mut self.state else {
+    fn poll_response(&mut self, client: Option<&Client>) {
+        let State::Pending(pending) = &mut self.state else {
             return;
         };
-        let Some(answer) = pending.poll() else { return };
-        self.state = match (answer, client) {
-            (Err(error), Some(client)) if passes(&error) => {
+        let Some(response) = pending.poll() else {
+            return;
+        };
+        self.state = match (response, client) {
+            (Err(error), Some(client)) if is_transient(&error) => {
                 State::add(client, &self.spec, &self.images)
             }
-            (answer, _) => answer.map_or_else(State::Failed, State::Open),
+            (response, _) => response.map_or_else(State::Failed, State::Open),
         };
         for source in self.spec.sources.clone() {
-            self.ask_source(&source, true);
+            self.request_source(&source, true);
         }
     }
 
-    fn take_answers_to_requests(&mut self, now_ns: i64) {
+    fn poll_requests(&mut self, now_ns: i64) {
         let sources = &mut self.sources;
-        self.asked.take_answers(now_ns, |what, channel| {
-            match what {
-                What::AddSource => sources.insert(channel.to_owned()),
-                What::RemoveSource => sources.remove(channel),
+        self.requests.poll_responses(now_ns, |kind, channel| {
+            match kind {
+                RequestKind::AddSource => sources.insert(channel.to_owned()),
+                RequestKind::RemoveSource => sources.remove(channel),
                 _ => false,
             };
         });
@@ -204,26 +210,27 @@ impl Subscriber {
         let State::Open(subscription) = &mut self.state else {
             return Ok(0);
         };
-        let (subscriber, images, stamps) = (self.number, &mut self.images, &mut self.stamps);
+        let (subscriber, images, reserved_values) =
+            (self.number, &mut self.images, &mut self.reserved_values);
         let mut outcome = Ok(());
         let take = |message: &[u8], header: &Header<'_>, is_taken: bool| {
             if outcome.is_ok() {
-                outcome = images.hold(ledger, message, header, is_taken);
+                outcome = images.check_message(ledger, message, header, is_taken);
             }
             if is_taken {
-                stamps.take(header.reserved_value());
+                reserved_values.take(header.reserved_value());
                 let (session, position) = (header.session_id(), header.position());
                 let event = Event::Delivered {
                     subscriber,
                     session,
                     position,
                 };
-                history.note(now_ns, event);
+                history.record(now_ns, event);
             }
         };
         let limit = self.random.usize(1..=self.spec.limit);
         let polled = self
-            .reader
+            .poller
             .poll(subscription, limit, &mut self.random, take);
         outcome?;
         match polled {
@@ -240,73 +247,73 @@ impl Subscriber {
         }
     }
 
-    // --- what the story may do ---
+    // --- control by the scenario ---
 
-    /// In which part of its turns it does nothing, from 0 to 1.
-    pub fn set_laziness(&mut self, laziness: f64) {
-        self.spec.laziness = laziness;
+    /// Sets the share of duty cycles without a poll, from 0 to 1.
+    pub fn set_skip_rate(&mut self, skip_rate: f64) {
+        self.spec.skip_rate = skip_rate;
     }
 
-    /// Sends its images away; true if it had any and the driver could be asked.
+    /// Rejects all images. Returns true if there were any and the requests were sent.
     pub fn reject(&mut self, reason: &str) -> bool {
         let State::Open(subscription) = &mut self.state else {
             return false;
         };
-        let (asked, channel) = (&mut self.asked, &self.spec.channel);
+        let (requests, channel) = (&mut self.requests, &self.spec.channel);
         let mut images = subscription.images().iter().peekable();
         images.peek().is_some()
             && images.all(|image| match image.view().async_reject(reason) {
-                Ok(answer) => {
-                    asked.ask(What::Reject, channel, answer);
+                Ok(response) => {
+                    requests.add(RequestKind::Reject, channel, response);
                     true
                 }
                 Err(_) => false,
             })
     }
 
-    /// Asks for one more source, if the subscription is open; the answer is not waited for.
+    /// Requests one more source, if the subscription is open, without waiting for the response.
     ///
     /// # Panics
     /// If the driver is gone.
     pub fn add_source(&mut self, channel: &str) {
         assert!(
-            !self.is_open() || self.ask_source(channel, true),
-            "the command is not taken"
+            !self.is_open() || self.request_source(channel, true),
+            "the command is not sent"
         );
     }
 
-    /// Asks for one source less, if the subscription is open; the answer is not waited for.
+    /// Requests the removal of a source, if the subscription is open, without waiting for the response.
     ///
     /// # Panics
     /// If the driver is gone.
     pub fn remove_source(&mut self, channel: &str) {
         assert!(
-            !self.is_open() || self.ask_source(channel, false),
-            "the command is not taken"
+            !self.is_open() || self.request_source(channel, false),
+            "the command is not sent"
         );
     }
 
-    /// Asks for one source more or less; false if that cannot even be asked for.
-    pub fn ask_source(&mut self, channel: &str, more: bool) -> bool {
+    /// Requests the addition or removal of a source. Returns false if the request cannot be sent.
+    pub fn request_source(&mut self, channel: &str, add: bool) -> bool {
         let State::Open(subscription) = &self.state else {
             return false;
         };
-        let answer = if more {
+        let response = if add {
             subscription.async_add_destination(channel)
         } else {
             subscription.async_remove_destination(channel)
         };
-        let Ok(answer) = answer else { return false };
-        let what = if more {
-            What::AddSource
+        let Ok(response) = response else { return false };
+        let kind = if add {
+            RequestKind::AddSource
         } else {
-            What::RemoveSource
+            RequestKind::RemoveSource
         };
-        self.asked.ask(what, channel, answer);
+        self.requests.add(kind, channel, response);
         true
     }
 
-    /// The sources that the driver has confirmed.
+    /// Returns the sources confirmed by the driver.
     pub fn sources(&self) -> impl Iterator<Item = &str> {
         self.sources.iter().map(String::as_str)
     }
@@ -314,43 +321,43 @@ impl Subscriber {
     /// Closes the subscription.
     pub fn close(&mut self) {
         self.state = State::Closed;
-        self.asked.forget();
+        self.requests.forget();
         self.images.forget();
     }
 
-    /// Takes what must not be closed in an orderly way, because its process is dead.
+    /// Returns the resources that must not be dropped, because the process was killed.
     pub(crate) fn kill(&mut self) -> Box<dyn std::any::Any> {
         self.images.forget();
-        let asked = self.asked.forget();
-        Box::new((std::mem::replace(&mut self.state, State::Closed), asked))
+        let requests = self.requests.forget();
+        Box::new((std::mem::replace(&mut self.state, State::Closed), requests))
     }
 
-    /// True when it will never do anything again.
+    /// Returns true if it will do no more work.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self.state, State::Closed | State::Failed(_)) && !self.images.has_news()
+        matches!(self.state, State::Closed | State::Failed(_)) && !self.images.has_events()
     }
 
-    // --- what the story may ask ---
+    // --- queries ---
 
-    /// True when the driver has made the subscription and it was not closed.
+    /// Returns true while the subscription is open.
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Open(_))
     }
 
-    /// Under which id the driver has the subscription, if it is open.
+    /// Returns the registration id of an open subscription.
     #[must_use]
     pub fn registration_id(&self) -> Option<i64> {
         self.subscription().map(Subscription::registration_id)
     }
 
-    /// What stood in the reserved values of the messages so far.
+    /// Returns the reserved values of the messages so far.
     #[must_use]
-    pub fn stamps(&self) -> Stamps {
-        self.stamps
+    pub fn reserved_values(&self) -> ReservedValues {
+        self.reserved_values
     }
 
-    /// The subscription itself, if it is open.
+    /// Returns the subscription itself, if it is open.
     #[must_use]
     pub fn subscription(&self) -> Option<&Subscription> {
         match &self.state {
@@ -359,37 +366,37 @@ impl Subscriber {
         }
     }
 
-    /// What was asked for its sources, and to reject images, and not granted, or not yet.
+    /// Returns the source and rejection requests that are pending or failed.
     #[must_use]
     pub fn requests(&self) -> &[Request] {
-        self.asked.all()
+        self.requests.all()
     }
 
-    /// How many of its requests were granted.
+    /// Returns the number of granted requests.
     #[must_use]
     pub fn granted(&self) -> u64 {
-        self.asked.granted()
+        self.requests.granted()
     }
 
-    /// True while the driver has not answered, be it about a source or a rejection.
+    /// Returns true until the driver has responded to the subscription and to all its requests.
     #[must_use]
     pub fn is_pending(&self) -> bool {
-        let has_asked = self.asked.has_pending() && self.is_open();
-        has_asked || matches!(self.state, State::Adding(_))
+        let has_pending = self.requests.has_pending() && self.is_open();
+        has_pending || matches!(self.state, State::Pending(_))
     }
 
-    /// The stream of an image at present.
+    /// Returns the stream of a current image.
     #[must_use]
     pub fn stream_of(&self, correlation_id: i64) -> Option<StreamKey> {
         self.images.stream_of(correlation_id)
     }
 
-    /// Correlation ids of the images at present.
+    /// Returns the correlation ids of the current images.
     pub fn image_ids(&self) -> impl Iterator<Item = i64> {
         self.images.ids()
     }
 
-    /// Why the driver did not make the subscription.
+    /// Returns the error of a subscription that the driver did not add.
     #[must_use]
     pub fn failure(&self) -> Option<&AddError> {
         match &self.state {
@@ -398,24 +405,24 @@ impl Subscriber {
         }
     }
 
-    /// What polling failed with.
+    /// Returns the error of the last poll.
     #[must_use]
     pub fn error(&self) -> Option<PollError> {
         self.error
     }
 
-    /// The images at present.
+    /// Returns the current images.
     pub fn images(&self) -> impl Iterator<Item = &ImageCheck> {
-        self.images.present()
+        self.images.current()
     }
 
-    /// The image of a stream, if there is one.
+    /// Returns the image of a stream, if there is one.
     #[must_use]
     pub fn image(&self, key: &StreamKey) -> Option<&ImageCheck> {
         self.images().find(|image| image.key() == key)
     }
 
-    /// The images that are gone, in order.
+    /// Returns the former images, in order.
     #[must_use]
     pub fn ended(&self) -> &[EndedImage] {
         self.images.ended()

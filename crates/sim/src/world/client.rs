@@ -1,4 +1,4 @@
-//! Clients: connecting, closing, dying.
+//! Clients: connecting, closing, killing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,26 +8,26 @@ use taran::{
 };
 use taran_core::clock::{Now, saturating_nanos};
 
-use super::pace::Rest;
+use super::time_stepper::StallMeter;
 use super::{ClientId, HostIndex, World};
 
-/// How long [`World::connect`] waits.
+/// Timeout of [`World::connect`].
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(12);
-/// Longer than all timeouts of drivers together that follow on a close.
+/// Longer than the sum of all driver timeouts that follow a close.
 const ALL_TIMEOUTS: Duration = Duration::from_secs(40);
 
-/// How far a client has come.
+/// State of a client.
 #[derive(Debug)]
 pub enum ClientState {
-    /// It looks for its driver.
+    /// It waits for its driver.
     Connecting(Box<Connecting>),
-    /// It has found it.
+    /// It is connected.
     Connected(Client),
-    /// It has not found it.
+    /// It could not connect.
     Failed(ConnectError),
     /// It was closed.
     Closed,
-    /// Its process is dead.
+    /// Its process was killed.
     Dead,
 }
 
@@ -36,18 +36,18 @@ pub enum ClientState {
 pub(super) struct ClientSlot {
     pub(super) host: HostIndex,
     pub(super) state: ClientState,
-    /// When it looks for its driver again.
-    look_ns: i64,
-    /// It and what is its take no turn before.
+    /// Time of the next connect attempt.
+    next_attempt_ns: i64,
+    /// Until this time neither the client nor its publishers and subscribers run.
     pub(super) stalled_until_ns: i64,
-    rest: Rest,
+    stalls: StallMeter,
     errors: Arc<Mutex<Vec<ClientError>>>,
     ended: Arc<Mutex<Vec<CloseReason>>>,
-    complaints: Arc<Mutex<Vec<PublicationError>>>,
+    publication_errors: Arc<Mutex<Vec<PublicationError>>>,
 }
 
 impl ClientSlot {
-    /// The client, while it is connected.
+    /// Returns the client while it is connected.
     pub(super) fn connected(&self) -> Option<&Client> {
         match &self.state {
             ClientState::Connected(client) => Some(client),
@@ -55,7 +55,7 @@ impl ClientSlot {
         }
     }
 
-    /// True when it will never do anything again.
+    /// Returns true if it will do no more work.
     pub(super) fn is_over(&self) -> bool {
         !matches!(
             self.state,
@@ -63,16 +63,16 @@ impl ClientSlot {
         )
     }
 
-    /// One turn; how much was done.
-    pub(super) fn turn(&mut self, now: Now) -> usize {
-        self.rest.turned(now.nanos);
+    /// Runs one duty cycle; returns the amount of work done.
+    pub(super) fn do_work(&mut self, now: Now) -> usize {
+        self.stalls.on_duty_cycle(now.nanos);
         match &mut self.state {
             ClientState::Connected(client) => client.do_work(now),
-            ClientState::Connecting(connecting) if now.nanos >= self.look_ns => {
+            ClientState::Connecting(connecting) if now.nanos >= self.next_attempt_ns => {
                 match connecting.poll(now) {
                     Ok(Progress::Connected(client)) => self.state = ClientState::Connected(client),
                     Ok(Progress::Wait(pause)) => {
-                        self.look_ns = now.nanos + pause.as_nanos() as i64;
+                        self.next_attempt_ns = now.nanos + pause.as_nanos() as i64;
                     }
                     Err(error) => self.state = ClientState::Failed(error),
                 }
@@ -84,15 +84,15 @@ impl ClientSlot {
 }
 
 impl World {
-    /// Begins to connect a client to the driver of its host.
+    /// Starts to connect a client to the driver of its host.
     pub fn begin_connect(&mut self, host: HostIndex) -> ClientId {
         let number = self.clients.len();
-        self.tell("connect", number);
+        self.record_op("connect", number);
         let errors: Arc<Mutex<Vec<ClientError>>> = Arc::default();
         let ended: Arc<Mutex<Vec<CloseReason>>> = Arc::default();
-        let complaints: Arc<Mutex<Vec<PublicationError>>> = Arc::default();
-        let (told_errors, told_end) = (Arc::clone(&errors), Arc::clone(&ended));
-        let told_complaints = Arc::clone(&complaints);
+        let publication_errors: Arc<Mutex<Vec<PublicationError>>> = Arc::default();
+        let (error_sink, end_sink) = (Arc::clone(&errors), Arc::clone(&ended));
+        let publication_error_sink = Arc::clone(&publication_errors);
         let nothing: [(&str, &str); 0] = [];
         let context = Context::with_environment(nothing)
             .aeron_dir(self.directory(host))
@@ -100,28 +100,28 @@ impl World {
             .invoker(true)
             .client_name(format!("client {number}"))
             .on_error(move |error| {
-                let mut errors = told_errors.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut errors = error_sink.lock().unwrap_or_else(PoisonError::into_inner);
                 errors.push(ClientError::clone(error));
             })
             .on_publication_error(move |error| {
-                let mut complaints = told_complaints
+                let mut publication_errors = publication_error_sink
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner);
-                complaints.push(error.clone());
+                publication_errors.push(error.clone());
             })
             .on_close(move |end| {
-                let mut ended = told_end.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut ended = end_sink.lock().unwrap_or_else(PoisonError::into_inner);
                 ended.push(end);
             });
         self.clients.push(ClientSlot {
             host,
             state: ClientState::Connecting(Box::new(context.connecting())),
-            look_ns: 0,
+            next_attempt_ns: 0,
             stalled_until_ns: 0,
-            rest: Rest::since(self.hosts[host.0].at(self.clock.read()).nanos),
+            stalls: StallMeter::new(self.hosts[host.0].at(self.clock.read()).nanos),
             errors,
             ended,
-            complaints,
+            publication_errors,
         });
         ClientId(number)
     }
@@ -129,7 +129,7 @@ impl World {
     /// Connects a client to the driver of its host.
     ///
     /// # Panics
-    /// If it does not find it in time.
+    /// If it does not connect in time.
     pub fn connect(&mut self, host: HostIndex) -> ClientId {
         let id = self.begin_connect(host);
         self.run_until("a client has connected", CONNECT_TIMEOUT, |world| {
@@ -141,16 +141,16 @@ impl World {
         id
     }
 
-    /// How far a client has come.
+    /// Returns the state of a client.
     #[must_use]
     pub fn client_state(&self, id: ClientId) -> &ClientState {
         &self.clients[id.0].state
     }
 
-    /// How a client ended, as its close handler was told.
+    /// Returns how a client ended, as passed to its close handler.
     ///
     /// # Panics
-    /// If it was told more than once.
+    /// If the handler was called more than once.
     #[must_use]
     pub fn client_end(&self, id: ClientId) -> Option<CloseReason> {
         let ended = self.clients[id.0].ended.lock();
@@ -159,31 +159,33 @@ impl World {
         ended.first().copied()
     }
 
-    /// The longest time in which a client had no turn so far.
+    /// Returns the longest gap between two duty cycles of a client so far.
     #[must_use]
-    pub fn client_rested(&self, id: ClientId) -> Duration {
+    pub fn longest_client_stall(&self, id: ClientId) -> Duration {
         let host = &self.hosts[self.clients[id.0].host.0];
         let now_ns = host.at(self.clock.read()).nanos;
-        self.clients[id.0].rest.longest(now_ns)
+        self.clients[id.0].stalls.longest(now_ns)
     }
 
-    /// What the error handler of a client was told.
+    /// Returns the errors passed to the error handler of a client.
     #[must_use]
     pub fn client_errors(&self, id: ClientId) -> Vec<ClientError> {
         let errors = self.clients[id.0].errors.lock();
         errors.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What receivers said against the publications of a client.
+    /// Returns the errors that receivers reported for the publications of a client.
     #[must_use]
-    pub fn complaints(&self, id: ClientId) -> Vec<PublicationError> {
-        let complaints = self.clients[id.0].complaints.lock();
-        complaints.unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn publication_errors(&self, id: ClientId) -> Vec<PublicationError> {
+        let publication_errors = self.clients[id.0].publication_errors.lock();
+        publication_errors
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
-    /// Closes a client, and with it all that was made through it.
+    /// Closes a client with its publications and subscriptions.
     pub fn close_client(&mut self, id: ClientId) {
-        self.tell("close client", id.0);
+        self.record_op("close client", id.0);
         let state = std::mem::replace(&mut self.clients[id.0].state, ClientState::Closed);
         if let ClientState::Connected(client) = state {
             client.close();
@@ -196,29 +198,29 @@ impl World {
         }
     }
 
-    /// Ends the process of a client as `kill -9` does: from now on it does nothing at all, and closes nothing. What it
-    /// has claimed and not committed will never be sent.
+    /// Ends the process of a client like `kill -9`: it does no more work and closes nothing. Uncommitted claims are
+    /// never sent.
     pub fn kill_client(&mut self, id: ClientId) {
-        self.tell("kill client", id.0);
+        self.record_op("kill client", id.0);
         let state = std::mem::replace(&mut self.clients[id.0].state, ClientState::Dead);
-        let mut remains: Vec<Box<dyn std::any::Any>> = vec![Box::new(state)];
+        let mut objects: Vec<Box<dyn std::any::Any>> = vec![Box::new(state)];
         for publisher in self.publishers.iter_mut().filter(|it| it.client == id) {
-            remains.push(publisher.it.kill());
+            objects.push(publisher.it.kill());
         }
         for subscriber in self.subscribers.iter_mut().filter(|it| it.client == id) {
-            remains.push(subscriber.it.kill());
+            objects.push(subscriber.it.kill());
         }
-        self.graveyard.extend(remains);
+        self.killed.extend(objects);
     }
 
-    /// Stops a client's process for some time, as `SIGSTOP` does.
+    /// Pauses a client's process, like `SIGSTOP`.
     pub fn stall_client(&mut self, id: ClientId, pause: Duration) {
-        self.tell("stall client", id.0);
+        self.record_op("stall client", id.0);
         let until_ns = self.clock.read().nanos + saturating_nanos(pause);
         self.clients[id.0].stalled_until_ns = until_ns;
     }
 
-    /// Closes all clients, and waits until drivers must have noticed and all their timeouts are over.
+    /// Closes all clients and waits until drivers have detected that and all timeouts have passed.
     pub fn close_all(&mut self) {
         for index in 0..self.clients.len() {
             if !matches!(self.clients[index].state, ClientState::Dead) {

@@ -1,4 +1,4 @@
-//! The wall clock of a host, which may be wrong, and be set.
+//! The wall clock of a host, which may be offset and stepped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use taran_core::clock::{ManualClock, WallClock, saturating_nanos};
 
-/// A wall clock that differs from that of the world. Clones are the same clock.
+/// A wall clock with an offset to that of the world. Clones are the same clock.
 #[derive(Clone, Debug)]
 pub(super) struct HostClock {
     world: ManualClock,
@@ -21,7 +21,7 @@ impl HostClock {
         }
     }
 
-    /// Sets it forwards, or backwards.
+    /// Steps the clock forward or backward.
     pub(super) fn step(&self, by_ms: i64) {
         self.ahead_ns
             .fetch_add(by_ms * 1_000_000, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Machines: memory, clock, driver.
+//! Hosts: memory, clock, driver.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use taran_driver::{DriverContext, DriverError, DriverParts, Environment};
 use taran_protocol::counter::SystemCounter;
 
 use super::clock::HostClock;
-use super::pace::Rest;
+use super::time_stepper::StallMeter;
 use super::{HostIndex, World};
 use crate::check::counter_consistency::CounterCheck;
 use crate::check::leaks::LeakCheck;
@@ -21,7 +21,7 @@ use crate::check::streams::Streams;
 use crate::check::{Violation, flow, positions};
 use crate::network::{HostId, HostTraffic, SimHost};
 
-/// How a host differs from others.
+/// Specification of a host.
 #[derive(Clone, Debug, Default)]
 pub struct HostSpec {
     options: Vec<(String, String)>,
@@ -45,7 +45,7 @@ impl HostSpec {
         self
     }
 
-    /// A host that has an address of IPv6 alone.
+    /// Gives the host only an IPv6 address.
     #[must_use]
     pub fn ipv6(self) -> Self {
         Self {
@@ -54,62 +54,71 @@ impl HostSpec {
         }
     }
 
-    /// Whether its driver loses on purpose what comes in.
-    fn loses_on_purpose(&self) -> bool {
+    /// Returns true if its driver drops received frames on purpose.
+    fn drops_received_frames(&self) -> bool {
         let mut names = self.options.iter().map(|(name, _)| name);
         names.any(|name| name.contains("INTERCEPTORS"))
     }
 
-    /// The address of the host with this number at the place with this number.
-    fn address(&self, index: usize, place: u8) -> IpAddr {
-        // Worlds are small.
+    /// Returns the address of a host by its number and its number of relocations.
+    fn address(&self, index: usize, relocations: u8) -> IpAddr {
+        // Worlds have few hosts.
         let number = index as u8 + 1;
         if self.is_ipv6 {
-            IpAddr::from([0xfd00, 0, 0, 0, 0, 0, u16::from(place), u16::from(number)])
+            IpAddr::from([
+                0xfd00,
+                0,
+                0,
+                0,
+                0,
+                0,
+                u16::from(relocations),
+                u16::from(number),
+            ])
         } else {
-            IpAddr::from([10, 0, place, number])
+            IpAddr::from([10, 0, relocations, number])
         }
     }
 
-    /// Sets the host's clocks ahead of the others'.
+    /// Sets an offset of the host's clocks.
     #[must_use]
     pub fn clocks_ahead(self, ahead: Duration) -> Self {
         Self { ahead, ..self }
     }
 }
 
-/// A machine.
+/// A host.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) storage: MemoryStorage,
     pub(super) directory: PathBuf,
     pub(super) network: SimHost,
     pub(super) driver: Option<Driver>,
-    /// Its driver takes no turn before.
+    /// Until this time its driver does not run.
     pub(super) stalled_until_ns: i64,
-    /// How many drivers it has had.
-    lives: u64,
+    /// Number of drivers started so far.
+    generation: u64,
     wall: HostClock,
     spec: HostSpec,
-    /// How often it has moved.
-    place: u8,
+    /// Number of relocations.
+    relocations: u8,
 }
 
-/// A driver that lives.
+/// A running driver.
 #[derive(Debug)]
 pub(super) struct Driver {
     pub(super) parts: DriverParts,
-    /// Of its conductor.
-    pub(super) rest: Rest,
+    /// Gaps between duty cycles of its conductor.
+    pub(super) conductor_stalls: StallMeter,
     streams: Streams,
     counters: CounterCheck,
     leaks: LeakCheck,
 }
 
 impl Driver {
-    /// Checks what must hold at any time. To be called after each turn in which anything was done or seen: what happened
-    /// between two looks is known then.
-    pub(super) fn look(&mut self) -> Result<(), Violation> {
+    /// Checks the invariants that hold at any time. Must be called after each duty cycle that did or observed anything,
+    /// so that all changes between two checks are known.
+    pub(super) fn check(&mut self) -> Result<(), Violation> {
         if !self.streams.refresh() {
             return Ok(());
         }
@@ -117,28 +126,28 @@ impl Driver {
         flow::check(&self.streams)
     }
 
-    /// The same after a turn of the conductor, who alone makes and frees counters.
-    pub(super) fn look_anew(&mut self) -> Result<(), Violation> {
+    /// The same after a duty cycle of the conductor, the only agent that allocates and frees counters.
+    pub(super) fn check_after_conductor(&mut self) -> Result<(), Violation> {
         self.streams.rescan_counters();
-        self.look()
+        self.check()
     }
 
-    /// The same after a turn of a receiver that had nothing to do.
-    pub(super) fn look_settled(&mut self) -> Result<(), Violation> {
-        self.look()?;
+    /// The same after a duty cycle of a receiver without work.
+    pub(super) fn check_after_idle_receiver(&mut self) -> Result<(), Violation> {
+        self.check()?;
         self.streams.mark_all_known();
         Ok(())
     }
 
-    /// The same between turns, with what has passed the edge of its host.
+    /// The same between duty cycles, against the traffic of its host.
     pub(super) fn check_against_traffic(&mut self, traffic: &HostTraffic) -> Result<(), Violation> {
-        self.look()?;
+        self.check()?;
         self.counters.check(&self.streams, traffic)
     }
 }
 
 impl Host {
-    /// The time as this host sees it.
+    /// Returns the time as this host sees it.
     pub(super) fn at(&self, now: Now) -> Now {
         let nanos = saturating_nanos(self.spec.ahead);
         Now {
@@ -149,7 +158,7 @@ impl Host {
 }
 
 impl World {
-    /// Adds a host and starts its driver. It is called `host0`, has the address 10.0.0.1 (or fd00::1) if it is the first,
+    /// Adds a host and starts its driver. The first one is called `host0` and has the address 10.0.0.1 (or fd00::1),
     /// and so on.
     pub fn add_host(&mut self, spec: HostSpec) -> HostIndex {
         let index = self.hosts.len();
@@ -159,30 +168,30 @@ impl World {
             network: self.network.host(&[spec.address(index, 0)]),
             driver: None,
             stalled_until_ns: 0,
-            lives: 0,
+            generation: 0,
             wall: HostClock::new(self.clock.clone(), spec.ahead),
             spec,
-            place: 0,
+            relocations: 0,
         };
         self.hosts.push(host);
         let host = HostIndex(index);
-        self.name(&format!("host{index}"), host);
+        self.set_host_name(&format!("host{index}"), host);
         self.start_driver(host);
         host
     }
 
-    /// Moves a host to another address, which is returned. Its names mean that one from now on.
+    /// Moves a host to another address, which is returned. Its names resolve to that address from now on.
     pub fn relocate(&mut self, index: HostIndex) -> IpAddr {
-        self.tell("relocate", index.0);
+        self.record_op("relocate", index.0);
         let host = &mut self.hosts[index.0];
-        host.place += 1;
-        let address = host.spec.address(index.0, host.place);
+        host.relocations += 1;
+        let address = host.spec.address(index.0, host.relocations);
         self.network.set_addresses(host.network.id(), &[address]);
         address
     }
 
-    /// Lets a name mean a host from now on, whatever it meant before.
-    pub fn name(&mut self, name: &str, host: HostIndex) {
+    /// Lets a name resolve to a host from now on.
+    pub fn set_host_name(&mut self, name: &str, host: HostIndex) {
         let id = self.network_id(host);
         self.names.set(name, id);
     }
@@ -201,7 +210,7 @@ impl World {
     /// # Errors
     /// As [`DriverParts::build`].
     pub fn try_start_driver(&mut self, index: HostIndex) -> Result<(), DriverError> {
-        self.tell("start driver", index.0);
+        self.record_op("start driver", index.0);
         let (now, seed) = (self.clock.read(), self.random.u64(..));
         let host = &mut self.hosts[index.0];
         let context = DriverContext::new().aeron_dir(&host.directory);
@@ -223,7 +232,7 @@ impl World {
         parts.conductor.on_start();
         parts.sender.on_start();
         parts.receiver.on_start();
-        host.lives += 1;
+        host.generation += 1;
         host.driver = Some(Driver {
             streams: Streams::new(
                 parts.counters.clone(),
@@ -233,14 +242,14 @@ impl World {
             counters: CounterCheck::new(
                 &parts.counters,
                 self.network
-                    .with_traffic(host.network.id(), |edge| *edge.counts()),
-                host.spec.loses_on_purpose(),
+                    .with_traffic(host.network.id(), |traffic| *traffic.counts()),
+                host.spec.drops_received_frames(),
             ),
             leaks: LeakCheck::new(
                 &parts.counters,
                 self.network.open_sockets(host.network.id()),
             ),
-            rest: Rest::since(host.at(now).nanos),
+            conductor_stalls: StallMeter::new(host.at(now).nanos),
             parts,
         });
         Ok(())
@@ -248,7 +257,7 @@ impl World {
 
     /// Stops a driver in an orderly way.
     pub fn stop_driver(&mut self, host: HostIndex) {
-        self.tell("stop driver", host.0);
+        self.record_op("stop driver", host.0);
         if let Some(Driver { mut parts, .. }) = self.hosts[host.0].driver.take() {
             parts.sender.on_close();
             parts.receiver.on_close();
@@ -256,22 +265,22 @@ impl World {
         }
     }
 
-    /// Ends a driver as `kill -9` does: its sockets are closed, its files stay as they are.
+    /// Ends a driver like `kill -9`: its sockets are closed, its files remain.
     pub fn kill_driver(&mut self, host: HostIndex) {
-        self.tell("kill driver", host.0);
+        self.record_op("kill driver", host.0);
         self.hosts[host.0].driver = None;
     }
 
-    /// Stops a driver for some time, as `SIGSTOP` does.
+    /// Pauses a driver, like `SIGSTOP`.
     pub fn stall_driver(&mut self, host: HostIndex, pause: Duration) {
-        self.tell("stall driver", host.0);
+        self.record_op("stall driver", host.0);
         let until_ns = self.clock.read().nanos + saturating_nanos(pause);
         self.hosts[host.0].stalled_until_ns = until_ns;
     }
 
-    /// Stops all processes of a host for some time: a machine that pauses. No time at all lets them go on.
+    /// Pauses all processes of a host. A pause of zero resumes them.
     pub fn stall_host(&mut self, host: HostIndex, pause: Duration) {
-        self.tell("stall host", host.0);
+        self.record_op("stall host", host.0);
         let until_ns = self.clock.read().nanos + saturating_nanos(pause);
         self.hosts[host.0].stalled_until_ns = until_ns;
         for client in self.clients.iter_mut().filter(|client| client.host == host) {
@@ -279,66 +288,69 @@ impl World {
         }
     }
 
-    /// Sets the wall clock of a host this much forwards or backwards.
+    /// Steps the wall clock of a host forward or backward.
     pub fn step_clock(&mut self, host: HostIndex, by_ms: i64) {
-        self.tell("step clock", host.0);
+        self.record_op("step clock", host.0);
         self.hosts[host.0].wall.step(by_ms);
     }
 
-    /// True while a host has a driver.
+    /// Returns true while a host has a driver.
     #[must_use]
     pub fn has_driver(&self, host: HostIndex) -> bool {
         self.hosts[host.0].driver.is_some()
     }
 
-    /// How many drivers a host has had, one that it has included.
+    /// Returns the number of drivers started on a host so far, including the current one.
     #[must_use]
-    pub fn lives(&self, host: HostIndex) -> u64 {
-        self.hosts[host.0].lives
+    pub fn driver_generation(&self, host: HostIndex) -> u64 {
+        self.hosts[host.0].generation
     }
 
-    /// The longest time in which the driver of a host had no turn so far; none if there is no driver.
+    /// Returns the longest gap between two duty cycles of a host's conductor so far, or zero without a driver.
     #[must_use]
-    pub fn driver_rested(&self, host: HostIndex) -> Duration {
+    pub fn longest_driver_stall(&self, host: HostIndex) -> Duration {
         let host = &self.hosts[host.0];
         let driver = host.driver.as_ref();
-        let rested = driver.map(|it| it.rest.longest(host.at(self.clock.read()).nanos));
-        rested.unwrap_or_default()
+        let longest = driver.map(|it| {
+            it.conductor_stalls
+                .longest(host.at(self.clock.read()).nanos)
+        });
+        longest.unwrap_or_default()
     }
 
-    /// The address of a host at present.
+    /// Returns the current address of a host.
     #[must_use]
     pub fn address(&self, host: HostIndex) -> IpAddr {
         self.network.addresses(self.network_id(host))[0]
     }
 
-    /// Removes all files of a host, as a reboot does.
-    pub fn forget_files(&mut self, host: HostIndex) {
+    /// Removes all files of a host, like a reboot.
+    pub fn remove_files(&mut self, host: HostIndex) {
         self.hosts[host.0].storage = MemoryStorage::new();
     }
 
-    /// The host on the network, for faults of its links.
+    /// Returns the network id of a host, which selects its links.
     #[must_use]
     pub fn network_id(&self, host: HostIndex) -> HostId {
         self.hosts[host.0].network.id()
     }
 
-    /// The files of a host.
+    /// Returns the files of a host.
     #[must_use]
     pub fn storage(&self, host: HostIndex) -> &MemoryStorage {
         &self.hosts[host.0].storage
     }
 
-    /// Where the driver of a host has its files.
+    /// Returns the Aeron directory of a host's driver.
     #[must_use]
     pub fn directory(&self, host: HostIndex) -> &Path {
         &self.hosts[host.0].directory
     }
 
-    /// The counters of a host's driver.
+    /// Returns the counters of a host's driver.
     ///
     /// # Panics
-    /// If it has none.
+    /// If the host has no driver.
     #[must_use]
     pub fn counters(&self, host: HostIndex) -> &CountersReader {
         match &self.hosts[host.0].driver {
@@ -347,7 +359,7 @@ impl World {
         }
     }
 
-    /// A system counter of a host's driver.
+    /// Returns the value of a system counter of a host's driver.
     ///
     /// # Panics
     /// If the host has no driver.
@@ -356,11 +368,11 @@ impl World {
         self.counters(host).value(counter.id()).unwrap_or_default()
     }
 
-    /// Checks that drivers whose clients are all gone have nothing left. To be called some time after
-    /// [`close_all`](Self::close_all), which waits long enough for that.
+    /// Checks that drivers without clients have no resources left. Call it some time after
+    /// [`close_all`](Self::close_all), which waits long enough.
     ///
     /// # Panics
-    /// If something is left.
+    /// If a resource is left.
     pub fn expect_nothing_left(&self) {
         for host in &self.hosts {
             let Some(driver) = &host.driver else { continue };
@@ -383,17 +395,17 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::traffic::{Publishing, Subscribing};
+    use crate::traffic::{PublisherSpec, SubscriberSpec};
 
     #[test]
-    fn the_checkers_see_the_log_and_the_subscriber_of_each_stream() {
+    fn checkers_see_the_log_and_the_consumer_of_each_stream() {
         let mut world = World::new(1);
         let host = world.add_host(HostSpec::new());
         let client = world.connect(host);
         let flows = ["aeron:ipc", "aeron:udp?endpoint=127.0.0.1:40123"].map(|channel| {
-            let subscriber = world.subscribe(client, Subscribing::new(channel, 1));
-            let publishing = Publishing::new(channel, 1).messages(10);
-            (subscriber, world.publish(client, publishing))
+            let subscriber = world.subscribe(client, SubscriberSpec::new(channel, 1));
+            let publisher_spec = PublisherSpec::new(channel, 1).messages(10);
+            (subscriber, world.publish(client, publisher_spec))
         });
         let has_all = |world: &World| {
             let mut flows = flows.iter();

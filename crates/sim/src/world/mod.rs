@@ -1,18 +1,18 @@
 //! Hosts, drivers, clients and their traffic in one thread and virtual time.
 //!
-//! Contract: the story of a test adds hosts, clients, publishers and subscribers, and changes the network; then it lets
-//! time pass by [`World::run_for`], [`World::run_until`] or [`World::step`]. In each step the clock moves on, then all
-//! agents take their turns in a random order, some none and some two. All chance comes from the seed.
+//! Contract: a scenario adds hosts, clients, publishers and subscribers and changes the network, then lets time pass
+//! with [`World::run_for`], [`World::run_until`] or [`World::step`]. In each step the clock advances, then all agents
+//! run a duty cycle in random order, some none and some two. All randomness comes from the seed.
 //!
-//! What must always hold is checked after each step; the world panics where it does not, and prints its last events.
+//! The invariants are checked after each step; the world panics on a violation and prints its last events.
 
 mod client;
 mod clock;
+mod error_logs;
 mod hosts;
-mod pace;
-mod records;
 mod resolver;
-mod running;
+mod step;
+mod time_stepper;
 
 use std::any::Any;
 use std::time::Duration;
@@ -23,61 +23,61 @@ use taran_core::clock::{ManualClock, Now, WallClock, saturating_nanos};
 use crate::check::delivery::ImageCheck;
 use crate::history::{Event, History};
 use crate::network::{LinkFaults, SimNetwork};
+use crate::scenario::Coverage;
 use crate::seeds;
-use crate::story::Coverage;
-use crate::traffic::{Ledger, Publisher, Publishing, Subscriber, Subscribing};
+use crate::traffic::{Ledger, Publisher, PublisherSpec, Subscriber, SubscriberSpec};
 
 use client::ClientSlot;
 pub use client::ClientState;
 use hosts::Host;
 pub use hosts::HostSpec;
-use pace::Pace;
 use resolver::Names;
-use running::Actor;
+use step::Actor;
+use time_stepper::TimeStepper;
 
-/// Which host, in the order of creation.
+/// Index of a host in the order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostIndex(pub(crate) usize);
 
 impl HostIndex {
-    /// The host with this number, from 0.
+    /// Returns the index with this number, from 0.
     #[must_use]
     pub fn at(number: usize) -> Self {
         Self(number)
     }
 
-    /// Its number, from 0.
+    /// Returns the number, from 0.
     #[must_use]
     pub fn number(self) -> usize {
         self.0
     }
 }
 
-/// Which client, in the order of creation.
+/// Index of a client in the order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClientId(pub(crate) usize);
 
-/// Which publisher, in the order of creation.
+/// Index of a publisher in the order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PublisherId(pub(crate) usize);
 
-/// Which subscriber, in the order of creation.
+/// Index of a subscriber in the order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SubscriberId(pub(crate) usize);
 
-/// When all begins: some time in 2023.
+/// Start time: November 2023.
 const START: Now = Now {
     nanos: 1_000_000_000_000,
     epoch_millis: 1_700_000_000_000,
 };
 
-/// A world; see the module.
+/// A simulated world; see the module.
 pub struct World {
     clock: ManualClock,
     network: SimNetwork,
     names: Names,
     random: fastrand::Rng,
-    pace: Pace,
+    time_stepper: TimeStepper,
     history: History,
     ledger: Ledger,
     hosts: Vec<Host>,
@@ -86,11 +86,11 @@ pub struct World {
     subscribers: Vec<Owned<Subscriber>>,
     order: Vec<Actor>,
     checks_content: bool,
-    /// What dead processes left: never closed, as they are not.
-    graveyard: Vec<Box<dyn Any>>,
+    /// Objects of killed processes. They are not dropped, as a killed process runs no destructors.
+    killed: Vec<Box<dyn Any>>,
 }
 
-/// Something that lives and dies with a client.
+/// An object that belongs to a client.
 #[derive(Debug)]
 struct Owned<T> {
     client: ClientId,
@@ -98,7 +98,7 @@ struct Owned<T> {
 }
 
 impl World {
-    /// A world without hosts, on a network without faults.
+    /// Creates a world without hosts, on a network without faults.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -108,7 +108,7 @@ impl World {
             names: Names::new(network.clone()),
             network,
             clock,
-            pace: Pace::new(random.fork()),
+            time_stepper: TimeStepper::new(random.fork()),
             random,
             history: History::new(),
             ledger: Ledger::default(),
@@ -118,80 +118,80 @@ impl World {
             subscribers: Vec::new(),
             order: Vec::new(),
             checks_content: true,
-            graveyard: Vec::new(),
+            killed: Vec::new(),
         }
     }
 
-    // --- making ---
+    // --- creation ---
 
-    /// Publishes: the command to the driver is sent at once, its answer is taken in when it comes.
+    /// Adds a publisher. The command is sent at once; the response is processed when it arrives.
     ///
     /// # Panics
     /// If the client is not connected.
-    pub fn publish(&mut self, client: ClientId, spec: Publishing) -> PublisherId {
+    pub fn publish(&mut self, client: ClientId, spec: PublisherSpec) -> PublisherId {
         let number = self.publishers.len();
         let random = self.random.fork();
         let it = Publisher::new(number, self.client(client), spec, random);
         self.publishers.push(Owned { client, it });
-        self.tell("publish", number);
+        self.record_op("publish", number);
         PublisherId(number)
     }
 
-    /// Subscribes: the command to the driver is sent at once, its answer is taken in when it comes.
+    /// Adds a subscriber. The command is sent at once; the response is processed when it arrives.
     ///
     /// # Panics
     /// If the client is not connected.
-    pub fn subscribe(&mut self, client: ClientId, spec: Subscribing) -> SubscriberId {
+    pub fn subscribe(&mut self, client: ClientId, spec: SubscriberSpec) -> SubscriberId {
         let number = self.subscribers.len();
         let random = self.random.fork();
         let checks_content = self.checks_content;
         let it = Subscriber::new(number, self.client(client), spec, random, checks_content);
         self.subscribers.push(Owned { client, it });
-        self.tell("subscribe", number);
+        self.record_op("subscribe", number);
         SubscriberId(number)
     }
 
-    /// Subscribers made from now on hold no message against what was sent: for networks that damage them.
-    pub fn distrust_content(&mut self) {
+    /// Disables the content check of subscribers added from now on, for networks that damage datagrams.
+    pub fn disable_content_checks(&mut self) {
         self.checks_content = false;
     }
 
-    /// Subscribers made from now on hold messages against what was sent again.
-    pub fn trust_content(&mut self) {
+    /// Enables the content check of subscribers added from now on.
+    pub fn enable_content_checks(&mut self) {
         self.checks_content = true;
     }
 
-    /// Lets a publisher claim room for a message, and stand still from then on. True if it did.
-    pub fn hold(&mut self, id: PublisherId) -> bool {
-        self.tell("hold", id.0);
-        self.publishers[id.0].it.hold(&mut self.ledger)
+    /// Lets a publisher claim a message and stop. Returns true if the claim succeeded.
+    pub fn hold_claim(&mut self, id: PublisherId) -> bool {
+        self.record_op("hold", id.0);
+        self.publishers[id.0].it.hold_claim(&mut self.ledger)
     }
 
-    // --- looking ---
+    // --- queries ---
 
-    /// A publisher.
+    /// Returns a publisher.
     #[must_use]
     pub fn publisher(&self, id: PublisherId) -> &Publisher {
         &self.publishers[id.0].it
     }
 
-    /// A publisher, to change what it does.
+    /// Returns a publisher for changes.
     pub fn publisher_mut(&mut self, id: PublisherId) -> &mut Publisher {
         &mut self.publishers[id.0].it
     }
 
-    /// A subscriber.
+    /// Returns a subscriber.
     #[must_use]
     pub fn subscriber(&self, id: SubscriberId) -> &Subscriber {
         &self.subscribers[id.0].it
     }
 
-    /// A subscriber, to change what it does.
+    /// Returns a subscriber for changes.
     pub fn subscriber_mut(&mut self, id: SubscriberId) -> &mut Subscriber {
         &mut self.subscribers[id.0].it
     }
 
-    /// A connected client.
+    /// Returns a connected client.
     ///
     /// # Panics
     /// If it is not connected.
@@ -204,39 +204,40 @@ impl World {
         }
     }
 
-    /// The host of a client.
+    /// Returns the host of a client.
     #[must_use]
     pub fn host_of(&self, client: ClientId) -> HostIndex {
         self.clients[client.0].host
     }
 
-    /// Whose a publisher is.
+    /// Returns the client of a publisher.
     #[must_use]
     pub fn client_of(&self, publisher: PublisherId) -> ClientId {
         self.publishers[publisher.0].client
     }
 
-    /// What was sent.
+    /// Returns the record of sent messages.
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// What was sent, to settle what the story itself claimed.
+    /// Returns the record of sent messages for changes, for claims made by the scenario itself.
     pub fn ledger_mut(&mut self) -> &mut Ledger {
         &mut self.ledger
     }
 
-    /// The network, to change its faults.
+    /// Returns the network.
     #[must_use]
     pub fn network(&self) -> &SimNetwork {
         &self.network
     }
 
-    /// Sets the longest step of time while nobody has anything to do, and in which part of the time, per mille, steps are
-    /// smaller while somebody has. In the rest of the time every process may be that late, as on a busy machine.
-    pub fn set_pace(&mut self, longest: Duration, fine: u32) {
-        self.pace.set(saturating_nanos(longest).max(2), fine);
+    /// Sets the longest time step without work, and the share of the time, per mille, in which steps are smaller while
+    /// there is work. In the rest of the time every process may be late by the longest step, as on a busy machine.
+    pub fn set_time_steps(&mut self, longest: Duration, fine: u32) {
+        self.time_stepper
+            .set(saturating_nanos(longest).max(2), fine);
     }
 
     /// Sets the faults of all links that have none of their own.
@@ -244,41 +245,41 @@ impl World {
         self.network.set_faults(faults);
     }
 
-    /// Chance for the story itself.
+    /// Returns the random number generator of the scenario.
     pub fn random(&mut self) -> &mut fastrand::Rng {
         &mut self.random
     }
 
-    /// Time since the beginning.
+    /// Returns the time since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         Self::elapsed_at(self.clock.read().nanos)
     }
 
-    /// Time from the beginning to this moment of the world's clock; none for earlier ones.
+    /// Returns the time from the start to a moment of the world's clock, zero for earlier ones.
     pub(crate) fn elapsed_at(nanos: i64) -> Duration {
         Duration::from_nanos((nanos - START.nanos).max(0).unsigned_abs())
     }
 
-    /// The time of day, in nanoseconds since 1970, as hosts see it whose clocks are right.
+    /// Returns the time of day in nanoseconds since 1970, as on a host without clock offset.
     #[must_use]
     pub fn epoch_nanos(&self) -> i64 {
         self.clock.epoch_nanos()
     }
 
-    /// A number made from all that has happened: the same for the same seed and story.
+    /// Returns a hash of all events so far: the same for the same seed and scenario.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         self.history.fingerprint()
     }
 
-    /// How many events there were.
+    /// Returns the number of events.
     #[must_use]
     pub fn event_count(&self) -> u64 {
         self.history.count()
     }
 
-    /// How many messages the subscribers of a host have got of the images that they have at present.
+    /// Returns the number of messages delivered on the current images of a host's subscribers.
     #[must_use]
     pub fn delivered_on(&self, host: HostIndex) -> u64 {
         let here = self
@@ -290,8 +291,8 @@ impl World {
             .sum()
     }
 
-    /// True when the subscriber has consumed all that was published on the stream of the publisher, which has nothing
-    /// left to publish.
+    /// Returns true when the subscriber has consumed everything on the stream of the publisher, which has nothing left
+    /// to publish.
     #[must_use]
     pub fn has_all(&self, subscriber: SubscriberId, publisher: PublisherId) -> bool {
         let publisher = self.publisher(publisher);
@@ -303,12 +304,12 @@ impl World {
         publisher.is_done() && image.is_some_and(|image| image.has_all(stream))
     }
 
-    /// Adds what has happened to a table.
+    /// Adds the event counts to a coverage table.
     pub(crate) fn add_to(&self, coverage: &mut Coverage) {
         coverage.events += self.history.count();
         self.history.add_to(coverage);
         let counts = self.network.counts();
-        for (what, much) in [
+        for (what, count) in [
             ("sent", counts.sent),
             ("delivered", counts.delivered),
             ("lost", counts.lost),
@@ -321,21 +322,21 @@ impl World {
             ("truncated", counts.truncated),
             ("refused to senders", counts.refused),
         ] {
-            coverage.add(format!("datagrams {what}"), much);
+            coverage.add(format!("datagrams {what}"), count);
         }
         coverage.add("segment runs received directly", counts.direct_receives);
     }
 
-    fn tell(&mut self, what: &'static str, number: usize) {
+    fn record_op(&mut self, name: &'static str, number: usize) {
         let now_ns = self.clock.read().nanos;
-        self.history.note(now_ns, Event::Told(what, number));
+        self.history.record(now_ns, Event::Op(name, number));
     }
 }
 
 impl Drop for World {
     fn drop(&mut self) {
         seeds::account(self.elapsed());
-        if std::thread::panicking() && !crate::story::is_silent() {
+        if std::thread::panicking() && !crate::scenario::is_silent() {
             eprintln!("{}after {:?} of virtual time", self.history, self.elapsed());
         }
     }

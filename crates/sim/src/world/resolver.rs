@@ -8,7 +8,7 @@ use taran_driver::NameResolver;
 
 use crate::network::{HostId, SimNetwork};
 
-/// What names mean: a host each, wherever that is at the time of the question. Clones are the same names.
+/// Host names. Each resolves to the current address of a host. Clones share the names.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     network: SimNetwork,
@@ -23,22 +23,22 @@ impl Names {
         }
     }
 
-    /// Lets a name mean a host, whatever it meant before.
+    /// Lets a name resolve to a host from now on.
     pub(super) fn set(&self, name: &str, host: HostId) {
         self.hosts().insert(name.to_owned(), host);
     }
 
-    /// Whom a driver asks.
+    /// Returns a resolver for a driver.
     pub(super) fn resolver(&self) -> SimResolver {
         SimResolver {
             names: self.clone(),
-            answers: VecDeque::new(),
+            results: VecDeque::new(),
         }
     }
 
-    fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, String> {
+    fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, String> {
         let host = self.hosts().get(name).copied();
-        let host = host.ok_or_else(|| format!("no host is called {name}"))?;
+        let host = host.ok_or_else(|| format!("unknown host {name}"))?;
         Ok(self.network.addresses(host))
     }
 
@@ -47,20 +47,20 @@ impl Names {
     }
 }
 
-/// Answers at once.
+/// Resolver that answers immediately.
 #[derive(Debug)]
 pub(super) struct SimResolver {
     names: Names,
-    answers: VecDeque<(u64, Result<Vec<IpAddr>, String>)>,
+    results: VecDeque<(u64, Result<Vec<IpAddr>, String>)>,
 }
 
 impl NameResolver for SimResolver {
     fn start(&mut self, ticket: u64, host: &str) {
-        let answer = self.names.look_up(host);
-        self.answers.push_back((ticket, answer));
+        let result = self.names.resolve(host);
+        self.results.push_back((ticket, result));
     }
 
     fn poll(&mut self) -> Option<(u64, Result<Vec<IpAddr>, String>)> {
-        self.answers.pop_front()
+        self.results.pop_front()
     }
 }

@@ -1,19 +1,19 @@
-//! Hosts whose clocks disagree.
+//! Hosts with different clocks.
 
 use std::time::Duration;
 
-use taran_sim::{HostSpec, Lengths, Publishing, Subscribing, seeded};
+use taran_sim::{HostSpec, Lengths, PublisherSpec, SubscriberSpec, seeded};
 
 use super::common::{Pair, STREAM, await_offered, channel};
 
 seeded! {
-    /// One host is hours ahead of the other: nobody notices.
+    /// The clock of one host is hours ahead of the other: this has no effect.
     ahead, 30, |seed| {
         let hours = Duration::from_secs(3_600) * (1 + seed as u32 % 50);
         let [left, right] = if seed % 2 == 0 { [hours, Duration::ZERO] } else { [Duration::ZERO, hours] };
         let spec = |ahead| HostSpec::new().clocks_ahead(ahead);
         let mut pair = Pair::of(seed, spec(left), spec(right));
-        let faults = taran_sim::weather::foul(pair.world.random());
+        let faults = taran_sim::link_profiles::faulty(pair.world.random());
         pair.world.set_faults(faults);
         let (subscriber, publisher) = pair.flow(300);
         await_offered(&mut pair.world, publisher, 50);
@@ -24,30 +24,30 @@ seeded! {
     }
 }
 
-/// By how much a clock is set.
+/// Step of a clock.
 const HOUR_MS: i64 = 3_600_000;
 
 seeded! {
-    /// Clocks are set by an hour, forward or back, while a stream goes on and another one, which its publisher has closed,
-    /// lingers with what was lost on its way: nothing ends before its time, and what was lost is sent again.
+    /// Clocks are stepped by an hour, forward or back, while one stream continues and another one, closed by its
+    /// publisher, lingers with lost messages: nothing ends early, and the lost messages are retransmitted.
     set_by_an_hour, 20, |seed| {
         let mut pair = Pair::new(seed);
-        let faults = taran_sim::weather::fair(pair.world.random());
+        let faults = taran_sim::link_profiles::clean(pair.world.random());
         pair.world.set_faults(faults);
         let flow = pair.flow(50);
         let stream = STREAM + 1;
-        let subscribing = Subscribing::new(channel(1), stream);
-        let reader = pair.world.subscribe(pair.clients[1], subscribing);
-        let publishing = Publishing::new(format!("{}|linger=20s", channel(1)), stream)
+        let subscription = SubscriberSpec::new(channel(1), stream);
+        let reader = pair.world.subscribe(pair.clients[1], subscription);
+        let publication = PublisherSpec::new(format!("{}|linger=20s", channel(1)), stream)
             .exclusive(seed % 2 == 0)
             .lengths(Lengths::Small)
             .messages(20);
-        let lingers = pair.world.publish(pair.clients[0], publishing);
+        let lingers = pair.world.publish(pair.clients[0], publication);
         pair.await_all(flow);
         pair.await_all((reader, lingers));
         let [from, to] = pair.hosts.map(|host| pair.world.network_id(host));
         pair.world.network().cut(from, to);
-        pair.world.publisher_mut(lingers).more(20);
+        pair.world.publisher_mut(lingers).publish_more(20);
         await_offered(&mut pair.world, lingers, 40);
         pair.world.run_for(Duration::from_secs(1));
         pair.world.publisher_mut(lingers).close();
@@ -74,7 +74,7 @@ seeded! {
         }
         pair.world.run_for(Duration::from_secs(30));
         assert!(pair.world.publisher(flow.1).is_connected());
-        pair.world.publisher_mut(flow.1).more(50);
+        pair.world.publisher_mut(flow.1).publish_more(50);
         pair.await_all(flow);
         assert!(pair.world.subscriber(flow.0).ended().is_empty());
         for client in pair.clients {

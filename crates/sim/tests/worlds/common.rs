@@ -1,18 +1,18 @@
-//! What several stories begin with.
+//! Common parts of scenarios.
 
 use std::time::Duration;
 
 use taran_sim::{
-    ClientId, HostIndex, HostSpec, PublisherId, Publishing, SubscriberId, Subscribing, World,
-    weather,
+    ClientId, HostIndex, HostSpec, PublisherId, PublisherSpec, SubscriberId, SubscriberSpec, World,
+    link_profiles,
 };
 
-/// More than enough for everything that is bounded by throughput and by the repair of losses.
+/// More than enough for everything that is bounded by throughput and repair of losses.
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 
 pub(crate) const STREAM: i32 = 1001;
 
-/// The channel on which a host listens.
+/// Returns the channel of the endpoint of a host.
 pub(crate) fn channel(host: usize) -> String {
     format!("aeron:udp?endpoint=10.0.0.{}:40123", host + 1)
 }
@@ -25,12 +25,12 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// On a network without faults.
+    /// Creates the hosts on a network without faults.
     pub(crate) fn new(seed: u64) -> Self {
         Self::of(seed, HostSpec::new(), HostSpec::new())
     }
 
-    /// On a network without faults.
+    /// Creates the hosts on a network without faults.
     pub(crate) fn of(seed: u64, left: HostSpec, right: HostSpec) -> Self {
         let mut world = World::new(seed);
         let hosts = [left, right].map(|spec| world.add_host(spec));
@@ -42,48 +42,48 @@ impl Pair {
         }
     }
 
-    /// On a network that delays, or on one with all faults, as the seed says.
-    pub(crate) fn in_any_weather(seed: u64) -> Self {
+    /// Creates the hosts on a network that only delays, or on one with all faults, depending on the seed.
+    pub(crate) fn with_random_faults(seed: u64) -> Self {
         let mut pair = Self::new(seed);
         let random = pair.world.random();
         let faults = if random.bool() {
-            weather::fair(random)
+            link_profiles::clean(random)
         } else {
-            weather::foul(random)
+            link_profiles::faulty(random)
         };
         pair.world.set_faults(faults);
         pair
     }
 
-    /// A stream from the first host to the second, shared or exclusive as the seed says.
+    /// Adds a stream from the first host to the second, shared or exclusive depending on the seed.
     pub(crate) fn flow(&mut self, messages: u64) -> (SubscriberId, PublisherId) {
         let exclusive = self.world.random().bool();
-        let publishing = Publishing::new(channel(1), STREAM).exclusive(exclusive);
+        let publication = PublisherSpec::new(channel(1), STREAM).exclusive(exclusive);
         let subscriber = self.subscribe();
         let publisher = self
             .world
-            .publish(self.clients[0], publishing.messages(messages));
+            .publish(self.clients[0], publication.messages(messages));
         (subscriber, publisher)
     }
 
-    /// A subscriber on the second host.
+    /// Adds a subscriber on the second host.
     pub(crate) fn subscribe(&mut self) -> SubscriberId {
-        let subscribing = Subscribing::new(channel(1), STREAM);
-        self.world.subscribe(self.clients[1], subscribing)
+        let subscription = SubscriberSpec::new(channel(1), STREAM);
+        self.world.subscribe(self.clients[1], subscription)
     }
 
-    /// Until the subscriber has all that the publisher published.
+    /// Runs until the subscriber has everything that the publisher published.
     pub(crate) fn await_all(&mut self, (subscriber, publisher): (SubscriberId, PublisherId)) {
         await_all(&mut self.world, &[(subscriber, publisher)]);
     }
 
-    /// Ends the story: closes all and looks for what is left.
+    /// Ends the scenario: closes everything and checks that nothing is left.
     pub(crate) fn end(self) {
         end(self.world);
     }
 }
 
-/// Until all subscribers have all that their publishers published.
+/// Runs until all subscribers have everything that their publishers published.
 pub(crate) fn await_all(world: &mut World, flows: &[(SubscriberId, PublisherId)]) {
     world.run_until("all is delivered", LONG, |world| {
         flows
@@ -92,21 +92,21 @@ pub(crate) fn await_all(world: &mut World, flows: &[(SubscriberId, PublisherId)]
     });
 }
 
-/// Until a publisher has sent that many messages.
+/// Runs until a publisher has sent this many messages.
 pub(crate) fn await_offered(world: &mut World, publisher: PublisherId, messages: u64) {
     world.run_until("enough was published", LONG, |world| {
         world.publisher(publisher).offered() >= messages
     });
 }
 
-/// Ends a story: closes all and looks for what is left.
+/// Ends a scenario: closes everything and checks that nothing is left.
 pub(crate) fn end(mut world: World) {
     world.close_all();
     world.expect_nothing_left();
     world.expect_no_errors();
 }
 
-/// A duration from the seed.
+/// Returns a random duration.
 pub(crate) fn between(world: &mut World, least: Duration, most: Duration) -> Duration {
     let range = least.as_nanos() as u64..=most.as_nanos() as u64;
     Duration::from_nanos(world.random().u64(range))

@@ -1,4 +1,4 @@
-//! Counters that outlive whoever made them (docs/spec/shared-memory.md §9.4).
+//! Counters that outlive their client (docs/spec/shared-memory.md §9.4).
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::common::{LONG, between};
 const TYPE: i32 = 1_101;
 const REGISTRATION: i64 = 77;
 
-/// The static counter of these ids: made, or found if it is there.
+/// Adds the static counter with these ids, or finds it if it exists.
 fn ask(world: &mut World, client: ClientId) -> Counter {
     let client = world.client(client).clone();
     let mut asked = client
@@ -30,8 +30,8 @@ fn value(world: &World, id: i32) -> Option<i64> {
 }
 
 seeded! {
-    /// Clients die or close at any moment: the counter keeps its place and its value, and others find it.
-    outlive_their_client, 20, |seed| {
+    /// Clients die or close at any time: the counter keeps its id and its value, and other clients find it.
+    static_outlives_client, 20, |seed| {
         let mut world = World::new(seed);
         let host = world.add_host(HostSpec::new());
         let first = world.connect(host);
@@ -42,13 +42,13 @@ seeded! {
             assert_eq!((found.id(), found.get()), (id, round));
             found.set(round + 1);
             drop(found);
-            // One of its own, which does not outlive it.
+            // A counter of the client itself does not outlive it.
             let own = world.client(client).async_add_counter(TYPE + 1, b"", "goes").unwrap();
             let pause = between(&mut world, Duration::ZERO, Duration::from_millis(50));
             world.run_for(pause);
             if world.random().bool() {
                 world.kill_client(client);
-                // Nor does a dead process give back what it asked for.
+                // A dead process does not release what it requested.
                 std::mem::forget(own);
             } else {
                 drop(own);
@@ -67,8 +67,8 @@ seeded! {
 }
 
 seeded! {
-    /// A driver that dies takes them along: its successor has none, and makes them anew.
-    go_with_their_driver, 15, |seed| {
+    /// Static counters end with their driver: its successor has none, and adds them again on request.
+    static_ends_with_driver, 15, |seed| {
         let mut world = World::new(seed);
         let host = world.add_host(HostSpec::new());
         let client = world.connect(host);

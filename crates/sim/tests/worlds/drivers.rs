@@ -1,19 +1,19 @@
-//! Drivers that come late, stop, die and return.
+//! Drivers that start late, stop, die and restart.
 
 use std::time::Duration;
 
 use taran::{CloseReason, Lost, OfferError, PollError};
-use taran_sim::{ClientState, HostIndex, HostSpec, Publishing, Subscribing, World, seeded};
+use taran_sim::{ClientState, HostIndex, HostSpec, PublisherSpec, SubscriberSpec, World, seeded};
 
 use super::common::{LONG, Pair, STREAM, await_all, await_offered, between, channel, end};
 
 seeded! {
-    /// A client that is there before its driver waits for it.
+    /// A client that starts before its driver waits for it.
     late, 20, |seed| {
         let mut world = World::new(seed);
         let host = world.add_host(HostSpec::new());
         world.kill_driver(host);
-        world.forget_files(host);
+        world.remove_files(host);
         let client = world.begin_connect(host);
         let pause = between(&mut world, Duration::ZERO, Duration::from_secs(9));
         world.run_for(pause);
@@ -25,7 +25,7 @@ seeded! {
     }
 }
 
-/// Until the clients of a driver that is gone have noticed; how they did.
+/// Runs until a client has lost its driver; returns the reason.
 fn await_loss(pair: &mut Pair) -> Lost {
     let client = pair.clients[0];
     pair.world
@@ -38,26 +38,26 @@ fn await_loss(pair: &mut Pair) -> Lost {
     }
 }
 
-/// The first host has a new driver: what is done there works again.
-fn begins_anew(mut pair: Pair, host: HostIndex) {
+/// Checks that clients of a new driver on the first host can publish and subscribe.
+fn expect_new_driver_works(mut pair: Pair, host: HostIndex) {
     let client = pair.world.connect(host);
     let (here, there) = (pair.world.connect(host), pair.clients[1]);
     let mut flows = Vec::new();
     for (from, to, to_host) in [(client, there, 1), (there, here, 0)] {
         let subscriber = pair
             .world
-            .subscribe(to, Subscribing::new(channel(to_host), STREAM + 1));
-        let publishing = Publishing::new(channel(to_host), STREAM + 1).messages(100);
-        flows.push((subscriber, pair.world.publish(from, publishing)));
+            .subscribe(to, SubscriberSpec::new(channel(to_host), STREAM + 1));
+        let publication = PublisherSpec::new(channel(to_host), STREAM + 1).messages(100);
+        flows.push((subscriber, pair.world.publish(from, publication)));
     }
     await_all(&mut pair.world, &flows);
     pair.end();
 }
 
 seeded! {
-    /// A driver is killed: its clients learn it by a typed state, its peers lose the image; its successor works.
+    /// A driver is killed: its clients get a typed error, its peers lose the image, and its successor works.
     killed, 30, |seed| {
-        let mut pair = Pair::in_any_weather(seed);
+        let mut pair = Pair::with_random_faults(seed);
         let (subscriber, publisher) = pair.flow(1_000_000);
         await_offered(&mut pair.world, publisher, 100);
         pair.world.kill_driver(pair.hosts[0]);
@@ -73,18 +73,18 @@ seeded! {
         assert!(!ended.at_end_of_stream);
         pair.world.start_driver(pair.hosts[0]);
         let host = pair.hosts[0];
-        begins_anew(pair, host);
+        expect_new_driver_works(pair, host);
     }
 }
 
 seeded! {
-    /// A driver with a subscriber is killed: the publisher on the other host is told that nobody is there.
+    /// A driver with a subscriber is killed: the publisher on the other host becomes disconnected.
     killed_receiver, 30, |seed| {
-        let mut pair = Pair::in_any_weather(seed);
+        let mut pair = Pair::with_random_faults(seed);
         let (subscriber, publisher) = pair.flow(1_000_000);
         await_offered(&mut pair.world, publisher, 100);
         pair.world.kill_driver(pair.hosts[1]);
-        pair.world.run_until("the publisher is told", Duration::from_secs(10), |world| {
+        pair.world.run_until("the publisher is disconnected", Duration::from_secs(10), |world| {
             world.publisher(publisher).refusal() == Some(OfferError::NotConnected)
         });
         pair.world.run_until("the subscriber has noticed", Duration::from_secs(15), |world| {
@@ -103,7 +103,7 @@ seeded! {
 }
 
 seeded! {
-    /// A driver is stopped in an orderly way: its clients learn it within a second.
+    /// A driver is closed in an orderly way: its clients detect that within a second.
     stopped, 20, |seed| {
         let mut pair = Pair::new(seed);
         let (_, publisher) = pair.flow(1_000_000);
@@ -114,14 +114,14 @@ seeded! {
         assert!(pair.world.elapsed() - before < Duration::from_secs(1));
         pair.world.start_driver(pair.hosts[0]);
         let host = pair.hosts[0];
-        begins_anew(pair, host);
+        expect_new_driver_works(pair, host);
     }
 }
 
 seeded! {
-    /// A driver that was stopped for some seconds goes on, and nobody loses anything.
+    /// A driver that was paused for some seconds continues without any loss.
     paused, 30, |seed| {
-        let mut pair = Pair::in_any_weather(seed);
+        let mut pair = Pair::with_random_faults(seed);
         let (subscriber, publisher) = pair.flow(400);
         await_offered(&mut pair.world, publisher, 100);
         let host = pair.hosts[pair.world.random().usize(0..2)];

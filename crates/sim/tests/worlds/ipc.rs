@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use taran::CloseReason;
-use taran_sim::{HostSpec, Lengths, Publishing, Subscribing, World, seeded};
+use taran_sim::{HostSpec, Lengths, PublisherSpec, SubscriberSpec, World, seeded};
 
 use super::common::{STREAM, await_all, await_offered, end};
 
 const IPC: &str = "aeron:ipc";
 
 seeded! {
-    /// One publisher, one subscriber, messages of all lengths, terms that turn often.
+    /// One publisher, one subscriber, messages of all lengths, frequent term rotation.
     carries_a_stream, 60, |seed| {
         let mut world = World::new(seed);
         let host = world.add_host(HostSpec::new());
         let (left, right) = (world.connect(host), world.connect(host));
-        let subscriber = world.subscribe(left, Subscribing::new(IPC, STREAM));
+        let subscriber = world.subscribe(left, SubscriberSpec::new(IPC, STREAM));
         let exclusive = world.random().bool();
-        let publishing = Publishing::new(IPC, STREAM).exclusive(exclusive);
-        let publisher = world.publish(right, publishing.messages(600));
+        let publication = PublisherSpec::new(IPC, STREAM).exclusive(exclusive);
+        let publisher = world.publish(right, publication.messages(600));
         await_all(&mut world, &[(subscriber, publisher)]);
         end(world);
     }
@@ -33,11 +33,11 @@ seeded! {
         let mut subscribers = Vec::new();
         let mut publishers = Vec::new();
         for client in clients {
-            subscribers.push(world.subscribe(client, Subscribing::new(IPC, STREAM)));
+            subscribers.push(world.subscribe(client, SubscriberSpec::new(IPC, STREAM)));
         }
         for client in clients {
-            let publishing = Publishing::new(IPC, STREAM).lengths(Lengths::Framed);
-            publishers.push(world.publish(client, publishing.messages(150)));
+            let publication = PublisherSpec::new(IPC, STREAM).lengths(Lengths::Framed);
+            publishers.push(world.publish(client, publication.messages(150)));
         }
         let mut flows = Vec::new();
         for subscriber in &subscribers {
@@ -51,15 +51,15 @@ seeded! {
 }
 
 seeded! {
-    /// Exclusive publications of one stream id are streams of their own, all of which a subscription gets.
+    /// Exclusive publications with the same stream id are separate streams; a subscription gets all of them.
     merges_exclusive_streams, 30, |seed| {
         let mut world = World::new(seed);
         let host = world.add_host(HostSpec::new());
         let clients = [(); 3].map(|()| world.connect(host));
-        let subscriber = world.subscribe(clients[0], Subscribing::new(IPC, STREAM));
+        let subscriber = world.subscribe(clients[0], SubscriberSpec::new(IPC, STREAM));
         let publishers = clients.map(|client| {
-            let publishing = Publishing::new(IPC, STREAM).exclusive(true);
-            world.publish(client, publishing.messages(200))
+            let publication = PublisherSpec::new(IPC, STREAM).exclusive(true);
+            world.publish(client, publication.messages(200))
         });
         await_all(&mut world, &publishers.map(|publisher| (subscriber, publisher)));
         assert_eq!(world.subscriber(subscriber).images().count(), 3);
@@ -68,15 +68,15 @@ seeded! {
 }
 
 seeded! {
-    /// One of several readers is slow, and one dies: the others get everything, the slow one too.
+    /// One of several readers is slow and one dies: the others and the slow one get everything.
     one_slow_one_dead, 20, |seed| {
         let mut world = World::new(seed);
         let host = world.add_host(HostSpec::new());
         let clients = [(); 4].map(|()| world.connect(host));
-        let readers = clients.map(|client| world.subscribe(client, Subscribing::new(IPC, STREAM)));
-        world.subscriber_mut(readers[0]).set_laziness(0.95);
+        let readers = clients.map(|client| world.subscribe(client, SubscriberSpec::new(IPC, STREAM)));
+        world.subscriber_mut(readers[0]).set_skip_rate(0.95);
         let writer = world.connect(host);
-        let publisher = world.publish(writer, Publishing::new(IPC, STREAM).messages(300));
+        let publisher = world.publish(writer, PublisherSpec::new(IPC, STREAM).messages(300));
         await_offered(&mut world, publisher, 50);
         world.kill_client(clients[1]);
         let flows: Vec<_> = [0, 2, 3].iter().map(|index| (readers[*index], publisher)).collect();
@@ -86,14 +86,14 @@ seeded! {
 }
 
 seeded! {
-    /// The driver dies, and all who were connected by it begin anew with its successor.
+    /// The driver dies; new clients use its successor.
     driver_restart, 20, |seed| {
         let mut world = World::new(seed);
         let host = world.add_host(HostSpec::new());
         for _ in 0..2 {
             let (left, right) = (world.connect(host), world.connect(host));
-            let subscriber = world.subscribe(left, Subscribing::new(IPC, STREAM));
-            let publisher = world.publish(right, Publishing::new(IPC, STREAM).messages(100));
+            let subscriber = world.subscribe(left, SubscriberSpec::new(IPC, STREAM));
+            let publisher = world.publish(right, PublisherSpec::new(IPC, STREAM).messages(100));
             await_all(&mut world, &[(subscriber, publisher)]);
             world.kill_driver(host);
             world.run_for(Duration::from_secs(15));

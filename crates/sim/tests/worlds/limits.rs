@@ -1,19 +1,20 @@
-//! What there is only so much of: ports of a range, sessions of a stream (docs/spec/wire.md §2.13, §7.2).
+//! Limited resources: ports of a range, sessions of a stream (docs/spec/wire.md §2.13, §7.2).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use taran_sim::{
-    HostSpec, PublisherId, Publishing, SubscriberId, Subscribing, World, seeded, weather,
+    HostSpec, PublisherId, PublisherSpec, SubscriberId, SubscriberSpec, World, link_profiles,
+    seeded,
 };
 
 use super::common::{LONG, Pair, STREAM, await_all, between, channel};
 
-/// Ports of those who listen, and of those who send, where they do not say which.
+/// Wildcard ports of receivers and of senders.
 const LISTENING: std::ops::RangeInclusive<u16> = 20_001..=20_003;
 const SENDING: std::ops::RangeInclusive<u16> = 21_001..=21_002;
 
-/// Who sends to whoever asks, and says where that is.
+/// Channel of a sender with dynamic destinations on a wildcard port.
 const ANY_PORT: &str = "aeron:udp?control=10.0.0.1:0|control-mode=dynamic";
 
 fn narrow() -> HostSpec {
@@ -22,22 +23,22 @@ fn narrow() -> HostSpec {
         .option("aeron.sender.wildcard.port.range", "21001 21002")
 }
 
-/// Two hosts with few ports, in any weather.
+/// Creates two hosts with few ports and random link faults.
 fn pair(seed: u64) -> Pair {
     let mut pair = Pair::of(seed, narrow(), narrow());
     let random = pair.world.random();
     let faults = if random.bool() {
-        weather::fair(random)
+        link_profiles::clean(random)
     } else {
-        weather::foul(random)
+        link_profiles::faulty(random)
     };
     pair.world.set_faults(faults);
     pair
 }
 
-/// A subscription on whatever port the driver gives; which one, if it gives one.
+/// Adds a subscription on a wildcard port; returns the port, or the error.
 fn listen(pair: &mut Pair, stream_id: i32) -> Result<(SubscriberId, u16), String> {
-    let anywhere = Subscribing::new("aeron:udp?endpoint=10.0.0.2:0", stream_id);
+    let anywhere = SubscriberSpec::new("aeron:udp?endpoint=10.0.0.2:0", stream_id);
     let id = pair.world.subscribe(pair.clients[1], anywhere);
     pair.world.run_until("an answer", LONG, |world| {
         world.subscriber(id).failure().is_some() || port(world, id).is_some()
@@ -53,15 +54,15 @@ fn port(world: &World, subscriber: SubscriberId) -> Option<u16> {
     Some(subscription.resolved_endpoint()?.port())
 }
 
-/// A stream to a port of the second host.
+/// Adds a stream to a port of the second host.
 fn send(pair: &mut Pair, port: u16, stream_id: i32) -> PublisherId {
-    let to = Publishing::new(format!("aeron:udp?endpoint=10.0.0.2:{port}"), stream_id);
+    let to = PublisherSpec::new(format!("aeron:udp?endpoint=10.0.0.2:{port}"), stream_id);
     pair.world.publish(pair.clients[0], to.messages(40))
 }
 
 seeded! {
-    /// Each port of the range is given once; when all are, the next one is refused with the range; one that was given back
-    /// is given again, and carries streams like before.
+    /// Each port of the range is assigned once; when all are in use, the next subscription fails with an error that
+    /// names the range; a released port is assigned again and works.
     ports_of_receivers, 20, |seed| {
         let mut pair = pair(seed);
         let mut open = Vec::new();
@@ -71,8 +72,8 @@ seeded! {
         let given: BTreeSet<u16> = open.iter().map(|(_, port)| *port).collect();
         assert_eq!(given, LISTENING.collect());
         for round in 0..3 {
-            let told = listen(&mut pair, 10).unwrap_err();
-            assert!(told.contains("no available ports in range 20001 20003"), "{told}");
+            let error = listen(&mut pair, 10).unwrap_err();
+            assert!(error.contains("no available ports in range 20001 20003"), "{error}");
             let index = pair.world.random().usize(0..open.len());
             let (closed, free) = open.swap_remove(index);
             pair.world.subscriber_mut(closed).close();
@@ -93,13 +94,13 @@ seeded! {
 }
 
 seeded! {
-    /// The same for those who send, and are asked for it at any port of theirs; also when a client dies with all its ports.
+    /// The same for ports of senders with a control address; also when a client dies with all its ports.
     ports_of_senders, 20, |seed| {
         let mut pair = pair(seed);
-        let doomed = pair.world.connect(pair.hosts[0]);
+        let victim = pair.world.connect(pair.hosts[0]);
         let mut publishers = Vec::new();
         for _ in 0..3 {
-            publishers.push(pair.world.publish(doomed, Publishing::new(ANY_PORT, STREAM)));
+            publishers.push(pair.world.publish(victim, PublisherSpec::new(ANY_PORT, STREAM)));
             pair.world.run_for(Duration::from_millis(100));
         }
         let ports = publishers[..2].iter().map(|it| {
@@ -107,11 +108,11 @@ seeded! {
             publication.local_socket_addresses()[0].port()
         });
         assert_eq!(ports.collect::<BTreeSet<_>>(), SENDING.collect());
-        let told = pair.world.publisher(publishers[2]).failure().unwrap().to_string();
-        assert!(told.contains("no available ports in range 21001 21002"), "{told}");
-        pair.world.kill_client(doomed);
+        let error = pair.world.publisher(publishers[2]).failure().unwrap().to_string();
+        assert!(error.contains("no available ports in range 21001 21002"), "{error}");
+        pair.world.kill_client(victim);
         pair.world.run_for(Duration::from_secs(20));
-        let next = pair.world.publish(pair.clients[0], Publishing::new(ANY_PORT, STREAM));
+        let next = pair.world.publish(pair.clients[0], PublisherSpec::new(ANY_PORT, STREAM));
         pair.world.run_until("a port is free again", LONG, |world| world.publisher(next).is_open());
         pair.world.close_all();
         pair.world.expect_nothing_left();
@@ -119,12 +120,12 @@ seeded! {
     }
 }
 
-/// The second host has all ports that it may send from, and gives them back.
+/// Checks that the second host can assign all ports of its sender range.
 fn expect_ports_to_send_from(pair: &mut Pair) {
     let anywhere = ANY_PORT.replace("10.0.0.1", "10.0.0.2");
     let publishers = SENDING.map(|_| {
-        let publishing = Publishing::new(anywhere.as_str(), STREAM + 1);
-        pair.world.publish(pair.clients[1], publishing)
+        let publication = PublisherSpec::new(anywhere.as_str(), STREAM + 1);
+        pair.world.publish(pair.clients[1], publication)
     });
     let publishers: Vec<_> = publishers.collect();
     pair.world.run_until("all ports are given", LONG, |world| {
@@ -138,7 +139,7 @@ fn expect_ports_to_send_from(pair: &mut Pair) {
 }
 
 seeded! {
-    /// A driver dies with all its ports, those for listening and those for sending: its successor has them all again.
+    /// A driver dies with all its sender and receiver ports: its successor can assign all of them again.
     ports_after_restart, 15, |seed| {
         let mut pair = pair(seed);
         for round in 0..2 {
@@ -164,31 +165,31 @@ seeded! {
     }
 }
 
-/// Two of three publishers of a stream are received, as many as its receiver allows.
-struct Crowded {
+/// Three publishers of a stream, two of which are received because of the session limit.
+struct SessionLimit {
     pair: Pair,
     subscriber: SubscriberId,
     received: Vec<PublisherId>,
     left_out: PublisherId,
 }
 
-impl Crowded {
+impl SessionLimit {
     fn new(seed: u64) -> Self {
         let limited = HostSpec::new().option("aeron.driver.stream.session.limit", "2");
         let mut pair = Pair::of(seed, HostSpec::new(), limited);
         let random = pair.world.random();
         let faults = if random.bool() {
-            weather::fair(random)
+            link_profiles::clean(random)
         } else {
-            weather::foul(random)
+            link_profiles::faulty(random)
         };
         pair.world.set_faults(faults);
         let subscriber = pair.subscribe();
         let mut publishers = Vec::new();
         for _ in 0..3 {
             let client = pair.world.connect(pair.hosts[0]);
-            let publishing = Publishing::new(channel(1), STREAM).exclusive(true);
-            publishers.push(pair.world.publish(client, publishing.messages(100)));
+            let publication = PublisherSpec::new(channel(1), STREAM).exclusive(true);
+            publishers.push(pair.world.publish(client, publication.messages(100)));
         }
         pair.world.run_for(Duration::from_secs(5));
         let world = &pair.world;
@@ -205,7 +206,7 @@ impl Crowded {
         }
     }
 
-    /// As many are received as the limit allows, and the others' turn comes when one of these has gone.
+    /// Checks that the remaining publisher is received after one of the others has left.
     fn end(mut self, left: PublisherId) {
         let left_out = [(self.subscriber, self.left_out)];
         let stays = self.received.iter().filter(|it| **it != left);
@@ -221,35 +222,35 @@ impl Crowded {
 }
 
 seeded! {
-    /// More publishers than sessions: those that are received are as before, and one that was left out is received when one
-    /// of them has closed.
+    /// More publishers than sessions: the received ones are not affected, and the remaining one is received when one of
+    /// them has closed.
     sessions, 20, |seed| {
-        let mut crowded = Crowded::new(seed);
-        let flows: Vec<_> = crowded.received.iter().map(|it| (crowded.subscriber, *it)).collect();
-        await_all(&mut crowded.pair.world, &flows);
-        assert!(!crowded.pair.world.publisher(crowded.left_out).is_connected());
-        let leaves = crowded.received[0];
-        crowded.pair.world.publisher_mut(leaves).close();
-        crowded.end(leaves);
+        let mut limited = SessionLimit::new(seed);
+        let flows: Vec<_> = limited.received.iter().map(|it| (limited.subscriber, *it)).collect();
+        await_all(&mut limited.pair.world, &flows);
+        assert!(!limited.pair.world.publisher(limited.left_out).is_connected());
+        let leaves = limited.received[0];
+        limited.pair.world.publisher_mut(leaves).close();
+        limited.end(leaves);
     }
 }
 
 seeded! {
-    /// The same when the client of one dies, or all are cut off for long: no place is lost.
-    sessions_of_the_dead, 15, |seed| {
-        let mut crowded = Crowded::new(seed);
+    /// The same when a client dies, or all are cut off for long: no session of the limit stays occupied.
+    sessions_after_client_death, 15, |seed| {
+        let mut limited = SessionLimit::new(seed);
         if seed % 2 == 0 {
-            let leaves = crowded.received[0];
-            let dead = crowded.pair.world.client_of(leaves);
-            crowded.pair.world.kill_client(dead);
-            crowded.end(leaves);
+            let leaves = limited.received[0];
+            let dead = limited.pair.world.client_of(leaves);
+            limited.pair.world.kill_client(dead);
+            limited.end(leaves);
             return;
         }
-        let ids = crowded.pair.hosts.map(|host| crowded.pair.world.network_id(host));
-        crowded.pair.world.network().separate(ids[0], ids[1]);
-        crowded.pair.world.run_for(Duration::from_secs(25));
-        crowded.pair.world.network().heal_all();
-        let Crowded { mut pair, subscriber, received, left_out } = crowded;
+        let ids = limited.pair.hosts.map(|host| limited.pair.world.network_id(host));
+        limited.pair.world.network().separate(ids[0], ids[1]);
+        limited.pair.world.run_for(Duration::from_secs(25));
+        limited.pair.world.network().heal_all();
+        let SessionLimit { mut pair, subscriber, received, left_out } = limited;
         let all: Vec<_> = received.into_iter().chain([left_out]).collect();
         pair.world.run_until("two are received again", LONG, |world| {
             world.subscriber(subscriber).images().count() == 2
@@ -260,18 +261,18 @@ seeded! {
         });
         assert_eq!(out.len(), 1);
         for id in &back {
-            pair.world.publisher_mut(*id).more(20);
+            pair.world.publisher_mut(*id).publish_more(20);
         }
         let leaves = back[0];
         pair.world.publisher_mut(leaves).close();
-        Crowded { pair, subscriber, received: back, left_out: out[0] }.end(leaves);
+        SessionLimit { pair, subscriber, received: back, left_out: out[0] }.end(leaves);
     }
 }
 
 seeded! {
-    /// The receiver's driver dies: its successor takes as many as it allows, too.
+    /// The receiver's driver dies: its successor accepts up to the limit as well.
     sessions_after_restart, 15, |seed| {
-        let Crowded { mut pair, received, left_out, .. } = Crowded::new(seed);
+        let SessionLimit { mut pair, received, left_out, .. } = SessionLimit::new(seed);
         pair.world.kill_driver(pair.hosts[1]);
         pair.world.run_for(Duration::from_secs(20));
         pair.world.start_driver(pair.hosts[1]);
@@ -286,6 +287,6 @@ seeded! {
         assert_eq!((received.len(), out.len()), (2, 1));
         let leaves = received[0];
         pair.world.publisher_mut(leaves).close();
-        Crowded { pair, subscriber, received, left_out: out[0] }.end(leaves);
+        SessionLimit { pair, subscriber, received, left_out: out[0] }.end(leaves);
     }
 }

@@ -1,35 +1,35 @@
-//! Whole worlds, each told the same story with many seeds.
+//! Scenarios on whole worlds, each run with many seeds.
 //!
-//! `TARAN_SIM_SEEDS=1000` runs more seeds, `TARAN_SIM_SEED=7` one; a failing run says how to repeat it.
+//! `TARAN_SIM_SEEDS=1000` runs more seeds, `TARAN_SIM_SEED=7` one; a failing run prints how to repeat it.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod common;
 
 mod channels;
+mod client_deaths;
 mod clocks;
 mod congestion;
 mod counters;
 mod damage;
-mod deaths;
 mod drivers;
-mod endings;
-mod hardships;
+mod fault_matrix;
 mod hostile;
 mod ipc;
-mod kinds;
 mod limits;
-mod moves;
 mod names;
 mod partitions;
 mod provoked_loss;
 mod random;
 mod receiving;
 mod rejections;
+mod relocation;
 mod replay;
 mod responses;
 mod sending;
 mod spies;
+mod stream_ends;
+mod stream_kinds;
 mod subscribers;
 mod timestamps;
 mod unblocking;

@@ -1,21 +1,21 @@
-//! Drivers that tell each other their names, over networks that lose and are cut.
+//! Driver name resolution by gossip, over networks with loss and cuts.
 
 use std::time::Duration;
 
 use taran_protocol::counter::{SystemCounter, type_id};
 use taran_sim::{
-    ClientId, HostIndex, HostSpec, PublisherId, Publishing, SubscriberId, Subscribing, World,
-    seeded, weather,
+    ClientId, HostIndex, HostSpec, PublisherId, PublisherSpec, SubscriberId, SubscriberSpec, World,
+    link_profiles, seeded,
 };
 
 use super::common::{LONG, STREAM, await_all, between, channel, end};
 
-/// A killed driver counts as alive for so long.
+/// A killed driver counts as alive for this time.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Twice the time after which a silent neighbour is forgotten.
+/// Twice the timeout of a silent neighbour.
 const FORGOTTEN: Duration = Duration::from_secs(20);
 
-/// A host whose driver is called `d0`, `d1` and so on, and starts from the first host.
+/// A host whose driver is named `d0`, `d1` and so on, with the first host as bootstrap neighbour.
 fn named(number: usize) -> HostSpec {
     HostSpec::new()
         .option("aeron.driver.resolver.name", format!("d{number}"))
@@ -23,7 +23,7 @@ fn named(number: usize) -> HostSpec {
         .option("aeron.driver.resolver.bootstrap.neighbor", "host0:8050")
 }
 
-/// Neighbours and names that the driver of a host knows.
+/// Returns the numbers of neighbours and names that the driver of a host knows.
 fn known(world: &World, host: HostIndex) -> [i64; 2] {
     let counters = world.counters(host);
     [type_id::RESOLVER_NEIGHBORS, type_id::RESOLVER_CACHE_ENTRIES].map(|wanted| {
@@ -38,13 +38,13 @@ fn await_known(world: &mut World, hosts: &[HostIndex], count: i64) {
     });
 }
 
-/// So many hosts that know each other, in any weather.
-fn acquainted(seed: u64, count: usize) -> (World, Vec<HostIndex>, Vec<ClientId>) {
+/// Creates hosts whose drivers know each other, with random link faults.
+fn connected_hosts(seed: u64, count: usize) -> (World, Vec<HostIndex>, Vec<ClientId>) {
     let mut world = World::new(seed);
     let faults = if world.random().bool() {
-        weather::fair(world.random())
+        link_profiles::clean(world.random())
     } else {
-        weather::foul(world.random())
+        link_profiles::faulty(world.random())
     };
     world.set_faults(faults);
     let hosts: Vec<_> = (0..count)
@@ -55,18 +55,18 @@ fn acquainted(seed: u64, count: usize) -> (World, Vec<HostIndex>, Vec<ClientId>)
     (world, hosts, clients)
 }
 
-/// A stream to a driver by its name arrives.
+/// Checks that a stream to a driver's name arrives.
 fn reaches_by_name(world: &mut World, from: ClientId, to: ClientId, number: usize, stream: i32) {
-    let subscriber = world.subscribe(to, Subscribing::new(channel(number), stream));
+    let subscriber = world.subscribe(to, SubscriberSpec::new(channel(number), stream));
     let by_name = format!("aeron:udp?endpoint=d{number}:40123");
-    let publisher = world.publish(from, Publishing::new(by_name, stream).messages(50));
+    let publisher = world.publish(from, PublisherSpec::new(by_name, stream).messages(50));
     await_all(world, &[(subscriber, publisher)]);
 }
 
 seeded! {
-    /// All learn of all from one they start from, and reach each other by name.
+    /// All drivers learn of each other from one bootstrap neighbour, and reach each other by name.
     gossip, 20, |seed| {
-        let (mut world, _, clients) = acquainted(seed, 4);
+        let (mut world, _, clients) = connected_hosts(seed, 4);
         for (from, to) in [(1, 2), (3, 1), (0, 3)] {
             reaches_by_name(&mut world, clients[from], clients[to], to, STREAM + from as i32);
         }
@@ -75,9 +75,9 @@ seeded! {
 }
 
 seeded! {
-    /// Those on the other side of a cut are forgotten, and found again when it is mended.
+    /// Drivers behind a cut time out, and are found again when it is restored.
     partition, 15, |seed| {
-        let (mut world, hosts, clients) = acquainted(seed, 4);
+        let (mut world, hosts, clients) = connected_hosts(seed, 4);
         let cut_off = world.random().usize(1..4);
         let ids: Vec<_> = hosts.iter().map(|host| world.network_id(*host)).collect();
         for other in (0..4).filter(|other| *other != cut_off) {
@@ -98,10 +98,10 @@ seeded! {
 }
 
 seeded! {
-    /// A driver dies and is forgotten everywhere, although the others go on to tell each other of it; its successor is
-    /// known by its name again.
-    death, 15, |seed| {
-        let (mut world, hosts, mut clients) = acquainted(seed, 3);
+    /// A driver dies and times out everywhere although the others keep gossiping about it; its successor is known by
+    /// name again.
+    driver_death, 15, |seed| {
+        let (mut world, hosts, mut clients) = connected_hosts(seed, 3);
         let dead = world.random().usize(0..3);
         world.kill_driver(hosts[dead]);
         let rest: Vec<_> = hosts.iter().copied().filter(|host| *host != hosts[dead]).collect();
@@ -119,21 +119,22 @@ seeded! {
     }
 }
 
-/// A host whose driver has a table in which `peer` stands for the second host, and at an operator's word for the third.
-fn with_a_table() -> HostSpec {
+/// A host whose driver has a name table: `peer` resolves to the second host, or to the third one if an operator
+/// switches it.
+fn host_with_table() -> HostSpec {
     HostSpec::new()
         .option("aeron.name.resolver.supplier", "csv_table")
         .option("aeron.name.resolver.init.args", "peer,host1,host2")
 }
 
-/// Says what the first name of the table stands for from now on: 0 and 1 are its hosts, -1 is nobody.
-fn stands_for(world: &World, host: HostIndex, value: i64) {
+/// Switches the first name of the table: 0 and 1 select its hosts, -1 none.
+fn select_entry(world: &World, host: HostIndex, value: i64) {
     let counters = world.counters(host);
     let entry = counters.find(|meta| meta.type_id == type_id::NAME_TABLE_ENTRY);
     counters.counter(entry.unwrap().id).unwrap().set(value);
 }
 
-/// A publisher on the first host sends to a name of the table, under which the second and the third host listen.
+/// A publisher on the first host sends to a name of the table; the second and the third host subscribe.
 struct ByTable {
     world: World,
     hosts: [HostIndex; 3],
@@ -145,16 +146,19 @@ impl ByTable {
     fn new(seed: u64) -> Self {
         let mut world = World::new(seed);
         let faults = if world.random().bool() {
-            weather::fair(world.random())
+            link_profiles::clean(world.random())
         } else {
-            weather::foul(world.random())
+            link_profiles::faulty(world.random())
         };
         world.set_faults(faults);
-        let hosts = [with_a_table(), HostSpec::new(), HostSpec::new()];
+        let hosts = [host_with_table(), HostSpec::new(), HostSpec::new()];
         let hosts = hosts.map(|spec| world.add_host(spec));
         let clients = hosts.map(|host| world.connect(host));
         let subscribers = [1, 2].map(|number| {
-            world.subscribe(clients[number], Subscribing::new(channel(number), STREAM))
+            world.subscribe(
+                clients[number],
+                SubscriberSpec::new(channel(number), STREAM),
+            )
         });
         Self {
             world,
@@ -165,13 +169,14 @@ impl ByTable {
     }
 
     fn publish(&mut self) -> PublisherId {
-        let publishing = Publishing::new("aeron:udp?endpoint=peer:40123", STREAM);
-        self.world.publish(self.clients[0], publishing.messages(50))
+        let publication = PublisherSpec::new("aeron:udp?endpoint=peer:40123", STREAM);
+        self.world
+            .publish(self.clients[0], publication.messages(50))
     }
 }
 
 seeded! {
-    /// A name of the table is moved by its counter when its host dies: the other host gets the stream.
+    /// A name of the table is switched by its counter when its host dies: the other host gets the stream.
     table, 20, |seed| {
         let mut by_table = ByTable::new(seed);
         let publisher = by_table.publish();
@@ -182,11 +187,11 @@ seeded! {
         world.kill_driver(hosts[1]);
         let pause = between(&mut world, Duration::ZERO, DRIVER_TIMEOUT);
         world.run_for(pause);
-        stands_for(&world, hosts[0], 1);
+        select_entry(&world, hosts[0], 1);
         world.run_until("the other host is found", LONG, |world| {
             world.subscriber(second).images().next().is_some()
         });
-        world.publisher_mut(publisher).more(50);
+        world.publisher_mut(publisher).publish_more(50);
         await_all(&mut world, &[(second, publisher)]);
         assert_eq!(world.system(hosts[0], SystemCounter::ResolutionChanges), 1);
         end(world);
@@ -194,27 +199,27 @@ seeded! {
 }
 
 seeded! {
-    /// A name that stands for nobody is refused to those who come; whoever knows its address goes on there, also when its
-    /// peer was not heard for so long that it is looked up.
+    /// A name that is switched off cannot be resolved for new publications; existing ones keep their address, even if
+    /// the peer is silent for so long that it is resolved again.
     forced_unknown, 20, |seed| {
         let mut by_table = ByTable::new(seed);
         let publisher = by_table.publish();
         await_all(&mut by_table.world, &[(by_table.subscribers[0], publisher)]);
-        stands_for(&by_table.world, by_table.hosts[0], -1);
+        select_entry(&by_table.world, by_table.hosts[0], -1);
         let ids = [0, 1].map(|host| by_table.world.network_id(by_table.hosts[host]));
         by_table.world.network().separate(ids[0], ids[1]);
         by_table.world.run_for(Duration::from_secs(8));
         by_table.world.network().heal_all();
-        let other = Publishing::new("aeron:udp?endpoint=peer:40999", STREAM);
+        let other = PublisherSpec::new("aeron:udp?endpoint=peer:40999", STREAM);
         let refused = by_table.world.publish(by_table.clients[0], other);
         by_table.world.run_until("the name is refused", LONG, |world| {
             world.publisher(refused).failure().is_some()
         });
-        let told = by_table.world.publisher(refused).failure().map(ToString::to_string);
-        assert!(told.as_ref().is_some_and(|told| told.contains("peer")), "{told:?}");
-        by_table.world.publisher_mut(publisher).more(50);
+        let error = by_table.world.publisher(refused).failure().map(ToString::to_string);
+        assert!(error.as_ref().is_some_and(|error| error.contains("peer")), "{error:?}");
+        by_table.world.publisher_mut(publisher).publish_more(50);
         await_all(&mut by_table.world, &[(by_table.subscribers[0], publisher)]);
-        stands_for(&by_table.world, by_table.hosts[0], 0);
+        select_entry(&by_table.world, by_table.hosts[0], 0);
         let again = by_table.publish();
         await_all(&mut by_table.world, &[(by_table.subscribers[0], again)]);
         by_table.world.close_all();
@@ -224,10 +229,10 @@ seeded! {
 }
 
 seeded! {
-    /// The driver that has the table dies, and so does a client of it: the names of its successor stand where they began.
+    /// The driver with the table and one of its clients die: the names of its successor have their initial values.
     table_restart, 15, |seed| {
         let mut by_table = ByTable::new(seed);
-        stands_for(&by_table.world, by_table.hosts[0], 1);
+        select_entry(&by_table.world, by_table.hosts[0], 1);
         let publisher = by_table.publish();
         await_all(&mut by_table.world, &[(by_table.subscribers[1], publisher)]);
         by_table.world.kill_client(by_table.clients[0]);

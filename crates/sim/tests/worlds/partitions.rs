@@ -1,8 +1,8 @@
-//! Networks that are cut, and mended.
+//! Networks that are cut and restored.
 
 use std::time::Duration;
 
-use taran_sim::{Publishing, Subscribing, World, seeded};
+use taran_sim::{PublisherSpec, SubscriberSpec, World, seeded};
 
 use super::common::{LONG, Pair, STREAM, await_all, await_offered, between, channel};
 
@@ -10,9 +10,9 @@ use super::common::{LONG, Pair, STREAM, await_all, await_offered, between, chann
 const SHORT: Duration = Duration::from_millis(9_500);
 
 /// Cuts the link in one direction or both.
-fn cut(pair: &Pair, forth: bool, back: bool) {
+fn cut(pair: &Pair, forward: bool, back: bool) {
     let [left, right] = pair.hosts.map(|host| pair.world.network_id(host));
-    if forth {
+    if forward {
         pair.world.network().cut(left, right);
     }
     if back {
@@ -21,28 +21,29 @@ fn cut(pair: &Pair, forth: bool, back: bool) {
 }
 
 seeded! {
-    /// A short cut, in one direction or both, costs time and no message.
+    /// A short cut, in one direction or both, delays messages but loses none.
     short, 40, |seed| {
-        let mut pair = Pair::in_any_weather(seed);
+        let mut pair = Pair::with_random_faults(seed);
         let (subscriber, publisher) = pair.flow(400);
         let before = pair.world.random().u64(0..200);
         await_offered(&mut pair.world, publisher, before.max(1));
-        let (forth, back) = [(true, true), (true, false), (false, true)][seed as usize % 3];
-        cut(&pair, forth, back);
+        let (forward, back) = [(true, true), (true, false), (false, true)][seed as usize % 3];
+        cut(&pair, forward, back);
         let pause = between(&mut pair.world, Duration::from_millis(100), SHORT);
         pair.world.run_for(pause);
         pair.world.network().heal_all();
         pair.await_all((subscriber, publisher));
         let ended = pair.world.subscriber(subscriber).ended();
-        assert!(ended.is_empty(), "an image was given up: {ended:?}");
+        assert!(ended.is_empty(), "an image ended: {ended:?}");
         pair.end();
     }
 }
 
 seeded! {
-    /// Status messages do not come through for long: the publisher is told, the image stays, and all goes on.
-    deaf_sender, 30, |seed| {
-        let mut pair = Pair::in_any_weather(seed);
+    /// Status messages are lost for long: the publisher becomes disconnected, the image stays, and the stream
+    /// continues.
+    status_messages_lost, 30, |seed| {
+        let mut pair = Pair::with_random_faults(seed);
         let (subscriber, publisher) = pair.flow(400);
         await_offered(&mut pair.world, publisher, 20);
         cut(&pair, false, true);
@@ -52,15 +53,15 @@ seeded! {
         pair.world.network().heal_all();
         pair.await_all((subscriber, publisher));
         let ended = pair.world.subscriber(subscriber).ended();
-        assert!(ended.is_empty(), "an image was given up: {ended:?}");
+        assert!(ended.is_empty(), "an image ended: {ended:?}");
         pair.end();
     }
 }
 
 seeded! {
-    /// A cut for longer than image and publication wait one after the other: the image goes, and a new one comes.
+    /// A cut longer than the timeouts of image and publication together: the image ends, and a new one is created.
     long, 40, |seed| {
-        let mut pair = Pair::in_any_weather(seed);
+        let mut pair = Pair::with_random_faults(seed);
         let (subscriber, publisher) = pair.flow(600);
         await_offered(&mut pair.world, publisher, 50);
         let back = pair.world.random().bool();
@@ -73,7 +74,7 @@ seeded! {
         pair.world.run_until("a new image", LONG, |world| {
             world.subscriber(subscriber).images().next().is_some()
         });
-        pair.world.publisher_mut(publisher).more(10);
+        pair.world.publisher_mut(publisher).publish_more(10);
         pair.await_all((subscriber, publisher));
         let ended = pair.world.subscriber(subscriber).ended();
         assert!(matches!(ended, [image] if !image.at_end_of_stream), "{ended:?}");
@@ -82,18 +83,18 @@ seeded! {
 }
 
 seeded! {
-    /// Links that come and go at random: whatever images there are in the end deliver to the last message.
+    /// Links that are cut and restored at random: the images that exist in the end deliver the last message.
     flapping, 30, |seed| {
-        let Pair { mut world, hosts, clients } = Pair::in_any_weather(seed);
+        let Pair { mut world, hosts, clients } = Pair::with_random_faults(seed);
         let flows: Vec<_> = (0..2).map(|to| {
-            let subscriber = world.subscribe(clients[to], Subscribing::new(channel(to), STREAM));
-            let publishing = Publishing::new(channel(to), STREAM).messages(300);
-            (subscriber, world.publish(clients[1 - to], publishing))
+            let subscriber = world.subscribe(clients[to], SubscriberSpec::new(channel(to), STREAM));
+            let publication = PublisherSpec::new(channel(to), STREAM).messages(300);
+            (subscriber, world.publish(clients[1 - to], publication))
         }).collect();
         let ids = hosts.map(|host| world.network_id(host));
         for _ in 0..12 {
-            let way = world.random().usize(0..2);
-            world.network().cut(ids[way], ids[1 - way]);
+            let from = world.random().usize(0..2);
+            world.network().cut(ids[from], ids[1 - from]);
             let pause = pause(&mut world);
             world.run_for(pause);
             if world.random().bool() {
@@ -108,7 +109,7 @@ seeded! {
             })
         });
         for (_, publisher) in &flows {
-            world.publisher_mut(*publisher).more(10);
+            world.publisher_mut(*publisher).publish_more(10);
         }
         await_all(&mut world, &flows);
         super::common::end(world);

@@ -1,11 +1,11 @@
-//! Loss that a driver brings upon itself, by the options of the C driver (docs/spec/uri-and-configuration.md §2.5).
+//! Loss that a driver causes itself, by the options of the C driver (docs/spec/uri-and-configuration.md §2.5).
 
 use taran_protocol::counter::SystemCounter;
-use taran_sim::{HostSpec, Publishing, Subscribing, seeded, weather};
+use taran_sim::{HostSpec, PublisherSpec, SubscriberSpec, link_profiles, seeded};
 
 use super::common::{Pair, STREAM, channel};
 
-/// A driver that loses what comes in.
+/// A driver that drops received frames.
 fn losing(interceptor: &str, option: &'static str, arguments: &str) -> HostSpec {
     HostSpec::new()
         .option("AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", interceptor)
@@ -16,11 +16,11 @@ const RANDOM: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS";
 const FIXED: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS";
 const MULTI_GAP: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS";
 
-/// Where the stream begins in terms of 64 KiB.
+/// Start of the stream, with terms of 64 KiB.
 const START: &str = "|init-term-id=0|term-id=0|term-offset=0|term-length=64k|mtu=1408";
 
 seeded! {
-    /// Both sides lose frames of every kind, and all arrives.
+    /// Both sides lose frames of every kind, and everything arrives.
     random_loss, 30, |seed| {
         let mut hosts = Vec::new();
         for number in 1..=2 {
@@ -39,33 +39,33 @@ seeded! {
 }
 
 seeded! {
-    /// The start of a term is lost once (padding ends the loss early), and asked for until it is there.
+    /// The start of a term is lost once (padding ends the loss early) and requested until it arrives.
     fixed_loss, 30, |seed| {
         let right = losing("fixed-loss", FIXED, "term-id=0|term-offset=0|length=8192");
         let mut pair = Pair::of(seed, HostSpec::new(), right);
-        let faults = weather::fair(pair.world.random());
+        let faults = link_profiles::clean(pair.world.random());
         pair.world.set_faults(faults);
         let subscriber = pair.subscribe();
-        let publishing = Publishing::new(channel(1) + START, STREAM).messages(300);
-        let publisher = pair.world.publish(pair.clients[0], publishing);
+        let publication = PublisherSpec::new(channel(1) + START, STREAM).messages(300);
+        let publisher = pair.world.publish(pair.clients[0], publication);
         pair.await_all((subscriber, publisher));
         pair.end();
     }
 }
 
 seeded! {
-    /// Gaps are repaired one by one; an unreliable subscriber gets over each of them.
+    /// Gaps are repaired one by one; an unreliable subscriber fills each of them.
     multi_gap_loss, 30, |seed| {
         let arguments = "term-id=0|gap-radix=4096|gap-length=64|total-gaps=10";
         let mut pair = Pair::of(seed, HostSpec::new(), losing("multi-gap-loss", MULTI_GAP, arguments));
         let is_reliable = pair.world.random().bool();
-        let faults = weather::fair(pair.world.random());
+        let faults = link_profiles::clean(pair.world.random());
         pair.world.set_faults(faults);
-        let listening = Subscribing::new(format!("{}|reliable={is_reliable}", channel(1)), STREAM);
+        let listening = SubscriberSpec::new(format!("{}|reliable={is_reliable}", channel(1)), STREAM);
         let listening = if is_reliable { listening } else { listening.lossy() };
         let subscriber = pair.world.subscribe(pair.clients[1], listening);
-        let publishing = Publishing::new(channel(1) + START, STREAM).messages(300);
-        let publisher = pair.world.publish(pair.clients[0], publishing);
+        let publication = PublisherSpec::new(channel(1) + START, STREAM).messages(300);
+        let publisher = pair.world.publish(pair.clients[0], publication);
         pair.await_all((subscriber, publisher));
         let count = |host: usize, counter| pair.world.system(pair.hosts[host], counter);
         if is_reliable {

@@ -1,23 +1,23 @@
-//! Random worlds: a few of those that `cargo xtask sim` plays by the thousand, and what is made of one that fails.
+//! Random scenarios: a few of those that `cargo xtask sim` runs by the thousand, and the shrinking of a failed one.
 
-use taran_sim::story::{Coverage, Failure, Plan, attempt, attempt_with, shrink};
+use taran_sim::scenario::{Coverage, Failure, Scenario, run, run_with, shrink};
 use taran_sim::{HostIndex, World};
 
-/// How many stories are played to make one short, at most.
+/// Maximum number of runs while shrinking.
 const ATTEMPTS: u64 = 2_000;
 
-/// How many stories are played here.
+/// Number of scenarios run here.
 const SEEDS: u64 = 8;
 
 #[test]
-fn a_few_random_worlds() {
+fn random_scenarios_keep_all_invariants() {
     let mut coverage = Coverage::default();
     for seed in 0..SEEDS {
-        match attempt(&Plan::random(seed)) {
+        match run(&Scenario::random(seed)) {
             Ok(happened) => coverage.merge(&happened),
             Err(Failure { text, .. }) => {
                 panic!(
-                    "seed {seed} fails, and is made short with: cargo xtask sim --seeds 1 --seed {seed}\n{text}"
+                    "seed {seed} fails; shrink it with: cargo xtask sim --seeds 1 --seed {seed}\n{text}"
                 )
             }
         }
@@ -25,64 +25,79 @@ fn a_few_random_worlds() {
     eprintln!("{coverage}");
     for what in [
         "messages delivered",
-        "images that went",
+        "images unavailable",
         "datagrams lost",
-        "drivers that returned",
+        "drivers restarted",
     ] {
-        assert!(coverage.of(what) > 0, "{what}");
+        assert!(coverage.get(what) > 0, "{what}");
     }
 }
 
 #[test]
-fn the_same_plan_is_the_same_story() {
-    let plan = Plan::random(7);
+fn scenario_parsed_from_its_text_runs_identically() {
+    let scenario = Scenario::random(7);
     assert_eq!(
-        attempt(&plan),
-        attempt(&Plan::from_text(&plan.to_text()).unwrap())
+        run(&scenario),
+        run(&Scenario::from_text(&scenario.to_text()).unwrap())
     );
 }
 
-/// A defect that is none: something is delivered on the second host while the first has no driver.
+/// An artificial defect: deliveries on the second host while the first has no driver.
 fn defect(world: &World) {
-    let deserted = !world.has_driver(HostIndex::at(0));
+    let has_no_driver = !world.has_driver(HostIndex::at(0));
     assert!(
-        !deserted || world.delivered_on(HostIndex::at(1)) < 5,
+        !has_no_driver || world.delivered_on(HostIndex::at(1)) < 5,
         "planted"
     );
 }
 
-fn play(plan: &Plan) -> Option<Failure> {
-    attempt_with(plan, &mut |world| defect(world)).err()
+fn find_defect(scenario: &Scenario) -> Option<Failure> {
+    run_with(scenario, &mut |world| defect(world)).err()
 }
 
 #[test]
-fn a_story_that_fails_is_made_short_and_fails_again_from_its_text() {
-    let found = (0..200).map(Plan::random).find_map(|plan| {
-        let failure = play(&plan).filter(|failure| failure.text.contains("planted"));
-        failure.map(|failure| (plan, failure))
+fn failing_scenario_is_shrunk_and_fails_from_its_text() {
+    let found = (0..200).map(Scenario::random).find_map(|scenario| {
+        let failure = find_defect(&scenario).filter(|failure| failure.text.contains("planted"));
+        failure.map(|failure| (scenario, failure))
     });
-    let (plan, failure) = found.expect("one of these stories has it");
-    let shrunk = shrink(&plan, &failure, |attempts| attempts >= ATTEMPTS, play);
-    eprintln!("{} attempts:\n{}", shrunk.attempts, shrunk.plan.to_text());
-    // A client and a subscriber there, a client and a publisher that it hears, some time, and the end of the driver here.
-    assert!(
-        plan.events.len() > 20 && shrunk.plan.events.len() <= 7,
-        "{:?}",
-        shrunk.plan.events
+    let (scenario, failure) = found.expect("one of these scenarios has the defect");
+    let shrunk = shrink(
+        &scenario,
+        &failure,
+        |attempts| attempts >= ATTEMPTS,
+        find_defect,
     );
-    let again = Plan::from_text(&shrunk.plan.to_text()).unwrap();
-    assert_eq!(play(&again).unwrap().kind, failure.kind);
+    eprintln!(
+        "{} attempts:\n{}",
+        shrunk.attempts,
+        shrunk.scenario.to_text()
+    );
+    // What remains: a client and a subscriber there, a client and a publisher that reaches it, some time, and the end
+    // of the driver here.
+    assert!(
+        scenario.ops.len() > 20 && shrunk.scenario.ops.len() <= 7,
+        "{:?}",
+        shrunk.scenario.ops
+    );
+    let again = Scenario::from_text(&shrunk.scenario.to_text()).unwrap();
+    assert_eq!(find_defect(&again).unwrap().kind, failure.kind);
 }
 
 #[test]
-fn a_story_that_fails_in_no_other_way_stays_as_it_is_also_where_its_times_are_in_no_order() {
-    let is_out_of_order = |plan: &Plan| !plan.events.is_sorted_by_key(|event| event.at_ms);
-    let found = (0..200).map(Plan::random).find(is_out_of_order);
-    let plan = found.expect("one of these stories is");
+fn scenario_that_does_not_fail_again_is_not_changed() {
+    let is_out_of_order = |scenario: &Scenario| !scenario.ops.is_sorted_by_key(|op| op.at_ms);
+    let found = (0..200).map(Scenario::random).find(is_out_of_order);
+    let scenario = found.expect("one of these scenarios is out of order");
     let failure = Failure {
         kind: "planted".to_owned(),
         text: "planted".to_owned(),
     };
-    let shrunk = shrink(&plan, &failure, |attempts| attempts >= ATTEMPTS, |_| None);
-    assert_eq!((shrunk.plan, shrunk.failure), (plan, failure));
+    let shrunk = shrink(
+        &scenario,
+        &failure,
+        |attempts| attempts >= ATTEMPTS,
+        |_| None,
+    );
+    assert_eq!((shrunk.scenario, shrunk.failure), (scenario, failure));
 }

@@ -1,10 +1,12 @@
-//! One subscription, many sources: a stream over two paths, sources that come and go, groups (docs/spec/wire.md §2.11).
+//! One subscription, several sources: a stream over two paths, sources added and removed, multicast (docs/spec/wire.md
+//! §2.11).
 
 use std::time::Duration;
 
 use taran_sim::network::LinkFaults;
 use taran_sim::{
-    HostSpec, PublisherId, Publishing, SubscriberId, Subscribing, World, seeded, weather,
+    HostSpec, PublisherId, PublisherSpec, SubscriberId, SubscriberSpec, World, link_profiles,
+    seeded,
 };
 
 use super::common::{LONG, Pair, STREAM, await_all, await_offered, between, end};
@@ -18,28 +20,29 @@ fn path(index: usize) -> String {
     format!("aeron:udp?endpoint=10.0.0.2:{}", PORTS[index])
 }
 
-/// A stream that is sent to both ports of the second host, where one subscription takes it from both.
-struct Twice {
+/// A stream that is sent to both ports of the second host, where one subscription receives it on both.
+struct TwoPaths {
     pair: Pair,
     subscriber: SubscriberId,
     publisher: PublisherId,
 }
 
-impl Twice {
+impl TwoPaths {
     fn new(seed: u64, messages: u64) -> Self {
         let mut pair = Pair::new(seed);
-        let subscribing = Subscribing::new(MANUAL, STREAM);
-        let subscriber = pair
-            .world
-            .subscribe(pair.clients[1], subscribing.source(path(0)).source(path(1)));
+        let subscription = SubscriberSpec::new(MANUAL, STREAM);
+        let subscriber = pair.world.subscribe(
+            pair.clients[1],
+            subscription.source(path(0)).source(path(1)),
+        );
         let exclusive = pair.world.random().bool();
-        let publishing = Publishing::new(MANUAL, STREAM)
+        let publication = PublisherSpec::new(MANUAL, STREAM)
             .exclusive(exclusive)
             .destination(path(0))
             .destination(path(1));
         let publisher = pair
             .world
-            .publish(pair.clients[0], publishing.messages(messages));
+            .publish(pair.clients[0], publication.messages(messages));
         Self {
             pair,
             subscriber,
@@ -57,7 +60,7 @@ impl Twice {
         self.pair.await_all((self.subscriber, self.publisher));
     }
 
-    /// One image brought everything, and ends in order when its publisher closes.
+    /// Checks that one image delivered everything and ends when its publisher closes.
     fn end(mut self) {
         let world = &mut self.pair.world;
         let subscriber = world.subscriber(self.subscriber);
@@ -74,50 +77,50 @@ impl Twice {
 }
 
 seeded! {
-    /// Two paths, each with faults of its own: everything comes once, in one image.
+    /// Two paths with faults of their own: each message is delivered once, in one image.
     two_paths, 40, |seed| {
-        let mut twice = Twice::new(seed, 400);
+        let mut two_paths = TwoPaths::new(seed, 400);
         for index in 0..2 {
-            let faults = weather::foul(twice.pair.world.random());
-            twice.set_path(index, Some(faults));
+            let faults = link_profiles::faulty(two_paths.pair.world.random());
+            two_paths.set_path(index, Some(faults));
         }
-        twice.await_all();
-        twice.end();
+        two_paths.await_all();
+        two_paths.end();
     }
 }
 
 seeded! {
-    /// One of two paths is lost for a while or for good, at any moment; the other one carries on.
+    /// One of two paths fails for a while or for good, at any time; the other one suffices.
     one_path_lost, 40, |seed| {
-        let mut twice = Twice::new(seed, 600);
-        let lost = twice.pair.world.random().usize(0..2);
-        let faults = weather::foul(twice.pair.world.random());
-        twice.set_path(1 - lost, Some(faults));
-        let offered = twice.pair.world.random().u64(20..300);
-        await_offered(&mut twice.pair.world, twice.publisher, offered);
-        twice.set_path(lost, Some(LinkFaults::loss(1.0)));
-        let pause = between(&mut twice.pair.world, Duration::ZERO, Duration::from_secs(15));
-        twice.pair.world.run_for(pause);
-        if twice.pair.world.random().bool() {
-            twice.set_path(lost, None);
+        let mut two_paths = TwoPaths::new(seed, 600);
+        let lost = two_paths.pair.world.random().usize(0..2);
+        let faults = link_profiles::faulty(two_paths.pair.world.random());
+        two_paths.set_path(1 - lost, Some(faults));
+        let offered = two_paths.pair.world.random().u64(20..300);
+        await_offered(&mut two_paths.pair.world, two_paths.publisher, offered);
+        two_paths.set_path(lost, Some(LinkFaults::loss(1.0)));
+        let pause = between(&mut two_paths.pair.world, Duration::ZERO, Duration::from_secs(15));
+        two_paths.pair.world.run_for(pause);
+        if two_paths.pair.world.random().bool() {
+            two_paths.set_path(lost, None);
         }
-        twice.pair.world.publisher_mut(twice.publisher).more(100);
-        twice.await_all();
-        twice.end();
+        two_paths.pair.world.publisher_mut(two_paths.publisher).publish_more(100);
+        two_paths.await_all();
+        two_paths.end();
     }
 }
 
 seeded! {
-    /// Sources and destinations come and go while one path stays.
-    paths_come_and_go, 40, |seed| {
-        let mut twice = Twice::new(seed, 200);
-        let faults = weather::foul(twice.pair.world.random());
-        twice.pair.world.set_faults(faults);
-        let (subscriber, publisher) = (twice.subscriber, twice.publisher);
-        let offered = twice.pair.world.random().u64(1..100);
-        await_offered(&mut twice.pair.world, publisher, offered);
+    /// Sources and destinations are added and removed while one path stays.
+    paths_added_and_removed, 40, |seed| {
+        let mut two_paths = TwoPaths::new(seed, 200);
+        let faults = link_profiles::faulty(two_paths.pair.world.random());
+        two_paths.pair.world.set_faults(faults);
+        let (subscriber, publisher) = (two_paths.subscriber, two_paths.publisher);
+        let offered = two_paths.pair.world.random().u64(1..100);
+        await_offered(&mut two_paths.pair.world, publisher, offered);
         for _ in 0..10 {
-            let world = &mut twice.pair.world;
+            let world = &mut two_paths.pair.world;
             match world.random().u32(0..4) {
                 0 => world.subscriber_mut(subscriber).add_source(&path(1)),
                 1 => world.subscriber_mut(subscriber).remove_source(&path(1)),
@@ -126,11 +129,11 @@ seeded! {
             }
             let pause = between(world, Duration::ZERO, Duration::from_secs(3));
             world.run_for(pause);
-            world.publisher_mut(publisher).more(20);
+            world.publisher_mut(publisher).publish_more(20);
         }
-        twice.await_all();
-        // A source that is there already cannot be had twice: the driver says so, and that is all.
-        let Twice { mut pair, .. } = twice;
+        two_paths.await_all();
+        // A source that exists cannot be added twice; the driver reports an error without side effects.
+        let TwoPaths { mut pair, .. } = two_paths;
         pair.world.close_all();
         pair.world.expect_nothing_left();
         pair.world.expect_no_errors_but(&["another socket has it"]);
@@ -138,31 +141,31 @@ seeded! {
 }
 
 seeded! {
-    /// A subscription that reads the network, shared memory and what its own driver sends.
-    all_kinds_of_sources, 30, |seed| {
-        let mut pair = Pair::in_any_weather(seed);
+    /// A subscription with a network source, an IPC source and a spy source.
+    network_ipc_and_spy_sources, 30, |seed| {
+        let mut pair = Pair::with_random_faults(seed);
         let sent = "aeron:udp?endpoint=10.0.0.1:40125";
-        let subscribing = Subscribing::new(MANUAL, STREAM)
+        let subscription = SubscriberSpec::new(MANUAL, STREAM)
             .source(path(0))
             .source("aeron:ipc")
             .source(format!("aeron-spy:{sent}"));
-        let all = pair.world.subscribe(pair.clients[1], subscribing);
-        let other = pair.world.subscribe(pair.clients[0], Subscribing::new(sent, STREAM));
+        let all = pair.world.subscribe(pair.clients[1], subscription);
+        let other = pair.world.subscribe(pair.clients[0], SubscriberSpec::new(sent, STREAM));
         let mut flows = Vec::new();
         for (client, channel) in [(0, path(0)), (1, "aeron:ipc".to_owned()), (1, sent.to_owned())] {
-            let publishing = Publishing::new(channel, STREAM).messages(100);
-            flows.push((all, pair.world.publish(pair.clients[client], publishing)));
+            let publication = PublisherSpec::new(channel, STREAM).messages(100);
+            flows.push((all, pair.world.publish(pair.clients[client], publication)));
         }
         flows.push((other, flows[2].1));
         await_all(&mut pair.world, &flows);
-        // One source less: its image goes, the others stay.
+        // One source is removed: its image ends, the others stay.
         pair.world.subscriber_mut(all).remove_source("aeron:ipc");
         pair.world.run_until("the image is gone", LONG, |world| {
             world.subscriber(all).ended().len() == 1
         });
         flows.remove(1);
         for (_, publisher) in &flows[..2] {
-            pair.world.publisher_mut(*publisher).more(50);
+            pair.world.publisher_mut(*publisher).publish_more(50);
         }
         await_all(&mut pair.world, &flows);
         assert_eq!(pair.world.subscriber(all).ended().len(), 1);
@@ -171,38 +174,38 @@ seeded! {
 }
 
 seeded! {
-    /// Several receivers of a group, one of which dies and comes back: the others miss nothing.
-    a_receiver_of_a_group_dies, 30, |seed| {
+    /// Several receivers of a group, one of which dies and restarts: the others miss nothing.
+    group_receiver_restart, 30, |seed| {
         const GROUP: &str = "aeron:udp?endpoint=224.20.30.39:40123";
         let mut world = World::new(seed);
         let hosts: Vec<_> = (0..4).map(|_| world.add_host(HostSpec::new())).collect();
         let clients: Vec<_> = hosts.iter().map(|host| world.connect(*host)).collect();
-        let fair = weather::fair(world.random());
+        let fair = link_profiles::clean(world.random());
         let loss = world.random().f64() * 0.02;
         world.set_faults(LinkFaults { loss, ..fair });
         let receivers = clients[1..].iter();
         let receivers: Vec<_> = receivers
-            .map(|client| world.subscribe(*client, Subscribing::new(GROUP, STREAM)))
+            .map(|client| world.subscribe(*client, SubscriberSpec::new(GROUP, STREAM)))
             .collect();
         let open = receivers.clone();
         world.run_until("all are there", LONG, |world| {
             open.iter().all(|receiver| world.subscriber(*receiver).is_open())
         });
-        let publishing = Publishing::new(GROUP, STREAM)
+        let publication = PublisherSpec::new(GROUP, STREAM)
             .pause(Duration::from_millis(20))
             .messages(600);
-        let publisher = world.publish(clients[0], publishing);
+        let publisher = world.publish(clients[0], publication);
         await_offered(&mut world, publisher, 100);
         let victim = hosts[3];
         world.kill_client(clients[3]);
         world.kill_driver(victim);
         let pause = between(&mut world, Duration::ZERO, Duration::from_secs(3));
         world.run_for(pause);
-        world.forget_files(victim);
+        world.remove_files(victim);
         world.start_driver(victim);
         let client = world.connect(victim);
-        let back = world.subscribe(client, Subscribing::new(GROUP, STREAM));
-        world.publisher_mut(publisher).more(100);
+        let back = world.subscribe(client, SubscriberSpec::new(GROUP, STREAM));
+        world.publisher_mut(publisher).publish_more(100);
         let flows = [receivers[0], receivers[1], back].map(|receiver| (receiver, publisher));
         await_all(&mut world, &flows);
         end(world);

@@ -1,9 +1,9 @@
-//! Requests and their answers on response channels, over networks that lose, and with servers that begin anew.
+//! Requests and responses on response channels, over networks with loss and with restarted servers.
 
 use std::time::Duration;
 
 use taran_sim::{
-    ClientId, HostIndex, HostSpec, PublisherId, Publishing, SubscriberId, Subscribing, World,
+    ClientId, HostIndex, HostSpec, PublisherId, PublisherSpec, SubscriberId, SubscriberSpec, World,
     seeded,
 };
 
@@ -11,10 +11,10 @@ use super::common::{LONG, await_all, between, channel, end};
 
 const REQUESTS: i32 = 10;
 const ANSWERS: i32 = 20;
-/// After so long nobody believes any more that an image lives.
+/// Longer than all timeouts after which an image counts as dead.
 const FORGOTTEN: Duration = Duration::from_secs(17);
 
-/// Where the first host answers.
+/// Channel on which the first host responds.
 const ANSWER_CHANNEL: &str = "aeron:udp?control-mode=response|control=10.0.0.1:40124";
 
 /// A server on the first host, and requesters on all hosts.
@@ -22,11 +22,11 @@ struct Service {
     world: World,
     hosts: Vec<HostIndex>,
     clients: Vec<ClientId>,
-    /// What the server hears of all requesters.
+    /// The server's subscription to the requests of all requesters.
     requests: SubscriberId,
 }
 
-/// One who asks.
+/// A requester.
 #[derive(Clone, Copy)]
 struct Requester {
     answers: SubscriberId,
@@ -34,19 +34,19 @@ struct Requester {
 }
 
 impl Service {
-    fn in_any_weather(seed: u64, hosts: usize) -> Self {
+    fn with_random_faults(seed: u64, hosts: usize) -> Self {
         let mut world = World::new(seed);
         let faults = if world.random().bool() {
-            taran_sim::weather::fair(world.random())
+            taran_sim::link_profiles::clean(world.random())
         } else {
-            taran_sim::weather::foul(world.random())
+            taran_sim::link_profiles::faulty(world.random())
         };
         world.set_faults(faults);
         let hosts: Vec<_> = (0..hosts)
             .map(|_| world.add_host(HostSpec::new()))
             .collect();
         let clients: Vec<_> = hosts.iter().map(|host| world.connect(*host)).collect();
-        let requests = world.subscribe(clients[0], Subscribing::new(channel(0), REQUESTS));
+        let requests = world.subscribe(clients[0], SubscriberSpec::new(channel(0), REQUESTS));
         Self {
             world,
             hosts,
@@ -55,32 +55,32 @@ impl Service {
         }
     }
 
-    /// A requester on a host asks so much; its image as the server sees it.
+    /// Starts a requester on a host; returns it with the correlation id of its image at the server.
     fn ask(&mut self, host: usize, messages: u64) -> (Requester, i64) {
         let world = &mut self.world;
         let before: Vec<i64> = world.subscriber(self.requests).image_ids().collect();
         let answers = world.subscribe(
             self.clients[host],
-            Subscribing::new(ANSWER_CHANNEL, ANSWERS),
+            SubscriberSpec::new(ANSWER_CHANNEL, ANSWERS),
         );
         world.run_until("the subscription is open", LONG, |world| {
             world.subscriber(answers).is_open()
         });
         let id = world.subscriber(answers).registration_id().unwrap();
-        let asks = format!("{}|response-correlation-id={id}", channel(0));
+        let request_channel = format!("{}|response-correlation-id={id}", channel(0));
         let requests = world.publish(
             self.clients[host],
-            Publishing::new(asks, REQUESTS).messages(messages),
+            PublisherSpec::new(request_channel, REQUESTS).messages(messages),
         );
         let image = self.new_image(&before);
         (Requester { answers, requests }, image)
     }
 
-    /// The image that was not there before.
+    /// Waits for an image that did not exist before.
     fn new_image(&mut self, before: &[i64]) -> i64 {
         let requests = self.requests;
         self.world
-            .run_until("the requests are heard", LONG, |world| {
+            .run_until("the requests are received", LONG, |world| {
                 let mut ids = world.subscriber(requests).image_ids();
                 ids.any(|id| !before.contains(&id))
             });
@@ -88,20 +88,20 @@ impl Service {
         ids.find(|id| !before.contains(id)).unwrap()
     }
 
-    /// The server answers what it sees of one requester.
+    /// Adds a response publication for the image of a requester.
     fn answer(&mut self, image: i64, messages: u64) -> PublisherId {
         let exclusive = self.world.random().bool();
         let answers = format!("{ANSWER_CHANNEL}|response-correlation-id={image}");
-        let publishing = Publishing::new(answers, ANSWERS).exclusive(exclusive);
+        let publication = PublisherSpec::new(answers, ANSWERS).exclusive(exclusive);
         self.world
-            .publish(self.clients[0], publishing.messages(messages))
+            .publish(self.clients[0], publication.messages(messages))
     }
 }
 
 seeded! {
-    /// Several requesters, also on the server's own host, ask and are answered, each by its own stream and no other.
-    to_each_its_own, 25, |seed| {
-        let mut service = Service::in_any_weather(seed, 3);
+    /// Several requesters, also on the server's own host: each gets its own responses and no others.
+    several_requesters, 25, |seed| {
+        let mut service = Service::with_random_faults(seed, 3);
         let mut flows = Vec::new();
         for host in [0, 1, 2, 1] {
             let (requester, image) = service.ask(host, 60);
@@ -120,9 +120,10 @@ seeded! {
 }
 
 seeded! {
-    /// The server's driver dies. Its successor is asked by the same requester, and answers under another session.
+    /// The server's driver dies. Its successor gets the requests of the same requester and responds with another
+    /// session.
     server_death, 15, |seed| {
-        let mut service = Service::in_any_weather(seed, 2);
+        let mut service = Service::with_random_faults(seed, 2);
         let (requester, image) = service.ask(1, 3_000);
         let answers = service.answer(image, 50);
         await_all(&mut service.world, &[(requester.answers, answers)]);
@@ -131,8 +132,8 @@ seeded! {
         service.world.run_for(pause);
         service.world.start_driver(service.hosts[0]);
         service.clients[0] = service.world.connect(service.hosts[0]);
-        let hears = Subscribing::new(channel(0), REQUESTS);
-        service.requests = service.world.subscribe(service.clients[0], hears);
+        let subscription = SubscriberSpec::new(channel(0), REQUESTS);
+        service.requests = service.world.subscribe(service.clients[0], subscription);
         let image = service.new_image(&[]);
         let answers = service.answer(image, 50);
         await_all(&mut service.world, &[(requester.answers, answers)]);
@@ -141,9 +142,9 @@ seeded! {
 }
 
 seeded! {
-    /// A long cut: the server sees the requester again as another image, and answers it anew.
+    /// A long cut: the server gets a new image of the requester and responds to it again.
     partition, 15, |seed| {
-        let mut service = Service::in_any_weather(seed, 2);
+        let mut service = Service::with_random_faults(seed, 2);
         let (requester, image) = service.ask(1, 3_000);
         let answers = service.answer(image, 50);
         await_all(&mut service.world, &[(requester.answers, answers)]);
@@ -162,15 +163,15 @@ seeded! {
 }
 
 seeded! {
-    /// The driver of a requester dies while it is answered: the server notices, and others are answered as before. Its
-    /// successor asks again.
+    /// The driver of a requester dies while it receives responses: the server detects that, and other requesters are
+    /// not affected. A requester on the new driver gets responses.
     requester_restart, 15, |seed| {
-        let mut service = Service::in_any_weather(seed, 3);
+        let mut service = Service::with_random_faults(seed, 3);
         let (dead, image) = service.ask(1, 3_000);
         let (other, other_image) = service.ask(2, 60);
         let to_dead = service.answer(image, 3_000);
         let to_other = service.answer(other_image, 200);
-        service.world.run_until("the dead one has heard something", LONG, |world| {
+        service.world.run_until("the dead one has received a response", LONG, |world| {
             world.subscriber(dead.answers).images().next().is_some()
         });
         service.world.kill_driver(service.hosts[1]);
@@ -191,15 +192,15 @@ seeded! {
 }
 
 seeded! {
-    /// One requester is slow, and the client of another one dies: the third is answered as before, and so is the slow one.
+    /// One requester is slow, and the client of another one dies: the third and the slow one get all responses.
     one_slow_one_dead, 15, |seed| {
-        let mut service = Service::in_any_weather(seed, 4);
+        let mut service = Service::with_random_faults(seed, 4);
         let (slow, slow_image) = service.ask(1, 60);
-        service.world.subscriber_mut(slow.answers).set_laziness(0.95);
+        service.world.subscriber_mut(slow.answers).set_skip_rate(0.95);
         let (dead, dead_image) = service.ask(2, 3_000);
         let (quick, quick_image) = service.ask(3, 60);
         let answers = [slow_image, dead_image, quick_image].map(|image| service.answer(image, 100));
-        service.world.run_until("the dead one has heard something", LONG, |world| {
+        service.world.run_until("the dead one has received a response", LONG, |world| {
             world.subscriber(dead.answers).images().next().is_some()
         });
         service.world.kill_client(service.clients[2]);

@@ -1,56 +1,56 @@
-//! One sender, many receivers: multicast, and destinations that come by command or by announcement; flow control among
-//! them (docs/spec/wire.md §2.9, §4).
+//! One sender, several receivers: multicast, manual and dynamic destinations, and flow control among the receivers
+//! (docs/spec/wire.md §2.9, §4).
 
 use std::time::Duration;
 
 use taran_protocol::counter::type_id;
 use taran_sim::{
-    ClientId, HostIndex, HostSpec, Lengths, PublisherId, Publishing, SubscriberId, Subscribing,
-    World, seeded, weather,
+    ClientId, HostIndex, HostSpec, Lengths, PublisherId, PublisherSpec, SubscriberId,
+    SubscriberSpec, World, link_profiles, seeded,
 };
 
 use super::common::{LONG, STREAM, await_all, await_offered, between, end};
 
 const RECEIVERS: usize = 3;
 
-/// How the sender's datagrams find the receivers.
+/// How the sender's datagrams reach the receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Means {
+enum Distribution {
     Multicast,
     Manual,
     Dynamic,
 }
 
-impl Means {
+impl Distribution {
     const ALL: [Self; 3] = [Self::Multicast, Self::Manual, Self::Dynamic];
 
-    fn publishing(self, parameters: &str) -> Publishing {
+    fn publication(self, parameters: &str) -> PublisherSpec {
         match self {
-            Self::Multicast => Publishing::new(
+            Self::Multicast => PublisherSpec::new(
                 format!("aeron:udp?endpoint=224.20.30.39:40123|{parameters}"),
                 STREAM,
             ),
             Self::Manual => {
                 let channel = format!("aeron:udp?control-mode=manual|{parameters}");
-                (1..=RECEIVERS).fold(Publishing::new(channel, STREAM), |publishing, host| {
-                    publishing.destination(unicast(host))
+                (1..=RECEIVERS).fold(PublisherSpec::new(channel, STREAM), |publication, host| {
+                    publication.destination(unicast(host))
                 })
             }
-            Self::Dynamic => Publishing::new(
+            Self::Dynamic => PublisherSpec::new(
                 format!("aeron:udp?control=10.0.0.1:40200|control-mode=dynamic|{parameters}"),
                 STREAM,
             ),
         }
     }
 
-    fn subscribing(self, host: usize, parameters: &str) -> Subscribing {
+    fn subscription(self, host: usize, parameters: &str) -> SubscriberSpec {
         let channel = match self {
             Self::Multicast => "aeron:udp?endpoint=224.20.30.39:40123".to_owned(),
             Self::Manual => unicast(host),
             Self::Dynamic => format!("{}|control=10.0.0.1:40200", unicast(host)),
         };
         let separator = if parameters.is_empty() { "" } else { "|" };
-        Subscribing::new(format!("{channel}{separator}{parameters}"), STREAM)
+        SubscriberSpec::new(format!("{channel}{separator}{parameters}"), STREAM)
     }
 }
 
@@ -58,10 +58,10 @@ fn unicast(host: usize) -> String {
     format!("aeron:udp?endpoint=10.0.0.{}:40123", host + 1)
 }
 
-/// The sender's host, and receivers on hosts of their own.
+/// A sending host, and receivers on hosts of their own.
 struct Group {
     world: World,
-    means: Means,
+    distribution: Distribution,
     hosts: Vec<HostIndex>,
     clients: Vec<ClientId>,
 }
@@ -75,27 +75,27 @@ impl Group {
         let clients = hosts.iter().map(|host| world.connect(*host)).collect();
         Self {
             world,
-            means: Means::ALL[seed as usize % Means::ALL.len()],
+            distribution: Distribution::ALL[seed as usize % Distribution::ALL.len()],
             hosts,
             clients,
         }
     }
 
-    fn in_any_weather(seed: u64) -> Self {
+    fn with_random_faults(seed: u64) -> Self {
         let mut group = Self::new(seed);
         let random = group.world.random();
         let faults = if random.bool() {
-            weather::fair(random)
+            link_profiles::clean(random)
         } else {
-            weather::foul(random)
+            link_profiles::faulty(random)
         };
         group.world.set_faults(faults);
         group
     }
 
     fn subscribe(&mut self, host: usize, parameters: &str) -> SubscriberId {
-        let subscribing = self.means.subscribing(host, parameters);
-        self.world.subscribe(self.clients[host], subscribing)
+        let subscription = self.distribution.subscription(host, parameters);
+        self.world.subscribe(self.clients[host], subscription)
     }
 
     fn subscribe_all(&mut self, parameters: &str) -> Vec<SubscriberId> {
@@ -106,12 +106,15 @@ impl Group {
 
     fn publish(&mut self, parameters: &str, messages: u64) -> PublisherId {
         let exclusive = self.world.random().bool();
-        let publishing = self.means.publishing(parameters).exclusive(exclusive);
+        let publication = self
+            .distribution
+            .publication(parameters)
+            .exclusive(exclusive);
         self.world
-            .publish(self.clients[0], publishing.messages(messages))
+            .publish(self.clients[0], publication.messages(messages))
     }
 
-    /// A counter of the sender's host.
+    /// Returns a counter of the sender's host.
     fn counter(&self, type_id: i32) -> Option<i64> {
         let counters = self.world.counters(self.hosts[0]);
         let mut found = None;
@@ -135,26 +138,26 @@ fn flows(subscribers: &[SubscriberId], publisher: PublisherId) -> Vec<(Subscribe
 }
 
 seeded! {
-    /// As many receivers as are required get everything from the first message on, whatever the network does.
-    everybody, 60, |seed| {
-        let mut group = Group::in_any_weather(seed);
+    /// The required receivers get everything from the first message on, whatever the network does.
+    required_receivers, 60, |seed| {
+        let mut group = Group::with_random_faults(seed);
         let subscribers = group.subscribe_all("");
         let publisher = group.publish("fc=min,g:/3", 300);
         await_all(&mut group.world, &flows(&subscribers, publisher));
         assert_eq!(group.counter(type_id::FLOW_CONTROL_RECEIVERS), Some(3));
         let destinations = group.counter(type_id::MDC_DESTINATIONS);
-        let expected = (group.means != Means::Multicast).then_some(3);
+        let expected = (group.distribution != Distribution::Multicast).then_some(3);
         assert_eq!(destinations, expected);
         end(group.world);
     }
 }
 
 seeded! {
-    /// Under `min` the slowest receiver holds back the sender, and nobody loses anything.
-    slow, 30, |seed| {
-        let mut group = Group::in_any_weather(seed);
+    /// With `fc=min` the slowest receiver limits the sender, and no receiver loses anything.
+    slow_receiver, 30, |seed| {
+        let mut group = Group::with_random_faults(seed);
         let subscribers = group.subscribe_all("");
-        group.world.subscriber_mut(subscribers[0]).set_laziness(0.97);
+        group.world.subscriber_mut(subscribers[0]).set_skip_rate(0.97);
         let publisher = group.publish("fc=min,g:/3", 200);
         await_all(&mut group.world, &flows(&subscribers, publisher));
         assert!(group.world.publisher(publisher).was_back_pressured());
@@ -163,9 +166,9 @@ seeded! {
 }
 
 seeded! {
-    /// A receiver dies: the sender waits for it as long as it may be only slow, then goes on with the others.
-    dead, 30, |seed| {
-        let mut group = Group::in_any_weather(seed);
+    /// A receiver dies: the sender waits for it for the receiver timeout, then continues with the others.
+    dead_receiver, 30, |seed| {
+        let mut group = Group::with_random_faults(seed);
         let subscribers = group.subscribe_all("");
         let publisher = group.publish("fc=min,g:/2,t:3s", 500);
         let before = group.world.random().u64(1..200);
@@ -174,20 +177,20 @@ seeded! {
         await_all(&mut group.world, &flows(&subscribers[..2], publisher));
         group.world.run_for(Duration::from_secs(6));
         assert_eq!(group.counter(type_id::FLOW_CONTROL_RECEIVERS), Some(2));
-        let left = match group.means {
-            Means::Multicast => None,
-            // Under manual control a destination stays until it is removed.
-            Means::Manual => Some(3),
-            Means::Dynamic => Some(2),
+        let left = match group.distribution {
+            Distribution::Multicast => None,
+            // A manual destination stays until it is removed.
+            Distribution::Manual => Some(3),
+            Distribution::Dynamic => Some(2),
         };
         assert_eq!(group.counter(type_id::MDC_DESTINATIONS), left);
     }
 }
 
 seeded! {
-    /// With fewer receivers than are required nothing is connected, and nothing is lost for that.
-    required, 30, |seed| {
-        let mut group = Group::in_any_weather(seed);
+    /// With fewer receivers than required the publication is not connected, and nothing is lost.
+    too_few_receivers, 30, |seed| {
+        let mut group = Group::with_random_faults(seed);
         let mut subscribers = vec![group.subscribe(1, ""), group.subscribe(2, "")];
         let publisher = group.publish("fc=min,g:/3", 200);
         let pause = between(&mut group.world, Duration::from_secs(1), Duration::from_secs(12));
@@ -201,31 +204,32 @@ seeded! {
 }
 
 seeded! {
-    /// One with a small window, who stands still and is not heard at first, is one of those that are required all the same:
-    /// when another leaves, the publication stays connected.
-    unheard, 20, |seed| {
+    /// A stalled receiver with a small window whose status messages are lost at first counts as a required receiver:
+    /// when another one is closed, the publication stays connected.
+    receiver_registered_late, 20, |seed| {
         let mut group = Group::new(seed);
-        group.means = Means::Manual;
+        group.distribution = Distribution::Manual;
         let others = [group.subscribe(1, ""), group.subscribe(2, "")];
         let small = group.subscribe(3, "rcv-wnd=16k");
         let [sender, receiver] = [0, 3].map(|host| group.world.network_id(group.hosts[host]));
         group.world.network().cut(receiver, sender);
-        // It cannot ask for the SETUP a second time: it has to be there for the first, and to be sent it before the others.
+        // It cannot request the SETUP a second time: it must be open for the first one, and must be sent it before the
+        // others.
         group.world.run_until("all subscriptions are open", LONG, |world| {
             others.iter().chain([&small]).all(|it| world.subscriber(*it).is_open())
         });
         let destinations = [3, 1, 2].map(unicast);
-        let publishing = Publishing::new("aeron:udp?control-mode=manual|fc=min,g:/2", STREAM);
-        let publishing = destinations.iter().fold(publishing, Publishing::destination);
-        let publishing = publishing.lengths(Lengths::Small);
-        let publisher = group.world.publish(group.clients[0], publishing);
+        let publication = PublisherSpec::new("aeron:udp?control-mode=manual|fc=min,g:/2", STREAM);
+        let publication = destinations.iter().fold(publication, PublisherSpec::destination);
+        let publication = publication.lengths(Lengths::Small);
+        let publisher = group.world.publish(group.clients[0], publication);
         group.world.run_until("all have an image", LONG, |world| {
             let mut all = others.iter().chain([&small]);
             all.all(|it| world.subscriber(*it).images().next().is_some())
         });
-        group.world.subscriber_mut(small).set_laziness(1.0);
-        // Less than its window, and it is known to none of them where it stands.
-        group.world.publisher_mut(publisher).more(3);
+        group.world.subscriber_mut(small).set_skip_rate(1.0);
+        // Less than its window; none of the others learns its position.
+        group.world.publisher_mut(publisher).publish_more(3);
         await_all(&mut group.world, &flows(&others, publisher));
         assert_eq!(group.counter(type_id::FLOW_CONTROL_RECEIVERS), Some(2));
         group.world.network().heal_all();
@@ -240,7 +244,7 @@ seeded! {
 }
 
 seeded! {
-    /// Under `tagged` only the receivers of the group hold back the sender.
+    /// With `fc=tagged` only receivers with the tag limit the sender.
     tagged, 30, |seed| {
         let mut group = Group::new(seed);
         let tagged = group.subscribe(1, "gtag=7");
@@ -248,8 +252,8 @@ seeded! {
         let untagged = group.subscribe(3, "");
         let publisher = group.publish("fc=tagged,g:7/1", 600);
         await_offered(&mut group.world, publisher, 20);
-        group.world.subscriber_mut(other).set_laziness(1.0);
-        group.world.subscriber_mut(untagged).set_laziness(0.999);
+        group.world.subscriber_mut(other).set_skip_rate(1.0);
+        group.world.subscriber_mut(untagged).set_skip_rate(0.999);
         await_all(&mut group.world, &flows(&[tagged], publisher));
         assert_eq!(group.counter(type_id::FLOW_CONTROL_RECEIVERS), Some(1));
         group.world.close_all();
@@ -257,24 +261,24 @@ seeded! {
 }
 
 seeded! {
-    /// Under `max` one that stands still does not hold back the others.
-    stands_still, 30, |seed| {
+    /// With `fc=max` a stalled receiver does not limit the others.
+    max_with_stalled_receiver, 30, |seed| {
         let mut group = Group::new(seed);
         let subscribers = group.subscribe_all("");
         let publisher = group.publish("fc=max", 600);
         group.world.run_until("all have an image", LONG, |world| {
             subscribers.iter().all(|it| world.subscriber(*it).images().next().is_some())
         });
-        group.world.subscriber_mut(subscribers[2]).set_laziness(1.0);
+        group.world.subscriber_mut(subscribers[2]).set_skip_rate(1.0);
         await_all(&mut group.world, &flows(&subscribers[..2], publisher));
         group.world.close_all();
     }
 }
 
 seeded! {
-    /// A receiver that is cut off for long is let go, and comes back with a new image when the network is whole again.
+    /// A receiver that is cut off for long times out, and gets a new image after the network is restored.
     partition, 30, |seed| {
-        let mut group = Group::in_any_weather(seed);
+        let mut group = Group::with_random_faults(seed);
         let subscribers = group.subscribe_all("");
         let publisher = group.publish("fc=min,g:/2,t:2s", 400);
         await_offered(&mut group.world, publisher, 30);
@@ -287,16 +291,16 @@ seeded! {
         group.world.run_until("a new image", LONG, |world| {
             world.subscriber(subscribers[2]).images().next().is_some()
         });
-        group.world.publisher_mut(publisher).more(50);
+        group.world.publisher_mut(publisher).publish_more(50);
         await_all(&mut group.world, &flows(&subscribers, publisher));
         end(group.world);
     }
 }
 
 seeded! {
-    /// The sender's driver dies and another is started: receivers notice, and get the new stream.
+    /// The sender's driver dies and a new one is started: receivers lose the image and get the new stream.
     restart, 20, |seed| {
-        let mut group = Group::in_any_weather(seed);
+        let mut group = Group::with_random_faults(seed);
         let subscribers = group.subscribe_all("");
         let publisher = group.publish("fc=min,g:/3", 300);
         await_offered(&mut group.world, publisher, 50);
@@ -315,20 +319,20 @@ seeded! {
 
 seeded! {
     /// Destinations are added and removed while messages flow.
-    by_command, 40, |seed| {
-        let mut group = Group::in_any_weather(seed);
-        group.means = Means::Manual;
+    manual_destinations_change, 40, |seed| {
+        let mut group = Group::with_random_faults(seed);
+        group.distribution = Distribution::Manual;
         let subscribers = group.subscribe_all("");
-        let publishing = Publishing::new("aeron:udp?control-mode=manual|fc=min,g:/1,t:2s", STREAM);
-        let publishing = publishing.destination(unicast(1)).messages(600);
-        let publisher = group.world.publish(group.clients[0], publishing);
+        let publication = PublisherSpec::new("aeron:udp?control-mode=manual|fc=min,g:/1,t:2s", STREAM);
+        let publication = publication.destination(unicast(1)).messages(600);
+        let publisher = group.world.publish(group.clients[0], publication);
         await_offered(&mut group.world, publisher, 50);
         group.world.publisher_mut(publisher).add_destination(&unicast(2));
         group.world.run_until("the second has an image", LONG, |world| {
             world.subscriber(subscribers[1]).images().next().is_some()
         });
         group.world.publisher_mut(publisher).remove_destination(&unicast(1));
-        group.world.publisher_mut(publisher).more(100);
+        group.world.publisher_mut(publisher).publish_more(100);
         await_all(&mut group.world, &flows(&subscribers[1..2], publisher));
         assert_eq!(group.counter(type_id::MDC_DESTINATIONS), Some(1));
         assert_eq!(group.world.subscriber(subscribers[2]).images().count(), 0);

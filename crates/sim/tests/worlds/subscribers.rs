@@ -1,13 +1,13 @@
-//! Subscribers that are slow, late, or come and go.
+//! Subscribers that are slow, late, or added and removed.
 
 use std::time::Duration;
 
 use taran::OfferError;
-use taran_sim::{HostSpec, Publishing, Subscribing, World, seeded};
+use taran_sim::{HostSpec, PublisherSpec, SubscriberSpec, World, seeded};
 
 use super::common::{LONG, Pair, STREAM, await_all, await_offered, between, channel, end};
 
-/// What a stream travels on, if the seed says so within one host.
+/// Returns a world with one host or two, a client on each, and the channel between them.
 fn world_of_one_or_two(seed: u64) -> (World, Vec<taran_sim::ClientId>, String) {
     let mut world = World::new(seed);
     let hosts = 1 + world.random().usize(0..2);
@@ -25,14 +25,14 @@ fn world_of_one_or_two(seed: u64) -> (World, Vec<taran_sim::ClientId>, String) {
 }
 
 seeded! {
-    /// A subscriber that hardly ever polls holds its publisher back, and loses nothing.
+    /// A subscriber that rarely polls back-pressures its publisher and loses nothing.
     slow, 30, |seed| {
         let (mut world, clients, channel) = world_of_one_or_two(seed);
         let right = clients[clients.len() - 1];
-        let subscribing = Subscribing::new(channel.as_str(), STREAM).laziness(0.95).limit(2);
-        let slow = world.subscribe(right, subscribing);
-        let quick = world.subscribe(right, Subscribing::new(channel.as_str(), STREAM));
-        let publisher = world.publish(clients[0], Publishing::new(channel, STREAM).messages(200));
+        let subscription = SubscriberSpec::new(channel.as_str(), STREAM).skip_rate(0.95).limit(2);
+        let slow = world.subscribe(right, subscription);
+        let quick = world.subscribe(right, SubscriberSpec::new(channel.as_str(), STREAM));
+        let publisher = world.publish(clients[0], PublisherSpec::new(channel, STREAM).messages(200));
         await_all(&mut world, &[(slow, publisher), (quick, publisher)]);
         assert!(world.publisher(publisher).was_back_pressured());
         end(world);
@@ -40,20 +40,20 @@ seeded! {
 }
 
 seeded! {
-    /// A subscriber that stops for half a minute stops its publisher, and goes on where it stopped.
+    /// A subscriber that stalls for half a minute stops its publisher and resumes where it stopped.
     stalled, 30, |seed| {
         let (mut world, clients, channel) = world_of_one_or_two(seed);
         let right = clients[clients.len() - 1];
-        let subscriber = world.subscribe(right, Subscribing::new(channel.as_str(), STREAM));
-        let publisher = world.publish(clients[0], Publishing::new(channel, STREAM).messages(300));
+        let subscriber = world.subscribe(right, SubscriberSpec::new(channel.as_str(), STREAM));
+        let publisher = world.publish(clients[0], PublisherSpec::new(channel, STREAM).messages(300));
         await_offered(&mut world, publisher, 50);
-        world.subscriber_mut(subscriber).set_laziness(1.0);
+        world.subscriber_mut(subscriber).set_skip_rate(1.0);
         world.run_for(Duration::from_secs(30));
         let offered = world.publisher(publisher).offered();
-        assert!(offered < 300, "a stalled subscriber did not hold its publisher back");
+        assert!(offered < 300, "a stalled subscriber did not back-pressure its publisher");
         world.run_for(Duration::from_secs(30));
         assert_eq!(world.publisher(publisher).offered(), offered);
-        world.subscriber_mut(subscriber).set_laziness(0.1);
+        world.subscriber_mut(subscriber).set_skip_rate(0.1);
         await_all(&mut world, &[(subscriber, publisher)]);
         assert!(world.subscriber(subscriber).ended().is_empty());
         end(world);
@@ -61,28 +61,29 @@ seeded! {
 }
 
 seeded! {
-    /// A subscriber that comes later gets all from where it joined.
+    /// A subscriber that is added later gets everything from its join position.
     late, 40, |seed| {
         let (mut world, clients, channel) = world_of_one_or_two(seed);
         let right = clients[clients.len() - 1];
-        let first = world.subscribe(right, Subscribing::new(channel.as_str(), STREAM));
-        let publishing = Publishing::new(channel.as_str(), STREAM);
-        let publisher = world.publish(clients[0], publishing.messages(400));
+        let first = world.subscribe(right, SubscriberSpec::new(channel.as_str(), STREAM));
+        let publication = PublisherSpec::new(channel.as_str(), STREAM);
+        let publisher = world.publish(clients[0], publication.messages(400));
         await_offered(&mut world, publisher, 100);
-        let late = world.subscribe(right, Subscribing::new(channel, STREAM));
+        let late = world.subscribe(right, SubscriberSpec::new(channel, STREAM));
         await_all(&mut world, &[(first, publisher), (late, publisher)]);
         end(world);
     }
 }
 
 seeded! {
-    /// The last subscriber leaves: the publisher is told, and the next subscriber gets what is published from then on.
-    gone_and_back, 40, |seed| {
+    /// The last subscriber is closed: the publisher becomes disconnected, and the next subscriber gets what is
+    /// published from then on.
+    last_one_closed, 40, |seed| {
         let (mut world, clients, channel) = world_of_one_or_two(seed);
         let right = clients[clients.len() - 1];
-        let first = world.subscribe(right, Subscribing::new(channel.as_str(), STREAM));
-        let publishing = Publishing::new(channel.as_str(), STREAM);
-        let publisher = world.publish(clients[0], publishing.messages(600));
+        let first = world.subscribe(right, SubscriberSpec::new(channel.as_str(), STREAM));
+        let publication = PublisherSpec::new(channel.as_str(), STREAM);
+        let publisher = world.publish(clients[0], publication.messages(600));
         await_offered(&mut world, publisher, 100);
         world.subscriber_mut(first).close();
         let is_short = world.random().bool();
@@ -90,36 +91,36 @@ seeded! {
             let pause = between(&mut world, Duration::ZERO, Duration::from_secs(3));
             world.run_for(pause);
         } else {
-            world.run_until("the publisher is told", LONG, |world| {
+            world.run_until("the publisher is disconnected", LONG, |world| {
                 let publisher = world.publisher(publisher);
                 publisher.is_done() || publisher.refusal() == Some(OfferError::NotConnected)
             });
             assert!(!world.publisher(publisher).is_done(), "published without a subscriber");
         }
-        let second = world.subscribe(right, Subscribing::new(channel, STREAM));
+        let second = world.subscribe(right, SubscriberSpec::new(channel, STREAM));
         await_all(&mut world, &[(second, publisher)]);
         end(world);
     }
 }
 
 seeded! {
-    /// Subscribers come and go at any moment, while one stays.
-    turnstile, 30, |seed| {
-        let mut pair = Pair::in_any_weather(seed);
+    /// Subscribers are added and removed at any time while one stays.
+    added_and_removed, 30, |seed| {
+        let mut pair = Pair::with_random_faults(seed);
         let (stays, publisher) = pair.flow(400);
-        let mut guests = Vec::new();
+        let mut added = Vec::new();
         for _ in 0..8 {
-            guests.push(pair.subscribe());
+            added.push(pair.subscribe());
             let pause = between(&mut pair.world, Duration::ZERO, Duration::from_millis(200));
             pair.world.run_for(pause);
             if pair.world.random().bool() {
-                let index = pair.world.random().usize(0..guests.len());
-                let guest = guests.swap_remove(index);
-                pair.world.subscriber_mut(guest).close();
+                let index = pair.world.random().usize(0..added.len());
+                let removed = added.swap_remove(index);
+                pair.world.subscriber_mut(removed).close();
             }
         }
-        let flows: Vec<_> = guests.iter().chain([&stays]).map(|it| (*it, publisher)).collect();
-        pair.world.publisher_mut(publisher).more(20);
+        let flows: Vec<_> = added.iter().chain([&stays]).map(|it| (*it, publisher)).collect();
+        pair.world.publisher_mut(publisher).publish_more(20);
         await_all(&mut pair.world, &flows);
         pair.end();
     }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use taran::Publication;
 use taran_protocol::counter::SystemCounter;
-use taran_sim::traffic::{Fate, StreamKey};
+use taran_sim::traffic::{MessageState, StreamKey};
 use taran_sim::{
-    ClientId, HostSpec, PublisherId, Publishing, SubscriberId, Subscribing, World, seeded,
+    ClientId, HostSpec, PublisherId, PublisherSpec, SubscriberId, SubscriberSpec, World, seeded,
 };
 
 use super::common::{LONG, STREAM, await_all, await_offered, between, channel, end};
@@ -30,11 +30,11 @@ impl Shared {
         };
         let clients = [(); 2].map(|()| world.connect(left));
         let reader = world.connect(right);
-        let subscriber = world.subscribe(reader, Subscribing::new(channel.as_str(), STREAM));
+        let subscriber = world.subscribe(reader, SubscriberSpec::new(channel.as_str(), STREAM));
         let publishers = clients.map(|client| {
             world.publish(
                 client,
-                Publishing::new(channel.as_str(), STREAM).messages(50),
+                PublisherSpec::new(channel.as_str(), STREAM).messages(50),
             )
         });
         let mut shared = Self {
@@ -53,7 +53,7 @@ impl Shared {
         self.world.publisher(self.publishers[0]).key().unwrap()
     }
 
-    /// The handle of the first client on the shared stream.
+    /// Returns the first client's publication.
     fn publication(&mut self) -> Publication {
         self.world.run_until("there is room", LONG, |world| {
             let publisher = world.publisher(self.publishers[0]);
@@ -62,7 +62,7 @@ impl Shared {
         self.world.publisher(self.publishers[0]).shared().unwrap()
     }
 
-    /// Claims a message of the pattern and notes it as held; the second client goes on behind it.
+    /// Claims a message of the pattern and records it as held; the second client publishes behind it.
     fn claim<'p>(&mut self, publication: &'p Publication) -> (taran::BufferClaim<'p>, usize) {
         let (key, length) = (self.key(), self.world.random().usize(0..1_000));
         let mut claim = loop {
@@ -73,18 +73,18 @@ impl Shared {
             self.world.step();
         };
         let stream = self.world.ledger_mut().stream_mut(&key).unwrap();
-        let index = stream.push(claim.position(), length, Fate::Held);
+        let index = stream.push(claim.position(), length, MessageState::Held);
         stream.fill(index, &mut claim);
         (claim, index)
     }
 
-    fn settle(&mut self, index: usize, fate: Fate) {
+    fn set_state(&mut self, index: usize, fate: MessageState) {
         let key = self.key();
         self.world
             .ledger_mut()
             .stream_mut(&key)
             .unwrap()
-            .settle(index, fate);
+            .set_state(index, fate);
     }
 
     fn unblocked(&self) -> i64 {
@@ -95,7 +95,7 @@ impl Shared {
 }
 
 seeded! {
-    /// A claim that is held for seconds delays what lies behind it, until it is committed or aborted.
+    /// A claim that is held for seconds delays what lies behind it until it is committed or aborted.
     held_claim, 30, |seed| {
         let mut shared = Shared::new(seed);
         let publication = shared.publication();
@@ -104,10 +104,10 @@ seeded! {
         shared.world.run_for(pause);
         if shared.world.random().bool() {
             claim.commit();
-            shared.settle(index, Fate::Sent);
+            shared.set_state(index, MessageState::Sent);
         } else {
             claim.abort();
-            shared.settle(index, Fate::Gone);
+            shared.set_state(index, MessageState::Aborted);
         }
         drop(publication);
         let flows = shared.publishers.map(|publisher| (shared.subscriber, publisher));
@@ -118,7 +118,8 @@ seeded! {
 }
 
 seeded! {
-    /// A client dies between claim and commit: the driver pads the claim over, and the other client's messages come.
+    /// A client dies between claim and commit: the driver replaces the claim with padding, and the other client's
+    /// messages arrive.
     dead_claim, 40, |seed| {
         let mut shared = Shared::new(seed);
         let publication = shared.publication();
@@ -126,11 +127,11 @@ seeded! {
         std::mem::forget(claim);
         std::mem::forget(publication);
         shared.world.kill_client(shared.clients[0]);
-        shared.settle(index, Fate::Gone);
+        shared.set_state(index, MessageState::Aborted);
         let survivor = shared.publishers[1];
         await_all(&mut shared.world, &[(shared.subscriber, survivor)]);
         assert_eq!(shared.unblocked(), 1);
-        shared.world.publisher_mut(survivor).more(50);
+        shared.world.publisher_mut(survivor).publish_more(50);
         await_all(&mut shared.world, &[(shared.subscriber, survivor)]);
         end(shared.world);
     }
@@ -138,7 +139,7 @@ seeded! {
 
 seeded! {
     /// The only client of a publication dies between claim and commit: its stream ends with what it had committed.
-    dead_and_alone, 30, |seed| {
+    dead_claim_of_only_client, 30, |seed| {
         let mut shared = Shared::new(seed);
         shared.world.close_client(shared.clients[1]);
         let publication = shared.publication();
@@ -146,7 +147,7 @@ seeded! {
         std::mem::forget(claim);
         std::mem::forget(publication);
         shared.world.kill_client(shared.clients[0]);
-        shared.settle(index, Fate::Gone);
+        shared.set_state(index, MessageState::Aborted);
         let subscriber = shared.subscriber;
         shared.world.run_until("the image has ended", LONG, |world| {
             !world.subscriber(subscriber).ended().is_empty()

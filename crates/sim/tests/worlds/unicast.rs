@@ -1,17 +1,17 @@
-//! Streams between hosts, on networks of all kinds.
+//! Streams between hosts, on networks with all kinds of faults.
 
 use std::time::Duration;
 
 use taran_protocol::counter::SystemCounter;
-use taran_sim::{HostSpec, Lengths, Publishing, Subscribing, World, seeded, weather};
+use taran_sim::{HostSpec, Lengths, PublisherSpec, SubscriberSpec, World, link_profiles, seeded};
 
 use super::common::{Pair, STREAM, await_all, channel, end};
 
 seeded! {
-    /// A good network loses nothing, and so nobody asks for anything again.
-    fair_network, 60, |seed| {
+    /// A network without loss causes no NAKs and no retransmissions.
+    clean_network, 60, |seed| {
         let mut pair = Pair::new(seed);
-        let faults = weather::fair(pair.world.random());
+        let faults = link_profiles::clean(pair.world.random());
         pair.world.set_faults(faults);
         let flow = pair.flow(500);
         pair.await_all(flow);
@@ -32,17 +32,18 @@ seeded! {
 }
 
 seeded! {
-    /// Streams in both directions at once, over a network that loses, repeats, reorders, shortens and refuses.
-    foul_network, 60, |seed| {
+    /// Streams in both directions at once, over a network with loss, duplication, reordering, truncation and refused
+    /// sends.
+    faulty_network, 60, |seed| {
         let Pair { mut world, hosts, clients } = Pair::new(seed);
-        let faults = weather::foul(world.random());
+        let faults = link_profiles::faulty(world.random());
         world.set_faults(faults);
         let mut flows = Vec::new();
         for stream_id in 0..4 {
             let (from, to) = if stream_id % 2 == 0 { (0, 1) } else { (1, 0) };
-            let subscriber = world.subscribe(clients[to], Subscribing::new(channel(to), stream_id));
-            let publishing = Publishing::new(channel(to), stream_id).exclusive(stream_id < 2);
-            flows.push((subscriber, world.publish(clients[from], publishing.messages(250))));
+            let subscriber = world.subscribe(clients[to], SubscriberSpec::new(channel(to), stream_id));
+            let publication = PublisherSpec::new(channel(to), stream_id).exclusive(stream_id < 2);
+            flows.push((subscriber, world.publish(clients[from], publication.messages(250))));
         }
         await_all(&mut world, &flows);
         for host in hosts {
@@ -54,31 +55,31 @@ seeded! {
 }
 
 seeded! {
-    /// Many streams of one channel with a message now and then, whose datagrams may share calls, over a network that loses some
-    /// and refuses to take others.
-    company, 40, |seed| {
+    /// Many streams on one channel with few messages each, whose datagrams may be coalesced, over a network that loses
+    /// some and refuses others.
+    coalesced_streams, 40, |seed| {
         let Pair { mut world, clients, .. } = Pair::new(seed);
-        let faults = weather::foul(world.random());
+        let faults = link_profiles::faulty(world.random());
         world.set_faults(faults);
         let mut flows = Vec::new();
         for stream_id in 0..12 {
-            let subscriber = world.subscribe(clients[1], Subscribing::new(channel(1), stream_id));
-            // Of some the datagrams are alike, of the others they are not.
+            let subscriber = world.subscribe(clients[1], SubscriberSpec::new(channel(1), stream_id));
+            // Some streams have datagrams of equal length, others do not.
             let lengths = if stream_id < 8 { Lengths::Fixed(288) } else { Lengths::Framed };
-            let publishing = Publishing::new(channel(1), stream_id)
+            let publication = PublisherSpec::new(channel(1), stream_id)
                 .exclusive(stream_id % 2 == 0)
                 .lengths(lengths)
                 .pause(Duration::from_micros(200))
                 .burst(1);
-            flows.push((subscriber, world.publish(clients[0], publishing.messages(150))));
+            flows.push((subscriber, world.publish(clients[0], publication.messages(150))));
         }
         await_all(&mut world, &flows);
         end(world);
     }
 }
 
-/// Several streams to one socket, as fast as they are let, whose receiver has to do something else now and then, for so many
-/// times 0.4 s: how many datagrams the socket had no room for in each.
+/// Sends several streams to one socket at full speed while the receiving host stalls repeatedly, for `times` periods of
+/// 0.4 s. Returns the number of datagrams dropped by the full socket in each period.
 fn lost_at_a_busy_receiver(seed: u64, right: HostSpec, times: usize) -> Vec<u64> {
     let Pair {
         mut world,
@@ -91,14 +92,15 @@ fn lost_at_a_busy_receiver(seed: u64, right: HostSpec, times: usize) -> Vec<u64>
     );
     let flows: Vec<_> = (0..20)
         .map(|stream_id| {
-            let subscriber = world.subscribe(clients[1], Subscribing::new(channel(1), stream_id));
-            let publishing = Publishing::new(channel(1), stream_id)
+            let subscriber =
+                world.subscribe(clients[1], SubscriberSpec::new(channel(1), stream_id));
+            let publication = PublisherSpec::new(channel(1), stream_id)
                 .exclusive(true)
                 .lengths(Lengths::Fixed(1_344))
                 .burst(50);
             (
                 subscriber,
-                world.publish(clients[0], publishing.messages(400 * times as u64)),
+                world.publish(clients[0], publication.messages(400 * times as u64)),
             )
         })
         .collect();
@@ -116,36 +118,36 @@ fn lost_at_a_busy_receiver(seed: u64, right: HostSpec, times: usize) -> Vec<u64>
     lost
 }
 
-/// A socket with a buffer that does not hold the windows of so many streams.
+/// A host with a socket buffer that does not hold the windows of that many streams.
 fn short_buffer() -> HostSpec {
     HostSpec::new().option("aeron.socket.so_rcvbuf", "128k")
 }
 
 seeded! {
-    /// All that may be under way finds room in the socket, but where somebody chose less.
-    room, 20, |seed| {
+    /// The default socket buffer has room for everything that may be in flight; a configured smaller one has not.
+    default_buffer_has_room, 20, |seed| {
         assert_eq!(lost_at_a_busy_receiver(seed, HostSpec::new(), 1), [0]);
         assert!(lost_at_a_busy_receiver(seed, short_buffer(), 1)[0] > 0);
     }
 }
 
 seeded! {
-    /// Where it does not, windows are narrowed until it does.
-    squeeze, 10, |seed| {
+    /// If the buffer is too small, windows are reduced until it has room.
+    window_throttle, 10, |seed| {
         let lost = lost_at_a_busy_receiver(seed, short_buffer(), 10);
-        // If they stay as they are, 1,700 to 2,900 are lost in the second half.
+        // Without the reduction, 1,700 to 2,900 datagrams are lost in the second half.
         assert!(lost[5..].iter().sum::<u64>() < 900, "{lost:?}");
     }
 }
 
 seeded! {
-    /// Each direction of each link has its own weather; several clients share a publication; all send to all.
+    /// Each direction of each link has its own faults; several clients share a publication; all hosts send to all.
     mesh, 30, |seed| {
         let mut world = World::new(seed);
         let hosts = [(); 3].map(|()| world.add_host(HostSpec::new()));
         for from in hosts {
             for to in hosts {
-                let faults = weather::foul(world.random());
+                let faults = link_profiles::faulty(world.random());
                 let (from, to) = (world.network_id(from), world.network_id(to));
                 world.network().set_link_faults(from, to, Some(faults));
             }
@@ -153,11 +155,11 @@ seeded! {
         let clients = hosts.map(|host| [world.connect(host), world.connect(host)]);
         let mut flows = Vec::new();
         for to in 0..3 {
-            let subscriber = world.subscribe(clients[to][0], Subscribing::new(channel(to), STREAM));
+            let subscriber = world.subscribe(clients[to][0], SubscriberSpec::new(channel(to), STREAM));
             for from in clients {
                 for client in from {
-                    let publishing = Publishing::new(channel(to), STREAM).lengths(Lengths::Framed);
-                    flows.push((subscriber, world.publish(client, publishing.messages(40))));
+                    let publication = PublisherSpec::new(channel(to), STREAM).lengths(Lengths::Framed);
+                    flows.push((subscriber, world.publish(client, publication.messages(40))));
                 }
             }
         }
@@ -168,19 +170,19 @@ seeded! {
 }
 
 seeded! {
-    /// Datagrams of any size, windows and terms of all sizes.
-    shapes, 40, |seed| {
-        let mut pair = Pair::in_any_weather(seed);
+    /// Datagrams, windows and terms of all sizes.
+    all_sizes, 40, |seed| {
+        let mut pair = Pair::with_random_faults(seed);
         let world = &mut pair.world;
         let mtu = [96, 1_408, 8_192, 65_504][world.random().usize(0..4)];
         let term_length = ["64k", "128k", "1m"][world.random().usize(0..3)];
         let window = [2_048, 16_384, 131_072][world.random().usize(0..3)].max(mtu);
         let mtu = if term_length == "64k" { mtu.min(8_192) } else { mtu.min(16_384) };
-        let subscribing = Subscribing::new(format!("{}|rcv-wnd={window}", channel(1)), STREAM);
-        let subscriber = world.subscribe(pair.clients[1], subscribing);
+        let subscription = SubscriberSpec::new(format!("{}|rcv-wnd={window}", channel(1)), STREAM);
+        let subscriber = world.subscribe(pair.clients[1], subscription);
         let channel = format!("{}|mtu={mtu}|term-length={term_length}", channel(1));
-        let publishing = Publishing::new(channel, STREAM).messages(150);
-        let publisher = world.publish(pair.clients[0], publishing);
+        let publication = PublisherSpec::new(channel, STREAM).messages(150);
+        let publisher = world.publish(pair.clients[0], publication);
         pair.await_all((subscriber, publisher));
         pair.end();
     }

@@ -1,4 +1,4 @@
-//! Resources that are asked for and given back at any moment (docs/spec/shared-memory.md §9.4, §9.5, §10.1).
+//! Resources that are requested and released at any time (docs/spec/shared-memory.md §9.4, §9.5, §10.1).
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use taran_sim::seeded;
 
 use super::common::{LONG, Pair, STREAM, channel};
 
-/// Something that the driver may or may not have answered.
+/// A request that the driver may or may not have answered.
 enum Asked {
     Shared(Pending<Publication>),
     Exclusive(Pending<ExclusivePublication>),
@@ -31,7 +31,7 @@ impl Asked {
         })
     }
 
-    /// By its id, whether it is there or not.
+    /// Removes the resource by its id, whether it exists or not.
     fn remove(&self, client: &Client) -> Result<Pending<()>, AddError> {
         match self {
             Self::Shared(asked) => client.async_remove_publication(asked.registration_id()),
@@ -41,7 +41,7 @@ impl Asked {
         }
     }
 
-    /// Whether the driver has refused it: a channel that is just closing can be had a moment later only.
+    /// Returns true if the driver has refused it: a channel that is closing is available only a moment later.
     fn is_refused(&mut self) -> bool {
         fn is_refusal<T>(outcome: &Option<Result<T, AddError>>) -> bool {
             matches!(outcome, Some(Err(AddError::Registration(_))))
@@ -54,7 +54,7 @@ impl Asked {
         }
     }
 
-    /// By its handle, if it is there.
+    /// Closes the resource by its handle, if it exists.
     fn close(&mut self) -> Option<Pending<()>> {
         match self {
             Self::Shared(asked) => asked.poll()?.ok()?.async_close().ok(),
@@ -66,10 +66,10 @@ impl Asked {
 }
 
 seeded! {
-    /// Publications, subscriptions and counters are asked for and closed by their handles, removed by their ids, withdrawn
-    /// before they are there, or forgotten, while a stream flows: each close is answered, and nothing is left.
-    at_any_moment, 40, |seed| {
-        let mut pair = Pair::in_any_weather(seed);
+    /// Publications, subscriptions and counters are requested and closed by their handles, removed by their ids,
+    /// withdrawn before they exist, or dropped, while a stream flows: each close is answered, and nothing is left.
+    at_any_time, 40, |seed| {
+        let mut pair = Pair::with_random_faults(seed);
         let flow = pair.flow(300);
         let client = pair.world.client(pair.clients[0]).clone();
         let mut asked = Vec::new();
@@ -105,7 +105,7 @@ seeded! {
         for mut answer in answers {
             match answer.poll() {
                 Some(Ok(())) => {}
-                // Withdrawn, and then refused by the driver, which has nothing to give up.
+                // Withdrawn and then refused by the driver, which has nothing to remove.
                 Some(Err(AddError::Registration(refused))) => {
                     assert!(refused.text.starts_with("unknown "), "{refused}");
                 }

@@ -1,4 +1,4 @@
-//! NAKs for everything there is and everything there is not.
+//! NAKs for all existing and non-existing data.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use taran_sim::network::LinkFaults;
 use taran_sim::{HostSpec, seeded};
 
 use super::super::common::STREAM;
-use super::{Scene, Stranger, TERM, expect_progress, listens, undisturbed};
+use super::{Attacker, Scene, TERM, endpoint, expect_progress, undisturbed};
 
-/// A NAK of a session.
+/// Builds a NAK.
 fn nak(session_id: i32, term_id: i32, term_offset: i32, length: i32) -> Vec<u8> {
     let nak = Nak {
         header: Nak::header(),
@@ -24,21 +24,20 @@ fn nak(session_id: i32, term_id: i32, term_offset: i32, length: i32) -> Vec<u8> 
     nak.as_bytes().to_vec()
 }
 
-fn frame_offset(stranger: &mut Stranger) -> i32 {
-    stranger.random.i32(0..(TERM / 32) as i32) * 32
+fn frame_offset(attacker: &mut Attacker) -> i32 {
+    attacker.random.i32(0..(TERM / 32) as i32) * 32
 }
 
 seeded! {
-    /// For terms that are long gone or yet to come, of no length, of impossible length, of unknown sessions: nothing is
-    /// sent again for any of them.
-    for_what_is_not_there, 4, |seed| {
+    /// For past and future terms, of zero or invalid length, of unknown sessions: nothing is retransmitted.
+    for_missing_data, 4, |seed| {
         let expected = undisturbed(Scene::open(seed));
         let mut scene = Scene::open(seed);
-        let (to, key) = (scene.sends_from(), scene.key());
-        let took = scene.deliver(100, |stranger| {
-            let offset = frame_offset(stranger);
+        let (to, key) = (scene.sender_address(), scene.key());
+        let took = scene.deliver(100, |attacker| {
+            let offset = frame_offset(attacker);
             let rest = TERM as i32 - offset;
-            let random = &mut stranger.random;
+            let random = &mut attacker.random;
             let any = random.i32(..);
             let (term, session) = (key.initial_term_id, key.session_id);
             let far = nak(session, term.wrapping_add(random.i32(10_000..)), offset, rest);
@@ -51,7 +50,7 @@ seeded! {
             let unknown = nak(session.wrapping_add(random.i32(1..)), any, offset, rest);
             let all = [far, past, empty, unaligned, negative, outside, beyond, unknown];
             let chosen = random.usize(0..all.len());
-            stranger.say(to, &all[chosen]);
+            attacker.send(to, &all[chosen]);
         });
         expect_progress(took, expected);
         scene.expect_amplification(0, 0.0);
@@ -63,23 +62,23 @@ seeded! {
 }
 
 seeded! {
-    /// For all that can be sent again, over and over, of a stream that stands: the sender repeats half a term in a
-    /// second, or a mebibyte where that is more, as with these terms.
-    of_a_stream_that_stands, 4, |seed| {
+    /// For everything that can be retransmitted, repeatedly, on an idle stream: the sender retransmits at most half a
+    /// term per second, or 1 MiB where that is more, as with these terms.
+    of_an_idle_stream, 4, |seed| {
         let mut scene = Scene::open(seed);
         scene.deliver(0, |_| {});
-        let (to, session_id) = (scene.sends_from(), scene.key().session_id);
+        let (to, session_id) = (scene.sender_address(), scene.key().session_id);
         let (term_id, end) = scene.term();
         let before = scene.system(0, SystemCounter::RetransmittedBytes);
         const SECONDS: i64 = 3;
-        scene.attack_for(Duration::from_secs(SECONDS as u64), 100, |stranger| {
-            let offset = stranger.random.i32(0..=end / 32) * 32;
-            stranger.say(to, &nak(session_id, term_id, offset, TERM as i32 - offset));
+        scene.attack_for(Duration::from_secs(SECONDS as u64), 100, |attacker| {
+            let offset = attacker.random.i32(0..=end / 32) * 32;
+            attacker.send(to, &nak(session_id, term_id, offset, TERM as i32 - offset));
         });
         let repeated = scene.system(0, SystemCounter::RetransmittedBytes) - before;
         let most = (1 + SECONDS) * (1 << 20) + 2 * TERM;
         assert!(repeated <= most, "{repeated} bytes were sent again, {most} are allowed");
-        // Of a stream that has just begun all is being sent again at any time, and nothing is news.
+        // At the start of a stream everything is being retransmitted at any time, and no request is new.
         let has_to_wait = i64::from(end) >= TERM / 4;
         let waited = scene.system(0, SystemCounter::RetransmitOverflow);
         assert!(waited > 0 || !has_to_wait, "what is not answered is counted");
@@ -87,8 +86,8 @@ seeded! {
     }
 }
 
-/// Loses a hundredth of the stream, what is sent again included. What its receiver says arrives: whether a status message is
-/// lost, which is said again after 200 ms, is luck, and a stream without such luck takes 70 ms.
+/// Loses 1 % of the stream, retransmissions included. Status messages of the receiver are not lost: a lost one is
+/// repeated only after 200 ms, and a stream without such losses takes 70 ms in total.
 fn lossy(scene: Scene) -> Scene {
     let [from, to] = scene.hosts.map(|host| scene.world.network_id(host));
     let faults = LinkFaults {
@@ -108,18 +107,17 @@ fn lossless(scene: &Scene) {
     scene.world.network().set_link_faults(from, to, None);
 }
 
-/// In so many worlds a story of loss is told for each seed: where nothing follows what is lost, a heartbeat tells of it after
-/// 100 ms, and that is luck, too.
+/// Number of worlds per seed of a scenario with loss. The results vary because a loss at the end of a burst is detected
+/// only by a heartbeat after 100 ms.
 const WORLDS: u64 = 9;
 
-/// How many times as long half of the honest streams may take when their repairs wait for those that somebody else asked for.
+/// Maximum slowdown of the median honest stream when its repairs compete with forged requests.
 const TIMES: f64 = 1.5;
 
-/// How much longer than that any of them may take: three times what the last heartbeat tells of, and repairs that wait for
-/// others once each.
+/// Maximum additional delay of any stream: three times the detection by a heartbeat and the wait of repairs for others.
 const WORST: Duration = Duration::from_millis(3 * (100 + 80));
 
-/// Checks that honest streams went on with their repairs.
+/// Checks the times of honest streams under attack.
 fn expect_repairs(mut took: Vec<Duration>, mut undisturbed: Vec<Duration>) {
     took.sort();
     undisturbed.sort();
@@ -133,7 +131,7 @@ fn expect_repairs(mut took: Vec<Duration>, mut undisturbed: Vec<Duration>) {
     assert!(took[took.len() - 1] <= most, "{took:?}, {most:?} is most");
 }
 
-/// Checks that no more was sent again than may be.
+/// Checks the volume of retransmissions.
 fn expect_repeats(scene: &Scene, took: Duration) {
     let sent = scene.system(0, SystemCounter::BytesSent);
     let repeated = scene.system(0, SystemCounter::RetransmittedBytes);
@@ -144,21 +142,21 @@ fn expect_repeats(scene: &Scene, took: Duration) {
     );
 }
 
-/// Tells a story of loss in several worlds, with an attack and without.
-fn told(seed: u64, open: impl Fn(u64) -> Scene, attacked: impl Fn(Scene) -> Duration) {
+/// Runs a scenario with loss in several worlds, with an attack and without.
+fn compare_runs(seed: u64, open: impl Fn(u64) -> Scene, attacked: impl Fn(Scene) -> Duration) {
     let seeds = seed * WORLDS..(seed + 1) * WORLDS;
     let expected = seeds.clone().map(|seed| undisturbed(lossy(open(seed))));
     let took = seeds.map(|seed| attacked(lossy(open(seed))));
     expect_repairs(took.collect(), expected.collect());
 }
 
-/// A stranger who knows where the stream is asks for what suits him, so many times in each millisecond, while the network
-/// loses a hundredth.
-fn in_the_name_of_the_receiver(mut scene: Scene, to: Option<SocketAddr>) -> Duration {
-    let (to, key) = (to.unwrap_or(scene.sends_from()), scene.key());
+/// Runs an attack that knows the stream position and sends NAKs for random retransmittable ranges, 50 per millisecond,
+/// while the network loses 1 %.
+fn attack_as_receiver(mut scene: Scene, to: Option<SocketAddr>) -> Duration {
+    let (to, key) = (to.unwrap_or(scene.sender_address()), scene.key());
     let publication = scene.world.publisher(scene.publisher).shared().unwrap();
-    let took = scene.deliver(50, |stranger| {
-        let random = &mut stranger.random;
+    let took = scene.deliver(50, |attacker| {
+        let random = &mut attacker.random;
         let back = random.i64(0..TERM / 64) * 32;
         let position = (publication.position() - back).max(0) & !31;
         let (term, offset) = ((position / TERM) as i32, (position % TERM) as i32);
@@ -170,7 +168,7 @@ fn in_the_name_of_the_receiver(mut scene: Scene, to: Option<SocketAddr>) -> Dura
         };
         let term_id = key.initial_term_id.wrapping_add(term);
         let nak = nak(key.session_id, term_id, offset, length);
-        stranger.say_as(listens(), to, &nak);
+        attacker.send_as(endpoint(), to, &nak);
     });
     expect_repeats(&scene, took);
     lossless(&scene);
@@ -180,36 +178,35 @@ fn in_the_name_of_the_receiver(mut scene: Scene, to: Option<SocketAddr>) -> Dura
 }
 
 seeded! {
-    /// For any piece of what can still be sent again, by one who knows where the stream is: the receiver gets its own
-    /// repairs all the same.
-    of_one_who_knows_the_stream, 2, |seed| {
-        told(seed, Scene::open, |scene| in_the_name_of_the_receiver(scene, None));
+    /// For any retransmittable range, forged with the receiver's address: the receiver gets its own repairs.
+    with_known_position, 2, |seed| {
+        compare_runs(seed, Scene::open, |scene| attack_as_receiver(scene, None));
     }
 }
 
 seeded! {
-    /// The same in a group, where several pieces are sent again at a time.
-    of_one_who_knows_the_group, 2, |seed| {
+    /// The same in a group, where several ranges are retransmitted at a time.
+    with_known_position_in_a_group, 2, |seed| {
         let spec = HostSpec::new().option("aeron.driver.connect", "false");
         let control = SocketAddr::from(([10, 0, 0, 1], 40_456));
         let group = format!("aeron:udp?control={control}|control-mode=dynamic");
-        let member = format!("{group}|endpoint={}", listens());
+        let member = format!("{group}|endpoint={}", endpoint());
         let open = |seed| Scene::with(seed, &spec, &group, &member);
-        told(seed, open, |scene| in_the_name_of_the_receiver(scene, Some(control)));
+        compare_runs(seed, open, |scene| attack_as_receiver(scene, Some(control)));
     }
 }
 
 seeded! {
-    /// For what was just sent, while a network loses a hundredth: what is sent again stays in proportion to what is
-    /// sent, and the stream goes on with its own repairs.
-    of_a_stream_that_flows, 2, |seed| {
-        told(seed, Scene::new, |mut scene| {
-            let (to, key) = (scene.sends_from(), scene.key());
-            let took = scene.deliver(50, |stranger| {
-                let (offset, term) = (frame_offset(stranger), stranger.random.i32(0..64));
+    /// For recently sent data, while the network loses 1 %: retransmissions stay in proportion to what is sent, and the
+    /// stream gets its own repairs.
+    of_a_busy_stream, 2, |seed| {
+        compare_runs(seed, Scene::new, |mut scene| {
+            let (to, key) = (scene.sender_address(), scene.key());
+            let took = scene.deliver(50, |attacker| {
+                let (offset, term) = (frame_offset(attacker), attacker.random.i32(0..64));
                 let term_id = key.initial_term_id.wrapping_add(term);
                 let nak = nak(key.session_id, term_id, offset, TERM as i32 - offset);
-                stranger.say_as(listens(), to, &nak);
+                attacker.send_as(endpoint(), to, &nak);
             });
             expect_repeats(&scene, took);
             lossless(&scene);

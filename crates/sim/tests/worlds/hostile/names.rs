@@ -1,4 +1,4 @@
-//! Names that strangers tell a driver that shares names.
+//! Forged resolution frames sent to a driver with name gossip.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use taran_protocol::frame::{ResolutionEntry, write_resolution};
 use taran_sim::{HostSpec, seeded};
 
 use super::super::common::channel;
-use super::{Scene, Stranger, expect_progress, undisturbed};
+use super::{Attacker, Scene, expect_progress, undisturbed};
 
 fn named() -> HostSpec {
     HostSpec::new()
@@ -20,9 +20,9 @@ fn scene(seed: u64) -> Scene {
     Scene::with(seed, &named(), &channel(1), &channel(1))
 }
 
-/// Hearsay of as many drivers as fit, or one who speaks for himself.
-fn rumour(stranger: &mut Stranger) -> Vec<u8> {
-    let random = &mut stranger.random;
+/// Builds gossip about as many drivers as fit, or the announcement of one driver.
+fn gossip(attacker: &mut Attacker) -> Vec<u8> {
+    let random = &mut attacker.random;
     let is_self = random.u32(0..4) == 0;
     let names: Vec<String> = (0..30).map(|_| format!("n{}", random.u64(..))).collect();
     let entries = names.iter().map(|name| ResolutionEntry {
@@ -38,29 +38,30 @@ fn rumour(stranger: &mut Stranger) -> Vec<u8> {
 }
 
 seeded! {
-    /// However many there are: names and neighbours are bounded, so is what the driver tells them, and all are forgotten.
-    rumours, 2, |seed| {
+    /// Any number of them: names and neighbours are bounded, so is what the driver sends to them, and all of them time
+    /// out.
+    forged_gossip, 2, |seed| {
         let expected = undisturbed(scene(seed));
         let mut scene = scene(seed);
         let to = SocketAddr::from(([10, 0, 0, 1], 8_050));
-        let took = scene.deliver(10, |stranger| {
-            let rumour = rumour(stranger);
-            stranger.say(to, &rumour);
+        let took = scene.deliver(10, |attacker| {
+            let gossip = gossip(attacker);
+            attacker.send(to, &gossip);
         });
         expect_progress(took, expected);
         let before = scene.answers(0);
-        scene.attack_for(Duration::from_secs(2), 2, |stranger| {
-            let rumour = rumour(stranger);
-            stranger.say(to, &rumour);
+        scene.attack_for(Duration::from_secs(2), 2, |attacker| {
+            let gossip = gossip(attacker);
+            attacker.send(to, &gossip);
         });
         let (neighbours, names) = (
             scene.value_of(0, type_id::RESOLVER_NEIGHBORS),
             scene.value_of(0, type_id::RESOLVER_CACHE_ENTRIES),
         );
-        assert!(names > 100, "{names} names: the attack was none");
+        assert!(names > 100, "{names} names: the attack had no effect");
         assert!(neighbours <= 1_024 && names <= 4_096, "{neighbours} neighbours, {names} names");
-        let told = scene.answers(0).datagrams - before.datagrams;
-        assert!(told <= 2 * 100 * 128 + 128, "{told} datagrams in two seconds");
+        let sent = scene.answers(0).datagrams - before.datagrams;
+        assert!(sent <= 2 * 100 * 128 + 128, "{sent} datagrams in two seconds");
         scene.end(&[], 0);
     }
 }

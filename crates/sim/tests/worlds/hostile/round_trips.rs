@@ -1,4 +1,4 @@
-//! Measurements of round trips that nobody asked for, and answers to what nobody asked.
+//! Unsolicited round-trip requests and replies.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,9 +8,10 @@ use taran_protocol::frame::{IntoBytes, Rttm};
 use taran_sim::{HostSpec, seeded};
 
 use super::super::common::{STREAM, channel};
-use super::{Scene, expect_progress, listens, undisturbed};
+use super::{Scene, endpoint, expect_progress, undisturbed};
 
-/// In a second of attack, which ends with a turn: what is allowed in a second and in a turn, and what was saved up.
+/// Allowed replies in a second of attack, which ends with a duty cycle: the rate per second, that of the cycle, and the
+/// initial budget.
 const ANSWERS: u64 = 10_000 + 10 + 100;
 
 fn rttm(flags: u8, session_id: i32, echo: i64, delta: i64) -> Vec<u8> {
@@ -26,14 +27,14 @@ fn rttm(flags: u8, session_id: i32, echo: i64, delta: i64) -> Vec<u8> {
 }
 
 seeded! {
-    /// Questions to a publication: those about its sessions are answered, ten thousand a second, the others never.
-    asked_of_a_sender, 4, |seed| {
+    /// Requests to a publication: those for its sessions are answered, at most 10,000 per second, others never.
+    requests_to_a_sender, 4, |seed| {
         let expected = undisturbed(Scene::open(seed));
         let mut scene = Scene::open(seed);
-        let (to, key) = (scene.sends_from(), scene.key());
-        let took = scene.deliver(100, |stranger| {
-            let other = key.session_id.wrapping_add(stranger.random.i32(1..));
-            stranger.say(to, &rttm(Rttm::REPLY, other, 1, 0));
+        let (to, key) = (scene.sender_address(), scene.key());
+        let took = scene.deliver(100, |attacker| {
+            let other = key.session_id.wrapping_add(attacker.random.i32(1..));
+            attacker.send(to, &rttm(Rttm::REPLY, other, 1, 0));
         });
         expect_progress(took, expected);
         let receiver = scene.world.network_id(scene.hosts[1]);
@@ -41,8 +42,8 @@ seeded! {
         let carried = |scene: &Scene| scene.world.network().link_counts(sender, receiver).datagrams;
         let quiet = |scene: &mut Scene, session_id: i32| {
             let before = carried(scene);
-            scene.attack_for(Duration::from_secs(1), 100, |stranger| {
-                stranger.say(to, &rttm(Rttm::REPLY, session_id, 1, 0));
+            scene.attack_for(Duration::from_secs(1), 100, |attacker| {
+                attacker.send(to, &rttm(Rttm::REPLY, session_id, 1, 0));
             });
             carried(scene) - before
         };
@@ -55,19 +56,19 @@ seeded! {
 }
 
 seeded! {
-    /// Questions to a subscription: those about its images are answered, ten thousand a second.
-    asked_of_a_receiver, 4, |seed| {
+    /// Requests to a subscription: those for its images are answered, at most 10,000 per second.
+    requests_to_a_receiver, 4, |seed| {
         let expected = undisturbed(Scene::new(seed));
         let mut scene = Scene::new(seed);
         let key = scene.key();
-        let took = scene.deliver(100, |stranger| {
-            let session_id = key.session_id.wrapping_add(stranger.random.i32(0..2));
-            stranger.say(listens(), &rttm(Rttm::REPLY, session_id, 1, 0));
+        let took = scene.deliver(100, |attacker| {
+            let session_id = key.session_id.wrapping_add(attacker.random.i32(0..2));
+            attacker.send(endpoint(), &rttm(Rttm::REPLY, session_id, 1, 0));
         });
         expect_progress(took, expected);
         let before = scene.answers(1).datagrams;
-        scene.attack_for(Duration::from_secs(1), 100, |stranger| {
-            stranger.say(listens(), &rttm(Rttm::REPLY, key.session_id, 1, 0));
+        scene.attack_for(Duration::from_secs(1), 100, |attacker| {
+            attacker.send(endpoint(), &rttm(Rttm::REPLY, key.session_id, 1, 0));
         });
         let answers = scene.answers(1).datagrams - before;
         assert!((1_000..=ANSWERS).contains(&answers), "{answers} answers in a second");
@@ -77,8 +78,8 @@ seeded! {
 }
 
 seeded! {
-    /// Questions to a channel with several destinations: the answer goes to whoever asked, not to all of them.
-    asked_of_a_sender_to_many, 4, |seed| {
+    /// Requests to a channel with several destinations: the reply goes to the requester only.
+    requests_to_a_sender_with_destinations, 4, |seed| {
         let to = "aeron:udp?control=10.0.0.1:40200|control-mode=dynamic";
         let on = format!("{}|control=10.0.0.1:40200", channel(1));
         let many = |seed| Scene::with(seed, &HostSpec::new(), to, &on);
@@ -86,15 +87,15 @@ seeded! {
         let mut scene = many(seed);
         let key = scene.key();
         let control = SocketAddr::from(([10, 0, 0, 1], 40_200));
-        let took = scene.deliver(100, |stranger| {
-            stranger.say(control, &rttm(Rttm::REPLY, key.session_id, 1, 0));
+        let took = scene.deliver(100, |attacker| {
+            attacker.send(control, &rttm(Rttm::REPLY, key.session_id, 1, 0));
         });
         expect_progress(took, expected);
         let receiver = scene.world.network_id(scene.hosts[1]);
         let sender = scene.world.network_id(scene.hosts[0]);
         let before = scene.world.network().link_counts(sender, receiver).datagrams;
-        scene.attack_for(Duration::from_secs(1), 10, |stranger| {
-            stranger.say(control, &rttm(Rttm::REPLY, key.session_id, 1, 0));
+        scene.attack_for(Duration::from_secs(1), 10, |attacker| {
+            attacker.send(control, &rttm(Rttm::REPLY, key.session_id, 1, 0));
         });
         let others = scene.world.network().link_counts(sender, receiver).datagrams - before;
         assert!(others <= 12, "{others} datagrams to a receiver that asked nothing");
@@ -104,8 +105,8 @@ seeded! {
 }
 
 seeded! {
-    /// Answers that were never asked for do not keep a receiver from measuring.
-    forged_answers, 4, |seed| {
+    /// Unsolicited replies do not disturb a receiver's measurements.
+    forged_replies, 4, |seed| {
         let spec = HostSpec::new()
             .option("aeron.CubicCongestionControl.measureRtt", "true")
             .option("aeron.CongestionControl.supplier", "io.aeron.driver.ext.CubicCongestionControlSupplier");
@@ -117,15 +118,15 @@ seeded! {
         let expected = undisturbed(measuring(seed));
         let mut scene = measuring(seed);
         let key = scene.key();
-        let took = scene.deliver(50, |stranger| {
-            let random = &mut stranger.random;
+        let took = scene.deliver(50, |attacker| {
+            let random = &mut attacker.random;
             let (echo, delta) = match random.u32(0..4) {
                 0 => (0, 0),
                 1 => (i64::MIN, 0),
                 2 => (random.i64(..), random.i64(..)),
                 _ => (0, i64::MIN),
             };
-            stranger.say(listens(), &rttm(0, key.session_id, echo, delta));
+            attacker.send(endpoint(), &rttm(0, key.session_id, echo, delta));
         });
         expect_progress(took, expected);
         let measured = scene.value_of(1, type_id::PER_IMAGE);

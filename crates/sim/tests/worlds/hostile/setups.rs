@@ -1,4 +1,4 @@
-//! SETUPs of streams that nobody sends.
+//! SETUPs of streams that do not exist.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use taran_protocol::frame::{DataHeader, IntoBytes, Setup};
 use taran_sim::{HostSpec, seeded};
 
 use super::super::common::{STREAM, channel};
-use super::{AFTERMATH, Scene, expect_progress, listens, undisturbed};
+use super::{AFTERMATH, Scene, endpoint, expect_progress, undisturbed};
 
-/// A stream with a subscription that gets nothing honest.
+/// A stream with a subscription that receives nothing honest.
 const OTHER: i32 = 77;
 
 #[derive(Clone, Copy, Debug)]
-struct Describes {
+struct SetupFields {
     session_id: i32,
     stream_id: i32,
     term_length: i32,
 }
 
-impl Describes {
+impl SetupFields {
     fn bytes(self) -> Vec<u8> {
         let setup = Setup {
             header: Setup::header(0),
@@ -44,7 +44,7 @@ fn heartbeat(session_id: i32, offset: i32) -> Vec<u8> {
         .to_vec()
 }
 
-/// With a subscription to the other stream at the attacked port.
+/// Creates a stream with a subscription to the other stream on the attacked endpoint.
 fn subscribed(seed: u64, spec: &HostSpec) -> (Scene, taran::Subscription) {
     let mut scene = Scene::with(seed, spec, &channel(1), &channel(1));
     let client = scene.world.client(scene.clients[1]);
@@ -59,7 +59,7 @@ fn subscribed(seed: u64, spec: &HostSpec) -> (Scene, taran::Subscription) {
     (scene, subscription)
 }
 
-/// Without it again. Its channel, and the counter of that, are the honest subscription's as well.
+/// Removes that subscription. Its channel and the channel's counter are shared with the honest subscription.
 fn unsubscribed(mut scene: Scene, subscription: taran::Subscription) -> Scene {
     drop(subscription);
     scene.world.run_for(Duration::from_secs(5));
@@ -67,14 +67,14 @@ fn unsubscribed(mut scene: Scene, subscription: taran::Subscription) -> Scene {
 }
 
 seeded! {
-    /// Of streams that nobody subscribes to: no answer, no memory.
-    of_no_interest, 4, |seed| {
+    /// Of streams without subscriptions: no reply, no memory.
+    of_streams_without_subscription, 4, |seed| {
         let expected = undisturbed(Scene::new(seed));
         let mut scene = Scene::new(seed);
-        let took = scene.deliver(100, |stranger| {
-            let stream_id = STREAM + stranger.random.i32(1..1_000_000);
-            let session_id = stranger.random.i32(..);
-            stranger.say(listens(), &Describes { session_id, stream_id, term_length: 1 << 30 }.bytes());
+        let took = scene.deliver(100, |attacker| {
+            let stream_id = STREAM + attacker.random.i32(1..1_000_000);
+            let session_id = attacker.random.i32(..);
+            attacker.send(endpoint(), &SetupFields { session_id, stream_id, term_length: 1 << 30 }.bytes());
         });
         expect_progress(took, expected);
         scene.expect_amplification(1, 0.0);
@@ -84,25 +84,25 @@ seeded! {
 }
 
 seeded! {
-    /// Of a stream somebody subscribes to: images are made, as many as a stream may have, and every SETUP is worth a few
-    /// status messages at most. Clients have what they need meanwhile, and all of it goes by itself.
-    of_interest, 2, |seed| {
+    /// Of a subscribed stream: images are created up to the session limit, and every SETUP causes at most a few status
+    /// messages. Clients get the resources they need meanwhile, and all images time out.
+    of_a_subscribed_stream, 2, |seed| {
         const LIMIT: usize = 200;
         let spec = || HostSpec::new().option("aeron.driver.stream.session.limit", LIMIT.to_string());
         let expected = undisturbed(subscribed(seed, &spec()).0);
         let (mut scene, subscription) = subscribed(seed, &spec());
-        let took = scene.deliver(20, |stranger| {
-            let session_id = stranger.random.i32(..);
-            stranger.say(listens(), &Describes { session_id, stream_id: OTHER, term_length: 64 * 1024 }.bytes());
+        let took = scene.deliver(20, |attacker| {
+            let session_id = attacker.random.i32(..);
+            attacker.send(endpoint(), &SetupFields { session_id, stream_id: OTHER, term_length: 64 * 1024 }.bytes());
         });
         expect_progress(took, expected);
-        scene.attack_for(Duration::from_secs(1), 2, |stranger| {
-            let session_id = stranger.random.i32(..);
-            stranger.say(listens(), &Describes { session_id, stream_id: OTHER, term_length: 64 * 1024 }.bytes());
+        scene.attack_for(Duration::from_secs(1), 2, |attacker| {
+            let session_id = attacker.random.i32(..);
+            attacker.send(endpoint(), &SetupFields { session_id, stream_id: OTHER, term_length: 64 * 1024 }.bytes());
         });
         // Three counters of the image and one of the subscription.
         let more = scene.counter_count() - scene.counters;
-        assert!(more > 4 * LIMIT / 2, "{more} counters: the attack was none");
+        assert!(more > 4 * LIMIT / 2, "{more} counters: the attack had no effect");
         assert!(more <= 4 * LIMIT, "{more} counters for {LIMIT} images");
         let client = scene.world.client(scene.clients[1]);
         let adding = client.async_add_publication("aeron:ipc", 1).unwrap();
@@ -110,8 +110,8 @@ seeded! {
         drop(added(adding));
         scene.world.run_for(Duration::from_secs(11));
         scene.expect_amplification(1, 3.0);
-        let said = scene.system(1, SystemCounter::StatusMessagesSent);
-        assert!(said > 100, "{said} status messages: the attack was none");
+        let sent = scene.system(1, SystemCounter::StatusMessagesSent);
+        assert!(sent > 100, "{sent} status messages: the attack had no effect");
         scene.world.run_for(AFTERMATH);
         unsubscribed(scene, subscription).end(&["session limit reached"], 102);
     }
@@ -125,16 +125,17 @@ fn added(mut adding: taran::Pending<taran::Publication>) -> taran::Publication {
 }
 
 seeded! {
-    /// One SETUP and one heartbeat far ahead of it, in the name of a victim: what the victim gets for it is bounded.
-    with_a_gap_in_the_name_of_a_victim, 4, |seed| {
+    /// One SETUP and one heartbeat far ahead of it, forged with a victim's address: what the victim gets for it is
+    /// bounded.
+    with_a_gap_and_forged_source, 4, |seed| {
         let (mut scene, subscription) = subscribed(seed, &HostSpec::new());
         let victim = SocketAddr::from(([10, 66, 0, 1], 9));
-        let setup = Describes { session_id: 9, stream_id: OTHER, term_length: 64 * 1024 };
-        scene.stranger.say_as(victim, listens(), &setup.bytes());
+        let setup = SetupFields { session_id: 9, stream_id: OTHER, term_length: 64 * 1024 };
+        scene.attacker.send_as(victim, endpoint(), &setup.bytes());
         scene.world.run_for(Duration::from_millis(20));
-        scene.stranger.say_as(victim, listens(), &heartbeat(9, 32 * 1024));
+        scene.attacker.send_as(victim, endpoint(), &heartbeat(9, 32 * 1024));
         scene.world.run_for(Duration::from_secs(30));
-        assert!(scene.system(1, SystemCounter::NaksSent) > 0, "the attack was none");
+        assert!(scene.system(1, SystemCounter::NaksSent) > 0, "the attack had no effect");
         let answers = scene.answers(1);
         assert!(answers.datagrams <= 110 + 54, "{answers:?} for two datagrams");
         // The image is gone, and with it its counters.
@@ -144,20 +145,20 @@ seeded! {
 }
 
 seeded! {
-    /// Data of invented sessions is answered with one question each, a thousand a second.
+    /// Data of invented sessions is answered with one SETUP request each, at most a thousand per second.
     data_without_a_setup, 4, |seed| {
         let expected = undisturbed(subscribed(seed, &HostSpec::new()).0);
         let (mut scene, subscription) = subscribed(seed, &HostSpec::new());
-        scene.attack_for(Duration::from_secs(3), 50, |stranger| {
-            let session_id = stranger.random.i32(..);
-            stranger.say(listens(), &heartbeat(session_id, 0));
+        scene.attack_for(Duration::from_secs(3), 50, |attacker| {
+            let session_id = attacker.random.i32(..);
+            attacker.send(endpoint(), &heartbeat(session_id, 0));
         });
         let answers = scene.answers(1);
         assert!((1_024..=4 * 1_024).contains(&answers.datagrams), "{answers:?}");
         scene.expect_amplification(1, 36.0 / 32.0);
-        let took = scene.deliver(50, |stranger| {
-            let session_id = stranger.random.i32(..);
-            stranger.say(listens(), &heartbeat(session_id, 0));
+        let took = scene.deliver(50, |attacker| {
+            let session_id = attacker.random.i32(..);
+            attacker.send(endpoint(), &heartbeat(session_id, 0));
         });
         expect_progress(took, expected);
         unsubscribed(scene, subscription).end(&[], 0);

@@ -1,4 +1,4 @@
-//! Status messages of receivers that are none.
+//! Status messages of receivers that do not exist.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use taran_protocol::frame::{IntoBytes, StatusMessage};
 use taran_sim::seeded;
 
 use super::super::common::STREAM;
-use super::{Scene, TERM, expect_progress, listens, undisturbed};
+use super::{Scene, TERM, endpoint, expect_progress, undisturbed};
 
-/// What a status message says.
+/// Content of a status message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Says {
+pub(super) struct Status {
     pub(super) flags: u8,
     pub(super) session_id: i32,
     pub(super) stream_id: i32,
@@ -21,7 +21,7 @@ pub(super) struct Says {
     pub(super) receiver_id: i64,
 }
 
-impl Says {
+impl Status {
     pub(super) fn bytes(self) -> Vec<u8> {
         let message = StatusMessage {
             header: StatusMessage::header(self.flags),
@@ -36,10 +36,10 @@ impl Says {
     }
 }
 
-/// Of a receiver of the honest stream that has consumed nothing.
-pub(super) fn says(scene: &Scene) -> Says {
+/// Returns the status message of a receiver of the honest stream that has consumed nothing.
+pub(super) fn status(scene: &Scene) -> Status {
     let key = scene.key();
-    Says {
+    Status {
         flags: 0,
         session_id: key.session_id,
         stream_id: STREAM,
@@ -51,16 +51,16 @@ pub(super) fn says(scene: &Scene) -> Says {
 }
 
 seeded! {
-    /// About sessions that nobody sends, whatever they ask for: not a byte in answer, and the stream is as fast as ever.
+    /// For unknown sessions, with any flags: no reply, and no slowdown.
     of_unknown_sessions, 4, |seed| {
         let expected = undisturbed(Scene::open(seed));
         let mut scene = Scene::open(seed);
-        let (to, of) = (scene.sends_from(), says(&scene));
-        let took = scene.deliver(100, |stranger| {
-            let flags = [0, StatusMessage::SEND_SETUP, StatusMessage::EOS][stranger.random.usize(0..3)];
-            let session_id = of.session_id.wrapping_add(stranger.random.i32(1..));
-            let says = Says { flags, session_id, receiver_id: stranger.random.i64(..), ..of };
-            stranger.say(to, &says.bytes());
+        let (to, of) = (scene.sender_address(), status(&scene));
+        let took = scene.deliver(100, |attacker| {
+            let flags = [0, StatusMessage::SEND_SETUP, StatusMessage::EOS][attacker.random.usize(0..3)];
+            let session_id = of.session_id.wrapping_add(attacker.random.i32(1..));
+            let status = Status { flags, session_id, receiver_id: attacker.random.i64(..), ..of };
+            attacker.send(to, &status.bytes());
         });
         expect_progress(took, expected);
         scene.expect_amplification(0, 0.0);
@@ -69,19 +69,19 @@ seeded! {
 }
 
 seeded! {
-    /// Windows that cannot be and positions that cannot be true are counted, and change nothing.
-    that_cannot_be_true, 4, |seed| {
+    /// With impossible windows and positions: counted, with no other effect.
+    impossible_values, 4, |seed| {
         let expected = undisturbed(Scene::open(seed));
         let mut scene = Scene::open(seed);
-        let (to, of) = (scene.sends_from(), says(&scene));
-        let took = scene.deliver(100, |stranger| {
-            let random = &mut stranger.random;
+        let (to, of) = (scene.sender_address(), status(&scene));
+        let took = scene.deliver(100, |attacker| {
+            let random = &mut attacker.random;
             let impossible = match random.u32(0..3) {
-                0 => Says { window: [-1, i32::MIN, (TERM / 2) as i32 + 32, i32::MAX][random.usize(0..4)], ..of },
-                1 => Says { term_id: of.term_id.wrapping_sub(random.i32(2..i32::MAX)), ..of },
-                _ => Says { term_id: of.term_id.wrapping_add(random.i32(1_000..)), ..of },
+                0 => Status { window: [-1, i32::MIN, (TERM / 2) as i32 + 32, i32::MAX][random.usize(0..4)], ..of },
+                1 => Status { term_id: of.term_id.wrapping_sub(random.i32(2..i32::MAX)), ..of },
+                _ => Status { term_id: of.term_id.wrapping_add(random.i32(1_000..)), ..of },
             };
-            stranger.say(to, &impossible.bytes());
+            attacker.send(to, &impossible.bytes());
         });
         expect_progress(took, expected);
         scene.expect_amplification(0, 0.0);
@@ -92,20 +92,20 @@ seeded! {
 }
 
 seeded! {
-    /// A receiver of one stream asks for its SETUP without end: it gets ten in a second.
-    that_ask_for_setups, 4, |seed| {
+    /// With repeated requests for the SETUP of a stream: at most ten per second are answered.
+    setup_requests, 4, |seed| {
         let expected = undisturbed(Scene::open(seed));
         let mut scene = Scene::open(seed);
-        let (to, of) = (scene.sends_from(), says(&scene));
-        let asks = Says { flags: StatusMessage::SEND_SETUP, ..of }.bytes();
-        let took = scene.deliver(100, |stranger| stranger.say(to, &asks));
+        let (to, of) = (scene.sender_address(), status(&scene));
+        let request_channel = Status { flags: StatusMessage::SEND_SETUP, ..of }.bytes();
+        let took = scene.deliver(100, |attacker| attacker.send(to, &request_channel));
         expect_progress(took, expected);
         let receiver = scene.world.network_id(scene.hosts[1]);
         let sender = scene.world.network_id(scene.hosts[0]);
         let before = scene.world.network().link_counts(sender, receiver);
-        scene.attack_for(Duration::from_secs(2), 100, |stranger| stranger.say(to, &asks));
+        scene.attack_for(Duration::from_secs(2), 100, |attacker| attacker.send(to, &request_channel));
         let after = scene.world.network().link_counts(sender, receiver);
-        // Twenty SETUPs and twenty heartbeats, and one of each more at the edges.
+        // Twenty SETUPs and twenty heartbeats, and one more of each at the boundaries.
         let datagrams = after.datagrams - before.datagrams;
         assert!((30..=42).contains(&datagrams), "{before:?} {after:?}");
         scene.expect_amplification(0, 0.0);
@@ -114,17 +114,17 @@ seeded! {
 }
 
 seeded! {
-    /// Whoever can speak in the name of the receiver can make the sender run away from it: what the subscriber gets is
-    /// what was sent, from where it gets it, and when it is over the stream is received again.
-    in_the_name_of_the_receiver, 12, |seed| {
+    /// Forged with the receiver's address they can make the sender run ahead of it: the subscriber gets what was sent,
+    /// from its new join position, and the stream is received again afterwards.
+    forged_as_the_receiver, 12, |seed| {
         let mut scene = Scene::new(seed);
-        let to = scene.sends_from();
-        scene.world.publisher_mut(scene.publisher).more(4_000);
+        let to = scene.sender_address();
+        scene.world.publisher_mut(scene.publisher).publish_more(4_000);
         for _ in 0..50 {
             let (term_id, term_offset) = scene.term();
-            let of = Says { term_id, term_offset, ..says(&scene) };
-            scene.attack_for(Duration::from_millis(20), 20, |stranger| {
-                stranger.say_as(listens(), to, &of.bytes());
+            let of = Status { term_id, term_offset, ..status(&scene) };
+            scene.attack_for(Duration::from_millis(20), 20, |attacker| {
+                attacker.send_as(endpoint(), to, &of.bytes());
             });
         }
         scene.world.run_for(Duration::from_secs(30));

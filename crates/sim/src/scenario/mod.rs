@@ -1,0 +1,31 @@
+//! Scenarios as data: a list of timed operations on a world, generated from a seed.
+//!
+//! [`Scenario::random`] generates one, [`run()`] executes it with all checks, [`shrink()`] reduces one that fails, and
+//! [`Scenario::to_text`] writes it with one operation per line, so that it can be read, edited and run again.
+//!
+//! At the end of each scenario the network is restored and every live flow must make progress; then everything is
+//! closed and nothing may be left.
+
+mod channel;
+mod commands;
+mod coverage;
+mod definition;
+mod drain;
+mod execute;
+mod flows;
+mod generate;
+mod link_profile;
+mod losses;
+mod op;
+mod route;
+mod runner;
+mod shrink;
+
+pub use coverage::Coverage;
+pub use definition::{HostConfig, Scenario, ScenarioError, TimedOp};
+pub use drain::RECOVERY_BOUND;
+pub(crate) use execute::is_silent;
+pub use execute::{Failure, Observer, run, run_with, silence_panics};
+pub use link_profile::LinkProfile;
+pub use op::{Op, Publish, RequestResponse, Subscribe};
+pub use shrink::{Shrunk, shrink};

@@ -1,7 +1,0 @@
-//! Every kind of stream in every kind of trouble: the cells of the table in `docs/testing.md`.
-
-mod client_death;
-mod driver_restart;
-mod loss;
-mod partition;
-mod several_receivers;
