@@ -74,9 +74,7 @@ fn number(variable: &str) -> Option<u64> {
     }
 }
 
-/// Defines a test that runs a scenario with a number of seeds: `seeded!(name, 40,
-/// seed
-/// { .. });`.
+/// Defines a test that runs a scenario with a number of seeds: `seeded!(name, 40, |seed| { .. });`.
 #[macro_export]
 macro_rules! seeded {
     ($(#[$attribute:meta])* $name:ident, $count:expr, $scenario:expr) => {
