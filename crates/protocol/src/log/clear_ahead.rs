@@ -49,7 +49,7 @@ impl LogBuffers {
             && self.metadata().clears_ahead.load(Ordering::Acquire) == 1
     }
 
-    /// Publisher: declares that it clears the slot after a frame before it reserves space for that frame.
+    /// Declares, for the publisher, that it clears the slot after a frame before it reserves space for that frame.
     pub(super) fn set_clears_ahead(&self) {
         self.metadata().clears_ahead.store(1, Ordering::Release);
     }

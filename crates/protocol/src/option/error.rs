@@ -53,10 +53,10 @@ impl fmt::Display for OptionError {
         };
         match problem {
             Problem::Malformed => {
-                write!(f, " is not understood: needs {}", option.kind.requirement())?
+                write!(f, " is not understood: needs {}", option.kind.requirement())?;
             }
             Problem::OutOfRange => {
-                write!(f, " is out of range: needs {}", option.kind.requirement())?
+                write!(f, " is out of range: needs {}", option.kind.requirement())?;
             }
             Problem::Fixed(reason) => {
                 return write!(f, " is not supported: {reason}; remove it {default}");

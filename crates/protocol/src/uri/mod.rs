@@ -6,7 +6,8 @@
 //! 2. [`PublicationParams::new`] or [`SubscriptionParams::new`]: the other parameters, with defaults.
 //! 3. After name resolution: [`UdpChannel::select_local`], [`UdpChannel::roles`], [`UdpChannel::canonical_form`].
 //!
-//! `docs/differences-from-aeron.md` lists the cases in which the official drivers differ, with the behaviour chosen here.
+//! `docs/differences-from-aeron.md` lists the cases in which the official drivers differ, with the behaviour chosen
+//! here.
 
 mod address;
 mod builder;
