@@ -1,4 +1,4 @@
-//! Which CPU core a thread runs on, and how exactly it wakes up.
+//! CPU affinity and timer slack of threads.
 
 use std::io;
 
@@ -13,23 +13,23 @@ pub enum AffinityError {
          taskset, cgroup cpuset)"
     )]
     NotAllowed {
-        /// The CPU asked for, counted from 0.
+        /// The requested CPU, counted from 0.
         cpu: usize,
         /// The CPUs the thread runs on at present.
         allowed: Vec<usize>,
     },
-    /// The operating system refused.
+    /// The operating system rejected the request.
     #[error("cannot run on CPU {cpu}: {source}")]
     Refused {
-        /// The CPU asked for, counted from 0.
+        /// The requested CPU, counted from 0.
         cpu: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// This operating system has no call for it.
+    /// Not supported on this operating system.
     #[error("cannot run on CPU {cpu}: pinning threads is supported on Linux only")]
     Unsupported {
-        /// The CPU asked for, counted from 0.
+        /// The requested CPU, counted from 0.
         cpu: usize,
     },
 }
@@ -37,22 +37,20 @@ pub enum AffinityError {
 /// Binds the calling thread to one CPU, counted from 0.
 ///
 /// # Errors
-/// [`AffinityError`] names the CPU and, where known, the ones that would do; the thread's affinity is
-/// unchanged then.
+/// [`AffinityError`] names the CPU and, if known, the permitted ones; the affinity of the thread is then unchanged.
 pub fn pin_current_thread(cpu: usize) -> Result<(), AffinityError> {
     platform::pin_current_thread(cpu)
 }
 
-/// The CPUs the calling thread may run on, in ascending order; empty where the system does not say.
+/// Returns the CPUs that the calling thread may run on, in ascending order; empty if the system does not report them.
 pub fn allowed_cpus() -> Vec<usize> {
     platform::allowed_cpus()
 }
 
-/// Asks for wake-ups as exact as the system can: with the default slack of 50 us a sleep of 1 us
-/// takes about 80 us on Linux, with this one about 20 us. Applies to the calling thread. Best effort:
-/// elsewhere it does nothing.
-pub fn sharpen_timers() {
-    platform::sharpen_timers();
+/// Sets the timer slack of the calling thread to the minimum: with the default slack of 50 us a sleep of 1 us takes
+/// about 80 us on Linux, with this one about 20 us. Best effort: does nothing on other systems.
+pub fn set_min_timer_slack() {
+    platform::set_min_timer_slack();
 }
 
 #[cfg(target_os = "linux")]
@@ -79,7 +77,7 @@ mod platform {
             return Ok(());
         }
         let source = io::Error::last_os_error();
-        // The thread may be on fewer CPUs at present than it may use, so the system is asked first.
+        // The thread may be permitted more CPUs than it runs on at present, so the system decides.
         if source.raw_os_error() == Some(libc::EINVAL) {
             Err(AffinityError::NotAllowed { cpu, allowed })
         } else {
@@ -100,7 +98,7 @@ mod platform {
             .collect()
     }
 
-    pub(super) fn sharpen_timers() {
+    pub(super) fn set_min_timer_slack() {
         const ONE_NANOSECOND: libc::c_ulong = 1;
         // SAFETY: this option takes one integer and touches no memory. A failure leaves the default
         // slack, which is coarser but correct.
@@ -125,7 +123,7 @@ mod platform {
         Vec::new()
     }
 
-    pub(super) fn sharpen_timers() {}
+    pub(super) fn set_min_timer_slack() {}
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -134,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    // Each test pins a thread of its own, never the test harness's.
+    // Each test pins its own thread, never a thread of the test harness.
 
     #[test]
     fn pinned_thread_may_use_one_cpu() {
@@ -157,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_cpu_is_refused_with_the_ones_that_exist() {
+    fn unknown_cpu_is_rejected_with_the_permitted_ones() {
         for cpu in [usize::MAX, 1023] {
             let error = thread::spawn(move || pin_current_thread(cpu))
                 .join()
@@ -176,9 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn timer_slack_is_one_nanosecond_afterwards() {
+    fn set_min_timer_slack_sets_one_nanosecond() {
         let slack = thread::spawn(|| {
-            sharpen_timers();
+            set_min_timer_slack();
             // SAFETY: this option takes no argument and touches no memory.
             unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) }
         });

@@ -1,9 +1,8 @@
-//! Texts in shared memory: ASCII, of a stated length, and not to be trusted.
+//! Texts in shared memory: ASCII with a length, untrusted.
 
 use crate::memory::Region;
 
-/// A text as the bytes to store: one `?` for each character that is not ASCII, as Aeron's Java side
-/// writes it.
+/// Returns the bytes to store for a text: `?` for each character that is not ASCII, as Aeron for Java does.
 pub(crate) fn encode(text: &str) -> impl Iterator<Item = u8> + '_ {
     text.chars().map(|character| {
         if character.is_ascii() {
@@ -14,8 +13,7 @@ pub(crate) fn encode(text: &str) -> impl Iterator<Item = u8> + '_ {
     })
 }
 
-/// A stored byte as it may be shown on a line: `?` for what is not printable ASCII. A peer's escape
-/// sequences stop here.
+/// Returns a stored byte for output: `?` for bytes that are not printable ASCII, which removes escape sequences.
 pub(crate) fn printable(byte: u8) -> u8 {
     if byte == b' ' || byte.is_ascii_graphic() {
         byte
@@ -27,7 +25,7 @@ pub(crate) fn printable(byte: u8) -> u8 {
 /// Reads a text of one line, e.g. a channel.
 ///
 /// # Panics
-/// When the range is not inside the region: callers check it first.
+/// If the range is not inside the region; callers check it first.
 pub(crate) fn read_line(region: &Region, offset: usize, len: usize) -> String {
     read(region, offset, len, printable)
 }
@@ -35,7 +33,7 @@ pub(crate) fn read_line(region: &Region, offset: usize, len: usize) -> String {
 /// Reads a text of many lines, e.g. a stack trace; tabs and line ends are kept.
 ///
 /// # Panics
-/// When the range is not inside the region: callers check it first.
+/// If the range is not inside the region; callers check it first.
 pub(crate) fn read_lines(region: &Region, offset: usize, len: usize) -> String {
     read(region, offset, len, |byte| {
         if matches!(byte, b'\n' | b'\t') {
@@ -63,12 +61,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_characters_become_question_marks() {
+    fn encode_replaces_characters_that_are_not_ascii() {
         assert_eq!(encode("a\u{e9}\u{1f600}b").collect::<Vec<_>>(), b"a??b");
     }
 
     #[test]
-    fn texts_may_start_anywhere() {
+    fn texts_may_start_at_any_offset() {
         let region = Region::anonymous(64).unwrap();
         region.write(13, b"tab\tline\n\x1b[31m\xff\0");
         assert_eq!(read_line(&region, 13, 16), "tab?line??[31m??");

@@ -1,7 +1,7 @@
-//! Time as a value: agents are handed [`Now`] and read no clock by themselves.
+//! Time as a value: agents receive [`Now`] and read no clock.
 //!
-//! A runner asks its [`Clock`] once per duty cycle. [`SystemClock`] is the real one; [`ManualClock`]
-//! stands still until it is told to advance, which is what tests and the simulator run on.
+//! A runner reads its [`Clock`] once per duty cycle. [`SystemClock`] reads the machine's clocks; [`ManualClock`]
+//! advances only on request, for tests and the simulator.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Now {
 
 /// A source of time.
 pub trait Clock: Send {
-    /// The present time.
+    /// Returns the current time.
     fn now(&mut self) -> Now;
 }
 
@@ -32,8 +32,8 @@ impl<C: Clock + ?Sized> Clock for Box<C> {
     }
 }
 
-/// The machine's clocks. The epoch is read again only when a millisecond of monotonic time has gone
-/// by, so that a duty cycle costs one clock reading.
+/// The machine's clocks. The epoch clock is read again only after a millisecond of monotonic time, so that a duty cycle
+/// costs one clock reading.
 #[derive(Clone, Debug)]
 pub struct SystemClock {
     epoch_millis: i64,
@@ -70,10 +70,10 @@ impl Clock for SystemClock {
     }
 }
 
-/// The wall clock to the nanosecond, for timestamps in messages: it is read where one is written, not once per duty
-/// cycle, and whoever needs one is handed it.
+/// The wall clock in nanoseconds, for timestamps in messages: read when a timestamp is written, not once per duty
+/// cycle.
 pub trait WallClock: Send + Sync + fmt::Debug {
-    /// Nanoseconds since 1970-01-01 UTC.
+    /// Returns the nanoseconds since 1970-01-01 UTC.
     fn epoch_nanos(&self) -> i64;
 }
 
@@ -90,7 +90,7 @@ impl WallClock for SystemWallClock {
     }
 }
 
-/// A clock that moves only when told. Clones share the time.
+/// A clock that advances only on request. Clones share the time.
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock {
     time: Arc<ManualTime>,
@@ -112,11 +112,11 @@ impl ManualClock {
         clock
     }
 
-    /// Moves both clocks on.
+    /// Advances both clocks.
     pub fn advance(&self, by: Duration) {
         let nanos = saturating_nanos(by);
         self.time.epoch_nanos.fetch_add(nanos, Ordering::Relaxed);
-        // Release: who sees the new time sees what the clock's owner did before. Partner: the
+        // Release: a thread that sees the new time also sees the earlier writes of the clock's owner. Partner: the
         // acquire in `read`.
         self.time.nanos.fetch_add(nanos, Ordering::Release);
     }
@@ -127,7 +127,7 @@ impl ManualClock {
         self.time.epoch_nanos.store(nanos, Ordering::Relaxed);
     }
 
-    /// The present time, through a shared reference.
+    /// Returns the current time, through a shared reference.
     pub fn read(&self) -> Now {
         // Acquire: partner of the release in `advance`.
         let nanos = self.time.nanos.load(Ordering::Acquire);
@@ -153,12 +153,12 @@ impl Clock for ManualClock {
     }
 }
 
-/// A duration as nanoseconds on the road; more than 292 years become `i64::MAX`.
+/// Converts a duration to nanoseconds; saturates at `i64::MAX` (292 years).
 pub fn saturating_nanos(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The wall clock, milliseconds since 1970-01-01 UTC.
+/// Returns the wall clock in milliseconds since 1970-01-01 UTC.
 fn epoch_millis() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn system_clock_never_goes_back_and_knows_the_date() {
+    fn system_clock_never_goes_back_and_has_the_date() {
         let mut clock = SystemClock::new();
         let mut last = clock.now();
         for _ in 0..1000 {
@@ -202,7 +202,7 @@ mod tests {
             assert!(now.nanos >= last.nanos);
             last = now;
         }
-        // 2024-01-01: whoever builds this lives later.
+        // 2024-01-01.
         assert!(last.epoch_millis > 1_704_067_200_000);
     }
 

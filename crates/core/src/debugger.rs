@@ -1,12 +1,12 @@
-//! Whether somebody looks at this process with a debugger, and time therefore means little.
+//! Detection of an attached debugger, under which timeouts are meaningless.
 
-/// True if a debugger (or another tracer) is attached to this process. False where the system does not say.
+/// Returns true if a debugger (or another tracer) is attached to this process. False on systems that do not report it.
 #[must_use]
 pub fn is_attached() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| tracer(&status) != 0)
 }
 
-/// The process id of the tracer; 0 where there is none.
+/// Returns the process id of the tracer; 0 without one.
 fn tracer(status: &str) -> u32 {
     status
         .lines()
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tracer_is_found() {
+    fn tracer_reads_the_process_id() {
         assert_eq!(tracer("Name:\ttaran\nTracerPid:\t4711\nUid:\t0\n"), 4711);
         assert_eq!(tracer("Name:\ttaran\nTracerPid:\t0\n"), 0);
         assert_eq!(tracer(""), 0);

@@ -1,11 +1,11 @@
-//! Where a driver is found when nobody says where (docs/spec/shared-memory.md §1.1).
+//! The default Aeron directory (docs/spec/shared-memory.md §1.1).
 
 use std::path::{Path, PathBuf};
 
-/// Name of a user that has none.
-const NOBODY: &str = "default";
+/// User name if none can be determined.
+const UNKNOWN_USER: &str = "default";
 
-/// `/dev/shm/aeron-<user>` where there is a `/dev/shm`, else the same in the directory for temporary files.
+/// Returns `/dev/shm/aeron-<user>` if `/dev/shm` exists, else `aeron-<user>` in the directory for temporary files.
 #[must_use]
 pub fn default_directory() -> PathBuf {
     let shared_memory = Path::new("/dev/shm");
@@ -17,12 +17,12 @@ pub fn default_directory() -> PathBuf {
     parent.join(format!("aeron-{}", user_name()))
 }
 
-/// The user of this process: `USER`, else its name in `/etc/passwd`, as containers often set no `USER`.
+/// Returns the user of this process: `USER`, else the name in `/etc/passwd`, as containers often set no `USER`.
 fn user_name() -> String {
     let variable = std::env::var("USER").ok().filter(|name| !name.is_empty());
     variable
         .or_else(name_of_owner)
-        .unwrap_or_else(|| NOBODY.to_owned())
+        .unwrap_or_else(|| UNKNOWN_USER.to_owned())
 }
 
 #[cfg(unix)]
@@ -37,7 +37,7 @@ fn name_of_owner() -> Option<String> {
     std::env::var("USERNAME").ok()
 }
 
-/// The name of a user id in the text of a passwd file: `name:password:id:...`.
+/// Returns the name of a user id in the text of a passwd file: `name:password:id:...`.
 #[cfg(unix)]
 fn name_in(passwd: &str, user_id: u32) -> Option<String> {
     let user_id = user_id.to_string();
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_user_id_is_in_the_first_field() {
+    fn name_in_returns_the_first_field_of_the_user() {
         let passwd =
             "root:x:0:0:root:/root:/bin/bash\nann:x:1000:1000::/home/ann:/bin/sh\n:x:7:7\nbroken\n";
         assert_eq!(name_in(passwd, 0).as_deref(), Some("root"));
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_is_named_after_the_user() {
+    fn default_directory_contains_the_user_name() {
         let name = default_directory();
         let name = name.file_name().and_then(|name| name.to_str()).unwrap();
         assert!(

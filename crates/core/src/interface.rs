@@ -5,9 +5,9 @@ use std::net::IpAddr;
 /// One address of one interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// The interface's name, such as `eth0`.
+    /// Name of the interface, such as `eth0`.
     pub name: String,
-    /// The system's number of the interface.
+    /// Index of the interface.
     pub index: u32,
     /// The address.
     pub address: IpAddr,
@@ -17,6 +17,6 @@ pub struct Interface {
     pub up: bool,
     /// True if the interface can send multicast.
     pub multicast: bool,
-    /// True if the interface is the machine talking to itself.
+    /// True for the loopback interface.
     pub loopback: bool,
 }

@@ -1,7 +1,7 @@
-//! Shared memory, rings, counters, agents and clocks: what Taran is built on.
+//! Shared memory, ring buffers, counters, agents and clocks.
 //!
-//! Nothing in this crate knows a message. Everything that needs `unsafe` for memory shared between processes lives
-//! here, so that the crates above can forbid it.
+//! This crate has no knowledge of message semantics. All `unsafe` code for memory shared between processes is here, so
+//! that the crates above can forbid it.
 
 pub mod affinity;
 pub mod agent;

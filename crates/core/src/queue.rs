@@ -1,13 +1,13 @@
-//! A bounded queue between two agents of one process: one sends, one receives, nobody waits.
+//! A bounded, wait-free single-producer single-consumer queue between two agents of one process.
 //!
-//! Each end keeps its own position and a copy of the other's, so that the ends touch each other's cache line only when
-//! the copy says full or empty.
+//! Each end keeps its own position and a copy of the other end's, and reads the other end's cache line only if the
+//! queue looks full or empty by the copy.
 
 use std::{fmt, mem::MaybeUninit};
 
 use crate::sync::{Arc, AtomicUsize, CachePadded, Ordering, UnsafeCell};
 
-/// A queue for at least `capacity` values; the next power of two is taken.
+/// Creates a queue for at least `capacity` values; the capacity is rounded up to a power of two.
 ///
 /// ```
 /// let (mut sender, mut receiver) = taran_core::queue::spsc(2);
@@ -29,12 +29,12 @@ pub fn spsc<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let sender = Sender {
         shared: Arc::clone(&shared),
         tail: 0,
-        head_seen: 0,
+        cached_head: 0,
     };
     let receiver = Receiver {
         shared,
         head: 0,
-        tail_seen: 0,
+        cached_tail: 0,
     };
     (sender, receiver)
 }
@@ -44,7 +44,7 @@ struct Shared<T> {
     head: CachePadded<AtomicUsize>,
     /// Values sent so far, wrapping. Written by the sender. The slots `[head, tail)` hold values.
     tail: CachePadded<AtomicUsize>,
-    /// As many as a power of two.
+    /// The length is a power of two.
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
 }
 
@@ -67,7 +67,7 @@ impl<T> Shared<T> {
     /// `position` lies in `[head, tail)`, this thread has acquired `tail`, and it moves `head` past it next.
     #[inline]
     unsafe fn take(&self, position: usize) -> T {
-        // SAFETY: by the caller's promise the slot holds a value, nobody writes it, and it is taken once.
+        // SAFETY: the caller guarantees that the slot holds a value, is not being written, and is taken once.
         self.slot(position)
             .with(|slot| unsafe { slot.read().assume_init() })
     }
@@ -80,29 +80,29 @@ impl<T> Drop for Shared<T> {
             self.tail.load(Ordering::Relaxed),
         );
         while head != tail {
-            // SAFETY: both ends are gone, and dropping the last `Arc` made all they did visible here.
+            // SAFETY: both ends are dropped, and dropping the last `Arc` made their writes visible here.
             drop(unsafe { self.take(head) });
             head = head.wrapping_add(1);
         }
     }
 }
 
-/// The end that sends.
+/// The sending end.
 pub struct Sender<T> {
     shared: Arc<Shared<T>>,
     tail: usize,
-    head_seen: usize,
+    cached_head: usize,
 }
 
 impl<T> Sender<T> {
-    /// Sends a value, or gives it back when the queue is full.
+    /// Sends a value, or returns it if the queue is full.
     #[inline]
     pub fn try_send(&mut self, value: T) -> Result<(), T> {
         let capacity = self.shared.slots.len();
-        if self.tail.wrapping_sub(self.head_seen) == capacity {
+        if self.tail.wrapping_sub(self.cached_head) == capacity {
             // Acquires the receiver's release in `try_recv`: it has read the slots before `head`.
-            self.head_seen = self.shared.head.load(Ordering::Acquire);
-            if self.tail.wrapping_sub(self.head_seen) == capacity {
+            self.cached_head = self.shared.head.load(Ordering::Acquire);
+            if self.tail.wrapping_sub(self.cached_head) == capacity {
                 return Err(value);
             }
         }
@@ -116,18 +116,18 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Values in the queue; it may have become less.
+    /// Returns the number of values in the queue, or a higher one if the receiver is active.
     pub fn len(&self) -> usize {
         self.tail
             .wrapping_sub(self.shared.head.load(Ordering::Relaxed))
     }
 
-    /// True when the receiver has taken everything.
+    /// Returns true if the receiver has taken all values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Values that fit.
+    /// Returns the capacity in values.
     pub fn capacity(&self) -> usize {
         self.shared.slots.len()
     }
@@ -141,21 +141,21 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// The end that receives.
+/// The receiving end.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
     head: usize,
-    tail_seen: usize,
+    cached_tail: usize,
 }
 
 impl<T> Receiver<T> {
-    /// Takes the oldest value, if there is one.
+    /// Takes the oldest value, if any.
     #[inline]
     pub fn try_recv(&mut self) -> Option<T> {
-        if self.head == self.tail_seen {
+        if self.head == self.cached_tail {
             // Acquires the sender's release in `try_send`: it has written the slots before `tail`.
-            self.tail_seen = self.shared.tail.load(Ordering::Acquire);
-            if self.head == self.tail_seen {
+            self.cached_tail = self.shared.tail.load(Ordering::Acquire);
+            if self.head == self.cached_tail {
                 return None;
             }
         }
@@ -167,7 +167,7 @@ impl<T> Receiver<T> {
         Some(value)
     }
 
-    /// Values in the queue; it may have become more.
+    /// Returns the number of values in the queue, or a lower one if the sender is active.
     pub fn len(&self) -> usize {
         self.shared
             .tail
@@ -175,12 +175,12 @@ impl<T> Receiver<T> {
             .wrapping_sub(self.head)
     }
 
-    /// True when there is nothing to take.
+    /// Returns true if there is no value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Values that fit.
+    /// Returns the capacity in values.
     pub fn capacity(&self) -> usize {
         self.shared.slots.len()
     }
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn two_threads_see_every_value_in_order() {
-        // Miri takes a thousand times as long for each.
+        // Miri is a thousand times slower.
         const COUNT: u64 = if cfg!(miri) { 200 } else { 200_000 };
         let (mut sender, mut receiver) = spsc(64);
         let sending = thread::spawn(move || {

@@ -1,27 +1,28 @@
-//! Records, of which rings and broadcast buffers are made (docs/spec/shared-memory.md §3.1, §4.1): a header of length and type, a payload,
-//! and room up to the next multiple of the header. What follows the records is a trailer of positions.
+//! Records of ring and broadcast buffers (docs/spec/shared-memory.md §3.1, §4.1): a header with length and type, a
+//! payload, and padding to the next multiple of the header length. A trailer with positions follows the records.
 
 use crate::memory::{Overlay, Region, Shared};
 
-/// Lengths are 32 bits wide.
+/// Largest capacity: lengths are 32 bits wide.
 pub(crate) const MAX_CAPACITY: usize = 1 << 30;
 
-/// Bytes before the payload of a record. Records start at multiples of it.
+/// Length of the header of a record. Records start at multiples of it.
 pub(crate) const HEADER_LENGTH: usize = 8;
 
-/// Where in the header the type is; the length comes first.
+/// Offset of the type in the header, behind the length.
 pub(crate) const TYPE_OFFSET: usize = 4;
 
 /// Type of a record without a message.
 pub(crate) const PADDING: i32 = -1;
 
-/// Space that a record takes.
+/// Returns the space that a record of this length takes.
 #[inline]
 pub(crate) const fn aligned(length: usize) -> usize {
     length.next_multiple_of(HEADER_LENGTH)
 }
 
-/// Records and trailer of a buffer. `None` unless a power of two, at least `min_capacity`, is left for records.
+/// Splits a buffer into records and trailer. `None` unless the length of the records is a power of two and at least
+/// `min_capacity`.
 pub(crate) fn split<T: Overlay>(
     region: &Region,
     trailer_length: usize,

@@ -32,7 +32,7 @@ pub use loom::{
 #[cfg(loom)]
 pub use loom::cell::UnsafeCell;
 
-/// A cell in loom's shape: access goes through closures, so that loom can watch it. Here it costs nothing.
+/// A cell with loom's interface: access goes through closures, so that loom can track it. Costs nothing in this build.
 #[cfg(not(loom))]
 #[derive(Debug, Default)]
 #[repr(transparent)]
@@ -46,20 +46,21 @@ impl<T> UnsafeCell<T> {
         Self(std::cell::UnsafeCell::new(value))
     }
 
-    /// Calls `f` with a pointer for reading. The caller makes sure that nobody writes at the same time.
+    /// Calls `f` with a pointer for reading. The caller ensures that there is no concurrent write.
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
         f(self.0.get())
     }
 
-    /// Calls `f` with a pointer for writing. The caller makes sure that nobody else reads or writes at the same time.
+    /// Calls `f` with a pointer for writing. The caller ensures that there is no other concurrent
+    /// access.
     #[inline]
     pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
         f(self.0.get())
     }
 }
 
-/// Keeps a value on cache lines of its own. Two lines, because processors fetch them in pairs.
+/// Places a value on separate cache lines: two, because processors prefetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct CachePadded<T>(pub T);

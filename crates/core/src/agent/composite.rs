@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Agent;
 use crate::clock::Now;
 
-/// Agents that take turns, as one agent. They start in order and close in reverse order.
+/// Several agents as one agent; each duty cycle runs those of all. They start in order and close in reverse order.
 pub struct CompositeAgent {
     agents: Vec<Box<dyn Agent>>,
     role_name: String,
@@ -15,7 +15,7 @@ pub struct CompositeAgent {
 }
 
 impl CompositeAgent {
-    /// The agents in the order of their turns. Its role name is `[first, second]`.
+    /// Combines the agents, in the order of their duty cycles. The role name is `[first, second]`.
     pub fn new(agents: Vec<Box<dyn Agent>>) -> Self {
         let names: Vec<_> = agents.iter().map(Agent::role_name).collect();
         let role_name = format!("[{}]", names.join(", "));
@@ -26,9 +26,8 @@ impl CompositeAgent {
         }
     }
 
-    /// Waits for work through the agent of that index, the one whose work should not have to wait
-    /// for the end of a park; without this, through the thread's own park. An index out of range is
-    /// ignored.
+    /// Parks through the agent of that index, whose work should end a park early; otherwise the thread parks. An index
+    /// out of range is ignored.
     #[must_use]
     pub fn park_through(mut self, index: usize) -> Self {
         self.parks = (index < self.agents.len()).then_some(index);
@@ -51,11 +50,11 @@ impl Agent for CompositeAgent {
         }
     }
 
-    /// Closes all, even if one panics; the first panic goes on afterwards.
+    /// Closes all agents, even if one panics; then resumes the first panic.
     fn on_close(&mut self) {
         let mut first_panic = None;
         for agent in self.agents.iter_mut().rev() {
-            // Whoever panicked is not used again, and the others do not share its state.
+            // An agent that panicked is not used again, and the others do not share its state.
             let closed = panic::catch_unwind(AssertUnwindSafe(|| agent.on_close()));
             if let Err(payload) = closed {
                 first_panic.get_or_insert(payload);
@@ -73,7 +72,7 @@ impl Agent for CompositeAgent {
         }
     }
 
-    /// Nobody is kept waiting by the others.
+    /// The smallest multiplier, so that no agent is delayed.
     fn park_multiplier(&self) -> u32 {
         let each = self.agents.iter().map(Agent::park_multiplier);
         each.min().unwrap_or(1)
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_take_turns_and_close_in_reverse() {
+    fn agents_run_in_order_and_close_in_reverse_order() {
         let journal = Journal::default();
         let mut both = composite(&journal, false).park_through(1);
         assert_eq!(both.role_name(), "[first, second]");
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_patient_says_how_long_all_park() {
+    fn park_multiplier_is_the_smallest_of_all_agents() {
         struct Idler(u32);
         impl Agent for Idler {
             fn do_work(&mut self, _now: Now) -> usize {

@@ -1,16 +1,17 @@
-//! How long an agent's turns take, seen from outside (docs/spec/shared-memory.md §5.6, counters 26 to 33).
+//! Duration of an agent's duty cycles, in counters (docs/spec/shared-memory.md §5.6, counters 26 to 33).
 
 use std::time::Duration;
 
 use crate::clock::saturating_nanos;
 use crate::counters::Counter;
 
-/// Watches one agent: the longest time so far in one counter, and in another how often a time went
-/// beyond a threshold.
+/// Measures the duty cycles of one agent: the longest time in one counter, and in another the number of times above a
+/// threshold.
 ///
-/// A turn is counted from its start to the start of the next one, as Aeron does: that costs no
-/// second clock reading, and it shows a thread that the system did not let run. It contains the time
-/// idled, which is a millisecond at most where it matters.
+/// A duty cycle lasts from its start to the start of the next one, as in Aeron: that needs no second clock reading, and
+/// includes times in which the system did not schedule the thread. It also includes the idle time, which is a
+/// millisecond at most where it matters.
+#[doc(alias = "DutyCycleStallTracker")]
 #[derive(Clone, Debug)]
 pub struct DutyCycleTracker {
     longest: Counter,
@@ -20,8 +21,7 @@ pub struct DutyCycleTracker {
 }
 
 impl DutyCycleTracker {
-    /// A watch that reports to these two counters, of which it is the only writer. They should be
-    /// zero.
+    /// A tracker that is the only writer of these two counters, which should be zero.
     pub fn new(longest_ns: Counter, exceeded: Counter, threshold: Duration) -> Self {
         let threshold = saturating_nanos(threshold);
         Self {
@@ -32,13 +32,13 @@ impl DutyCycleTracker {
         }
     }
 
-    /// What is between this turn and the next does not count: whoever has nothing to look after may park for long.
+    /// Excludes the time until the next duty cycle, for an agent that parks for long.
     #[inline]
     pub fn pause(&mut self) {
         self.cycle_began = None;
     }
 
-    /// A turn begins; to be called first in each.
+    /// Records the start of a duty cycle; to be called first in each.
     #[inline]
     pub fn begin_cycle(&mut self, now_nanos: i64) {
         if let Some(began) = self.cycle_began.replace(now_nanos) {
@@ -46,7 +46,7 @@ impl DutyCycleTracker {
         }
     }
 
-    /// Something took that long, for work that is not done in turns (e.g. one look-up of a name).
+    /// Records a duration of work that is not a duty cycle (e.g. a name lookup).
     #[inline]
     pub fn record(&mut self, nanos: i64) {
         self.longest.propose_max(nanos);
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn longest_turn_and_slow_turns_are_counted() {
+    fn longest_and_slow_duty_cycles_are_counted() {
         let (longest, exceeded) = (Counter::detached(), Counter::detached());
         let threshold = Duration::from_nanos(100);
         let mut cycle = DutyCycleTracker::new(longest.clone(), exceeded.clone(), threshold);

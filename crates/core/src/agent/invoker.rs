@@ -1,10 +1,10 @@
-//! An agent whose turns are taken by its user's own loop.
+//! An agent that runs in the caller's loop.
 
 use super::Agent;
 use crate::clock::Clock;
 
-/// Runs an agent turn by turn on the caller's thread. A panic of the agent reaches the caller; the
-/// agent takes no turn after that.
+/// Runs the duty cycles of an agent on the caller's thread. A panic of the agent propagates to the caller; the agent
+/// runs no duty cycle after that.
 pub struct AgentInvoker<A: Agent, C: Clock> {
     agent: A,
     clock: C,
@@ -15,7 +15,7 @@ pub struct AgentInvoker<A: Agent, C: Clock> {
 enum State {
     New,
     Running,
-    /// In a call to the agent; still so afterwards if that panicked.
+    /// In a call to the agent; remains so if the call panicked.
     Calling,
     Closed,
 }
@@ -39,7 +39,7 @@ impl<A: Agent, C: Clock> AgentInvoker<A, C> {
         }
     }
 
-    /// One turn; starts the agent if need be. After the close, zero.
+    /// Runs one duty cycle; starts the agent if necessary. Returns zero after the close.
     pub fn invoke(&mut self) -> usize {
         self.start();
         if self.state != State::Running {
@@ -63,17 +63,17 @@ impl<A: Agent, C: Clock> AgentInvoker<A, C> {
         }
     }
 
-    /// True after [`Self::close`].
+    /// Returns true after [`Self::close`].
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
 
-    /// The agent, for its other methods.
+    /// Returns the agent.
     pub fn agent(&self) -> &A {
         &self.agent
     }
 
-    /// The agent, for its other methods.
+    /// Returns the agent.
     pub fn agent_mut(&mut self) -> &mut A {
         &mut self.agent
     }
@@ -81,8 +81,8 @@ impl<A: Agent, C: Clock> AgentInvoker<A, C> {
 
 impl<A: Agent, C: Clock> Drop for AgentInvoker<A, C> {
     fn drop(&mut self) {
-        // In an unwinding thread a second panic would end the process: a half-done agent that lies
-        // on the way of the first one is left alone.
+        // A second panic in an unwinding thread would abort the process, so an agent that is dropped during its own
+        // panic is not closed.
         if !(self.state == State::Calling && std::thread::panicking()) {
             self.close();
         }
@@ -98,7 +98,7 @@ mod tests {
     use crate::clock::ManualClock;
 
     #[test]
-    fn first_turn_starts_and_drop_closes() {
+    fn first_invoke_starts_and_drop_closes() {
         let journal = Journal::default();
         let probe = Probe {
             work: 4,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn panic_reaches_the_caller_and_ends_the_turns() {
+    fn panic_propagates_and_ends_the_duty_cycles() {
         let journal = Journal::default();
         let probe = Probe {
             panic_in: Some("work"),

@@ -1,10 +1,10 @@
-//! Agents: things that work in turns, and the ways to run them.
+//! Agents and the ways to run them.
 //!
-//! An [`Agent`] is a state machine with a duty cycle. It does not know what runs it: a thread of its
-//! own ([`AgentRunner`]), a thread shared with other agents ([`CompositeAgent`]), or its user, turn by
-//! turn ([`AgentInvoker`], the simulator).
+//! An [`Agent`] is a state machine with a duty cycle. It is independent of what runs it: its own
+//! thread ([`AgentRunner`]), a thread shared with other agents ([`CompositeAgent`]), or the caller's loop
+//! ([`AgentInvoker`], the simulator).
 //!
-//! Contract: `on_start` once, then `do_work` any number of times, then `on_close` once, all by the
+//! Contract: `on_start` once, then `do_work` any number of times, then `on_close` once, all on the
 //! same thread. After a panic only `on_close` is called.
 
 mod composite;
@@ -26,33 +26,34 @@ use crate::clock::Now;
 
 /// Something with a duty cycle.
 pub trait Agent: Send {
-    /// One turn: does what there is to do, up to a limit, without waiting; returns how much it was.
-    /// Zero means that the thread may idle.
+    /// Runs one duty cycle: does the available work, up to a limit, without waiting; returns the amount. Zero means
+    /// that the thread may idle.
     fn do_work(&mut self, now: Now) -> usize;
 
-    /// What to call it in thread names and messages, e.g. `sender`.
+    /// Returns the name for threads and messages, e.g. `sender`.
     fn role_name(&self) -> &str;
 
-    /// Called once before the first turn, by the thread that will take the turns.
+    /// Called once before the first duty cycle, on the thread that runs the duty cycles.
     fn on_start(&mut self) {}
 
-    /// Called once after the last turn, by the same thread.
+    /// Called once after the last duty cycle, on the same thread.
     fn on_close(&mut self) {}
 
-    /// Waits until there may be work, for at most `max`. The default ends early for a [`ThreadWaker`] of
-    /// the thread; an agent with sockets waits for them instead.
+    /// Waits until there may be work, for at most `max`. The default ends early when a [`ThreadWaker`] of the thread is
+    /// used; an agent with sockets waits for them instead.
     fn park(&mut self, max: Duration) {
         thread::park_timeout(max);
     }
 
-    /// How many times longer than others it may park now: more than once only if it has nothing to
-    /// look after, and its park is ended by what brings it work. A wake-up costs 3 to 40 us of CPU,
-    /// which is all that an idle agent costs.
+    /// Returns the factor by which parks may be longer than the idle strategy's. Above 1 only if the agent has no work
+    /// sources to poll, and everything that brings work ends its park. A wake-up costs 3 to 40 us of CPU, which is the
+    /// whole cost of an idle agent.
     fn park_multiplier(&self) -> u32 {
         1
     }
 
-    /// Called before a park that patience makes longer: until the next turn nothing is late.
+    /// Called before a park that [`park_multiplier`](Self::park_multiplier) prolongs. The time until the next duty
+    /// cycle does not count as a delay.
     fn on_long_park(&mut self) {}
 }
 
@@ -92,12 +93,12 @@ mod testing {
 
     use super::*;
 
-    /// What happened to agents, in order.
+    /// Calls to agents, in order.
     #[derive(Clone, Debug, Default)]
     pub(super) struct Journal(Arc<Mutex<Vec<String>>>);
 
     impl Journal {
-        pub(super) fn note(&self, entry: String) {
+        pub(super) fn record(&self, entry: String) {
             self.0.lock().unwrap().push(entry);
         }
 
@@ -106,7 +107,7 @@ mod testing {
         }
     }
 
-    /// An agent that writes down what happens to it, and panics when told.
+    /// An agent that records its calls, and panics on request.
     pub(super) struct Probe {
         pub(super) name: &'static str,
         pub(super) journal: Journal,
@@ -124,15 +125,15 @@ mod testing {
             }
         }
 
-        fn note(&self, what: &'static str) {
-            self.journal.note(format!("{} {what}", self.name));
-            assert_ne!(self.panic_in, Some(what), "told to");
+        fn record(&self, what: &'static str) {
+            self.journal.record(format!("{} {what}", self.name));
+            assert_ne!(self.panic_in, Some(what), "requested panic");
         }
     }
 
     impl Agent for Probe {
         fn do_work(&mut self, _now: Now) -> usize {
-            self.note("work");
+            self.record("work");
             self.work
         }
 
@@ -141,15 +142,15 @@ mod testing {
         }
 
         fn on_start(&mut self) {
-            self.note("start");
+            self.record("start");
         }
 
         fn on_close(&mut self) {
-            self.note("close");
+            self.record("close");
         }
 
         fn park(&mut self, _max: Duration) {
-            self.note("park");
+            self.record("park");
         }
     }
 }

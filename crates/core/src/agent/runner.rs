@@ -1,4 +1,4 @@
-//! An agent on a thread of its own.
+//! An agent on its own thread.
 
 use std::any::Any;
 use std::io;
@@ -17,13 +17,13 @@ use crate::affinity::{self, AffinityError};
 use crate::clock::Clock;
 use crate::idle::IdleStrategy;
 
-/// No park is made longer than this by the patience of an agent.
-const LONGEST_REST: Duration = Duration::from_millis(100);
+/// Longest park that results from the park multiplier of an agent.
+const MAX_LONG_PARK: Duration = Duration::from_millis(100);
 
-/// What went wrong with an agent's thread.
+/// Failure of an agent's thread.
 #[derive(Debug, Error)]
 pub enum AgentFailure {
-    /// The agent panicked: it takes no more turns, was closed, and its thread has ended.
+    /// The agent panicked: it runs no more duty cycles, was closed, and its thread has ended.
     #[error("agent `{agent}` panicked in {during} and has stopped: {message}")]
     Panicked {
         /// The agent's role name.
@@ -33,17 +33,17 @@ pub enum AgentFailure {
         /// The text of the panic.
         message: String,
     },
-    /// The agent runs, but not on the CPU that was asked for.
+    /// The agent runs, but not on the requested CPU.
     #[error("agent `{agent}` is not pinned: {source}")]
     NotPinned {
         /// The agent's role name.
         agent: String,
-        /// Why.
+        /// The reason.
         source: AffinityError,
     },
 }
 
-/// A thread to be: what it runs, and how.
+/// Configuration of an agent's thread.
 pub struct AgentRunner<A, C, I> {
     agent: A,
     clock: C,
@@ -59,8 +59,8 @@ where
     C: Clock + 'static,
     I: IdleStrategy + 'static,
 {
-    /// Will run `agent` with the time of `clock`, idling as `idle` says. `on_failure` is called on
-    /// the agent's thread, rarely.
+    /// A runner of `agent` with the time of `clock` and the idle strategy `idle`. `on_failure` is called on the agent's
+    /// thread.
     pub fn new(
         agent: A,
         clock: C,
@@ -85,8 +85,7 @@ where
         self
     }
 
-    /// Pins the thread to a CPU, counted from 0. If that cannot be, the agent runs all the same and
-    /// the failure is reported.
+    /// Pins the thread to a CPU, counted from 0. If that fails, the agent runs unpinned and the failure is reported.
     #[must_use]
     pub fn cpu(mut self, cpu: Option<usize>) -> Self {
         self.cpu = cpu;
@@ -96,7 +95,7 @@ where
     /// Starts the thread.
     ///
     /// # Errors
-    /// The operating system gives no thread.
+    /// The operating system cannot create a thread.
     pub fn start(self) -> io::Result<RunningAgent> {
         let role_name = self.agent.role_name().to_owned();
         let stop = Arc::new(AtomicBool::new(false));
@@ -114,13 +113,13 @@ where
     }
 
     fn run(mut self, stop: &AtomicBool) {
-        affinity::sharpen_timers();
+        affinity::set_min_timer_slack();
         if let Some(Err(source)) = self.cpu.map(affinity::pin_current_thread) {
             let agent = self.agent.role_name().to_owned();
             (self.on_failure)(AgentFailure::NotPinned { agent, source });
         }
         if self.guarded("on_start", |runner| runner.agent.on_start()) {
-            self.guarded("do_work", |runner| runner.take_turns(stop));
+            self.guarded("do_work", |runner| runner.run_duty_cycles(stop));
         }
         self.guarded("on_close", |runner| runner.agent.on_close());
         let Self {
@@ -132,7 +131,7 @@ where
         guarded(&name, "drop", &mut on_failure, || drop(agent));
     }
 
-    fn take_turns(&mut self, stop: &AtomicBool) {
+    fn run_duty_cycles(&mut self, stop: &AtomicBool) {
         let Self {
             agent, clock, idle, ..
         } = self;
@@ -140,13 +139,13 @@ where
         while !stop.load(Ordering::Acquire) {
             let work = agent.do_work(clock.now());
             idle.idle(work, &mut |max| {
-                let patient = max
+                let long = max
                     .saturating_mul(agent.park_multiplier())
-                    .min(LONGEST_REST);
-                if patient > max {
+                    .min(MAX_LONG_PARK);
+                if long > max {
                     agent.on_long_park();
                 }
-                agent.park(patient.max(max));
+                agent.park(long.max(max));
             });
         }
     }
@@ -158,7 +157,7 @@ where
     }
 }
 
-/// Calls and reports a panic; true if there was none. What may have been left half done (hence the
+/// Calls `call` and reports a panic; returns true if there was none. State that a panic left inconsistent (hence the
 /// assertion) is only closed and dropped afterwards.
 fn guarded(
     agent: &str,
@@ -196,9 +195,9 @@ fn panic_text(payload: &(dyn Any + Send)) -> String {
     text.unwrap_or("no message").to_owned()
 }
 
-/// An agent that runs. Closing or dropping it stops the agent and waits until its `on_close` has
-/// returned and it is gone: nothing of it is called afterwards. (Only a drop on the agent's own
-/// thread cannot wait for itself; the agent then stops after the present turn.)
+/// A running agent. Closing or dropping it stops the agent and waits until `on_close` has returned and the agent is
+/// dropped: no method of it is called afterwards. (A drop on the agent's own thread cannot wait; the agent then stops
+/// after the current duty cycle.)
 #[derive(Debug)]
 pub struct RunningAgent {
     role_name: String,
@@ -212,12 +211,12 @@ impl RunningAgent {
         &self.role_name
     }
 
-    /// True once the thread has ended, be it that the agent panicked.
+    /// Returns true if the thread has ended, also after a panic of the agent.
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// A handle that ends the agent's park early. (Models have threads of their own.)
+    /// Returns a handle that ends the agent's park early. (Loom has its own threads.)
     #[cfg(not(loom))]
     pub fn waker(&self) -> Option<ThreadWaker> {
         self.thread
@@ -225,7 +224,7 @@ impl RunningAgent {
             .map(|thread| ThreadWaker::for_thread(thread.thread().clone()))
     }
 
-    /// Stops the agent and waits for its end.
+    /// Stops the agent and waits until it has ended.
     pub fn close(mut self) {
         self.shut_down();
     }
@@ -234,13 +233,12 @@ impl RunningAgent {
         let Some(thread) = self.thread.take() else {
             return;
         };
-        // Release: partner of the acquire in `take_turns`; the agent's last calls see what its
+        // Release: partner of the acquire in `run_duty_cycles`; the agent's last calls see what its
         // owner did before closing.
         self.stop.store(true, Ordering::Release);
         thread.thread().unpark();
         if thread.thread().id() != thread::current().id() {
-            // A panic of the agent has been reported on its own thread; what is left is one of the
-            // failure handler, which has nobody to be told to.
+            // Panics of the agent were reported on its thread; a panic of the failure handler cannot be reported.
             drop(thread.join());
         }
     }
@@ -326,7 +324,7 @@ mod tests {
                 panic!("{text}")
             };
             assert_eq!((agent.as_str(), reported), ("worker", during));
-            assert!(message.contains("told to"), "{message}");
+            assert!(message.contains("requested panic"), "{message}");
             assert!(failures.recv().is_err(), "reported once");
             assert_eq!(journal.entries().last().unwrap(), "worker close");
         }
@@ -356,7 +354,7 @@ mod tests {
         assert_eq!(name, "reporter");
         assert_eq!(cpus.first().copied(), cpu);
         assert!(cpus.len() <= 1);
-        // The waker ends the hour; so does the close.
+        // The waker ends the park of an hour, and so does the close.
         running.waker().unwrap().wake();
         receiver.recv().unwrap();
         running.close();
@@ -402,10 +400,10 @@ mod tests {
         closes.recv().unwrap();
     }
 
-    /// Much longer than anything takes here.
-    const PATIENCE: Duration = Duration::from_secs(60);
+    /// Much longer than the test takes.
+    const LONG_PARK: Duration = Duration::from_secs(60);
 
-    /// Says when it has parked, for as long as it may.
+    /// Reports its parks.
     struct Sleeper {
         waker: AgentWaker,
         parked: mpsc::Sender<&'static str>,
@@ -425,17 +423,17 @@ mod tests {
         }
 
         fn park(&mut self, _max: Duration) {
-            // Nobody listens any more at the end.
+            // The receiver is dropped at the end.
             let _ = self.parked.send("parks");
-            thread::park_timeout(PATIENCE);
+            thread::park_timeout(LONG_PARK);
             let _ = self.parked.send("woken");
         }
     }
 
     #[test]
-    fn a_doorbell_wakes_whoever_attends_to_it() {
+    fn agent_waker_ends_the_park_of_the_registered_thread() {
         let waker = AgentWaker::default();
-        waker.wake(); // nobody there yet
+        waker.wake(); // no thread is registered yet
         let (parked, seen) = mpsc::channel();
         let agent = Sleeper {
             waker: waker.clone(),
@@ -447,10 +445,10 @@ mod tests {
             .unwrap();
         for _ in 0..3 {
             assert_eq!(seen.recv(), Ok("parks"));
-            let rung = Instant::now();
+            let woken = Instant::now();
             waker.wake();
             assert_eq!(seen.recv(), Ok("woken"));
-            assert!(rung.elapsed() < PATIENCE, "it was not the bell");
+            assert!(woken.elapsed() < LONG_PARK, "the park ended by timeout");
         }
         running.close();
     }

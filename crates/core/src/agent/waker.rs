@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError};
 use crate::sync::Mutex;
 use crate::sync::thread::{self, Thread};
 
-/// Ends the park of an agent's thread early, so that work handed over from another thread does not
-/// wait for the park's end. Cheap while the agent is awake: one atomic swap.
+/// Ends the park of an agent's thread early, so that work from another thread does not wait for the end of the park.
+/// Costs one atomic swap while the agent is awake.
 #[derive(Clone, Debug)]
 pub struct ThreadWaker(Thread);
 
@@ -20,29 +20,30 @@ impl ThreadWaker {
         Self::for_thread(thread::current())
     }
 
-    /// Ends the present park, or the next one if the thread is awake.
+    /// Ends the current park, or the next one if the thread is awake.
     pub fn wake(&self) {
         self.0.unpark();
     }
 }
 
-/// Ends the parks of an agent that is made before it is known which thread runs it: handed to the agent and to whoever
-/// sends it work. Clones are the same one.
+/// Ends the parks of an agent that is created before its thread is known: shared by the agent and the senders of its
+/// work. Clones are the same waker.
 ///
-/// Whoever sends something and then rings is sure that the agent sees it before it parks for long: the lock puts ringing
-/// and coming in an order, and what was sent before a ring that found nobody is there for the first turn.
+/// If a sender enqueues work and then calls [`wake`](Self::wake), the agent sees the work before it parks for long: the
+/// lock orders `wake` and [`register`](Self::register), and work enqueued before a `wake` without a registered thread is
+/// visible to the first duty cycle.
 #[derive(Clone, Debug, Default)]
 pub struct AgentWaker(Arc<Mutex<Option<ThreadWaker>>>);
 
 impl AgentWaker {
-    /// The calling thread comes when it is rung: for an agent's `on_start`.
+    /// Registers the calling thread, in an agent's `on_start`.
     pub fn register(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(ThreadWaker::for_current_thread());
     }
 
-    /// Ends the present park of the agent, or the next one. Nothing happens before it was started: its first turn is to
-    /// come.
+    /// Ends the current park of the agent, or the next one. Does nothing before the agent was started: its first duty
+    /// cycle is yet to come.
     pub fn wake(&self) {
         let waker = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(waker) = &*waker {

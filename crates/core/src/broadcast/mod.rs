@@ -1,5 +1,5 @@
-//! Messages from one transmitter to any number of receivers, in any number of processes (docs/spec/shared-memory.md §4). Carries the
-//! driver's answers.
+//! Messages from one transmitter to any number of receivers, in any number of processes (docs/spec/shared-memory.md
+//! §4). Carries the driver's answers.
 //!
 //! The buffer is a power of two of bytes and a trailer. The transmitter never waits: a receiver that falls behind by
 //! more than the buffer is lapped, and told so. A record may therefore be overwritten while it is read; it is copied

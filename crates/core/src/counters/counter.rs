@@ -5,12 +5,12 @@ use super::layout::{VALUES_LENGTH, Values};
 use crate::memory::{Region, Shared};
 use crate::sync::Ordering;
 
-/// One counter's value. Clones are the same counter. All methods are lock free and may be called
+/// A handle on one counter. Clones refer to the same counter. All methods are lock free and may be called
 /// from any thread; methods that say "single writer" are for counters of which one thread at a time
 /// changes the value, and are cheaper for it.
 ///
-/// The handle keeps the memory mapped, not the counter allocated: after the counter is freed and its
-/// id used again it would be another's.
+/// The handle keeps the memory mapped, not the counter allocated: after the counter is freed and its id reused, the
+/// handle refers to another counter.
 #[derive(Clone, Debug)]
 pub struct Counter {
     record: Shared<Values>,
@@ -22,11 +22,10 @@ impl Counter {
         Self { record, id }
     }
 
-    /// A counter on memory of its own that nobody else can see, with the id −1: for tests, and where
-    /// a counter is optional.
+    /// A counter in private memory, with the id −1: for tests, and for optional counters.
     ///
     /// # Panics
-    /// When the operating system has no memory left for one page.
+    /// If the operating system has no memory left for one page.
     pub fn detached() -> Self {
         let region = Region::anonymous(VALUES_LENGTH).expect("one page of memory");
         let record = region
@@ -35,7 +34,7 @@ impl Counter {
         Self::new(record, NULL_COUNTER_ID)
     }
 
-    /// The id under which others find it.
+    /// Returns the id.
     pub fn id(&self) -> i32 {
         self.id
     }
@@ -52,7 +51,7 @@ impl Counter {
         self.record.value.load(Ordering::Relaxed)
     }
 
-    /// Sets the value; release: who reads it with [`Self::get`] sees what was written before.
+    /// Sets the value; release: a reader that uses [`Self::get`] also sees the writes before.
     #[inline]
     pub fn set(&self, value: i64) {
         self.record.value.store(value, Ordering::Release);
@@ -64,25 +63,25 @@ impl Counter {
         self.record.value.store(value, Ordering::Relaxed);
     }
 
-    /// Adds one, from any thread; the value before.
+    /// Adds one, from any thread; returns the previous value.
     #[inline]
     pub fn increment(&self) -> i64 {
         self.add(1)
     }
 
-    /// Adds, from any thread; wraps around; the value before.
+    /// Adds, from any thread; wraps around; returns the previous value.
     #[inline]
     pub fn add(&self, delta: i64) -> i64 {
         self.record.value.fetch_add(delta, Ordering::AcqRel)
     }
 
-    /// Sets the value, from any thread; the value before.
+    /// Sets the value, from any thread; returns the previous value.
     #[inline]
     pub fn swap(&self, value: i64) -> i64 {
         self.record.value.swap(value, Ordering::AcqRel)
     }
 
-    /// Sets the value to `new` if it is `current`, from any thread; otherwise the error is what it is.
+    /// Sets the value to `new` if it is `current`, from any thread.
     ///
     /// # Errors
     /// The present value, if it is not `current`.
@@ -99,8 +98,7 @@ impl Counter {
         self.set(self.get_plain().wrapping_add(delta));
     }
 
-    /// Raises the value to `proposed` unless it is that high already; true if it was raised. Single
-    /// writer.
+    /// Raises the value to `proposed` if it is lower; returns true if it was raised. Single writer.
     #[inline]
     pub fn propose_max(&self, proposed: i64) -> bool {
         let raised = self.get_plain() < proposed;
@@ -110,12 +108,12 @@ impl Counter {
         raised
     }
 
-    /// The id of what it counts for, e.g. a publication; acquire.
+    /// Returns the registration id, e.g. of a publication; acquire.
     pub fn registration_id(&self) -> i64 {
         self.record.registration_id.load(Ordering::Acquire)
     }
 
-    /// The id of the client it belongs to.
+    /// Returns the id of the client that owns the counter.
     pub fn owner_id(&self) -> i64 {
         self.record.owner_id.load(Ordering::Relaxed)
     }

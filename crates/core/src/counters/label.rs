@@ -8,7 +8,7 @@ use super::layout::{LABEL_LENGTH, Metadata};
 use crate::ascii;
 use crate::sync::Ordering;
 
-/// A copy of a counter's label: printable ASCII, whatever the record holds.
+/// A copy of a counter's label: printable ASCII, regardless of the contents of the record.
 #[derive(Clone)]
 pub struct Label {
     bytes: [u8; LABEL_LENGTH],
@@ -16,8 +16,8 @@ pub struct Label {
 }
 
 impl Label {
-    /// Copies what is there. The length is clamped, unprintable bytes become `?`, and zeros at the
-    /// end are left out (labels cut by the C driver end in one).
+    /// Copies the label. The length is clamped, unprintable bytes become `?`, and zeros at the end are removed (labels
+    /// that the C driver truncated end in one).
     pub(super) fn read(record: &Metadata) -> Self {
         let mut length = stored_length(record);
         let mut bytes = [0; LABEL_LENGTH];
@@ -33,19 +33,19 @@ impl Label {
         Self { bytes, length }
     }
 
-    /// Writes a label from the beginning, cut at 380 bytes.
+    /// Writes a label, truncated at 380 bytes.
     pub(super) fn write(record: &Metadata, text: &str) {
         store(record, 0, text);
     }
 
-    /// Writes behind the present label, cut at 380 bytes in all.
+    /// Appends to the label, truncated at 380 bytes in total.
     pub(super) fn append(record: &Metadata, text: &str) {
         store(record, stored_length(record), text);
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
-        // Never fails: `read` lets nothing but ASCII pass.
+        // Never fails: `read` stores ASCII only.
         str::from_utf8(&self.bytes[..self.length]).unwrap_or("")
     }
 }

@@ -13,7 +13,7 @@ pub const KEY_LENGTH: usize = if MODELLED { 2 } else { 112 };
 /// Longest label, in bytes.
 pub const LABEL_LENGTH: usize = if MODELLED { 2 } else { 380 };
 
-/// Under loom each byte is an object that it watches: two of each show all that many would.
+/// Under loom each byte is a tracked object; two bytes of each are sufficient.
 const MODELLED: bool = cfg!(loom);
 
 pub(super) const UNUSED: i32 = 0;
@@ -24,9 +24,9 @@ pub(super) const RECLAIMED: i32 = -1;
 pub(super) const NOT_FREE: i64 = i64::MAX;
 
 overlay! {
-    /// What a counter is.
+    /// Metadata of a counter.
     pub(super) struct Metadata: 512 {
-        /// `UNUSED`, `ALLOCATED` or `RECLAIMED`; stored with release, which publishes all below.
+        /// `UNUSED`, `ALLOCATED` or `RECLAIMED`; stored with release, which publishes the other fields.
         0 => state: AtomicI32,
         4 => type_id: AtomicI32,
         /// Epoch milliseconds from which a freed id may be used again.
@@ -39,7 +39,7 @@ overlay! {
 }
 
 overlay! {
-    /// What a counter says.
+    /// Values of a counter.
     pub(super) struct Values: 128 {
         0 => value: AtomicI64,
         8 => registration_id: AtomicI64,

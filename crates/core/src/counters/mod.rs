@@ -1,11 +1,10 @@
-//! Numbers that anyone on the machine can watch (docs/spec/shared-memory.md §5).
+//! Counters that every process of the machine can read (docs/spec/shared-memory.md §5).
 //!
-//! A counter is a 128 byte record of values (the count and three ids) and a 512 byte record that
-//! says what it is. One thread, the driver's conductor, hands them out and takes them back: the
-//! [`CounterTable`]. Whoever has a [`Counter`] updates it without asking anyone. A
-//! [`CountersReader`] sees all of them, at any time, from any process.
+//! A counter is a 128 byte record of values (the count and three ids) and a 512 byte record of
+//! metadata. One thread, the driver's conductor, allocates and frees them through the [`CounterTable`]. The holder of a
+//! [`Counter`] updates it without locks. A [`CountersReader`] reads all of them, at any time, from any process.
 //!
-//! A freed id rests for a while before it is used again, so that who still holds it finds out first.
+//! A freed id is reused after a delay only, so that holders of the old counter can detect that it was freed.
 
 mod counter;
 mod label;

@@ -11,7 +11,7 @@ use crate::memory::Region;
 use crate::sync::Ordering;
 
 const CAPACITY: usize = 8;
-const REST_MS: i64 = 10;
+const REUSE_DELAY_MS: i64 = 10;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -20,7 +20,7 @@ enum Step {
         registration_id: i64,
         label: String,
     },
-    /// With the rest that is asked for.
+    /// With the requested delay.
     Free(i32, i64),
     Append(i32, String),
     /// The wall clock can go backwards.
@@ -33,22 +33,23 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0..3, 0..3_i64, ".{0,400}").prop_map(|(type_id, registration_id, label)| {
             Step::Allocate { type_id, registration_id, label }
         }),
-        3 => (id.clone(), 0..3 * REST_MS).prop_map(|(id, at_least)| Step::Free(id, at_least)),
+        3 => (id.clone(), 0..3 * REUSE_DELAY_MS).prop_map(|(id, at_least)| Step::Free(id, at_least)),
         1 => (id, "[ -~]{0,200}").prop_map(|(id, text)| Step::Append(id, text)),
         2 => (-15..15_i64).prop_map(Step::Time),
     ]
 }
 
-/// What a table should be: ids in use with type, registration id and label; and resting ids with the ends of their rests.
+/// Expected state of a table: ids in use with type, registration id and label; ids awaiting reuse with the ends of
+/// their delays.
 struct Model {
     in_use: BTreeMap<i32, (i32, i64, String)>,
     awaiting_reuse: BTreeMap<i32, i64>,
-    longest_rest: i64,
+    longest_delay: i64,
 }
 
 impl Model {
     fn take_id(&mut self, now: i64) -> Option<i32> {
-        let latest = now + self.longest_rest;
+        let latest = now + self.longest_delay;
         if self.awaiting_reuse.values().all(|at| *at > latest) {
             self.awaiting_reuse.values_mut().for_each(|at| *at = latest);
         }
@@ -81,13 +82,13 @@ proptest! {
     fn table_behaves_like_its_model(steps in prop::collection::vec(step(), 1..60)) {
         let metadata = Region::anonymous(CAPACITY * METADATA_LENGTH).unwrap();
         let values = Region::anonymous(CAPACITY * VALUES_LENGTH).unwrap();
-        let rest = Duration::from_millis(REST_MS as u64);
+        let rest = Duration::from_millis(REUSE_DELAY_MS as u64);
         let mut table = CounterTable::new(metadata, values, rest);
         let reader = table.reader();
         let mut model = Model {
             in_use: BTreeMap::new(),
             awaiting_reuse: BTreeMap::new(),
-            longest_rest: REST_MS,
+            longest_delay: REUSE_DELAY_MS,
         };
         let mut now = 1000;
         for step in steps {
@@ -109,10 +110,10 @@ proptest! {
                 }
                 Step::Free(id, at_least) => {
                     let known = model.in_use.remove(&id).is_some();
-                    let rest = REST_MS.max(at_least);
+                    let rest = REUSE_DELAY_MS.max(at_least);
                     if known {
                         model.awaiting_reuse.insert(id, now + rest);
-                        model.longest_rest = model.longest_rest.max(rest);
+                        model.longest_delay = model.longest_delay.max(rest);
                     }
                     let at_least = Duration::from_millis(at_least as u64);
                     prop_assert_eq!(table.free_for(id, now, at_least), known);
@@ -173,7 +174,7 @@ proptest! {
     }
 }
 
-/// Counters come and go under a reader: what it reports belongs together.
+/// Counters are allocated and freed under a reader; the fields that it reports belong together.
 #[test]
 fn reader_sees_whole_counters_while_they_change() {
     let metadata = Region::anonymous(4 * METADATA_LENGTH).unwrap();
@@ -182,17 +183,17 @@ fn reader_sees_whole_counters_while_they_change() {
     let reader = table.reader();
     thread::scope(|scope| {
         let writer = scope.spawn(move || {
-            // Miri takes a thousand times as long for each.
-            let turns = if cfg!(miri) { 20 } else { 20_000_i64 };
-            for turn in 1..turns {
-                let type_id = turn as i32;
+            // Miri is a thousand times slower.
+            let rounds = if cfg!(miri) { 20 } else { 20_000_i64 };
+            for round in 1..rounds {
+                let type_id = round as i32;
                 let spec = CounterSpec {
                     type_id,
-                    registration_id: turn,
+                    registration_id: round,
                     ..CounterSpec::default()
                 };
-                let id = table.allocate_with(&spec, turn).unwrap().id();
-                table.free(id, turn);
+                let id = table.allocate_with(&spec, round).unwrap().id();
+                table.free(id, round);
             }
         });
         while !writer.is_finished() {

@@ -1,4 +1,4 @@
-//! Watching counters, from any thread and any process.
+//! Reading counters, from any thread and any process.
 
 use super::layout::{
     ALLOCATED, KEY_LENGTH, METADATA_LENGTH, Metadata, UNUSED, VALUES_LENGTH, Values,
@@ -7,11 +7,11 @@ use super::{Counter, Label};
 use crate::memory::{Region, Shared};
 use crate::sync::{Ordering, fence};
 
-/// How often a description is read again when it changed meanwhile.
+/// Number of attempts to read a record that changes meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// All counters of a driver, read only. Whatever the regions hold, no method panics or reads outside
-/// them. Counters come and go while one looks: an answer was true at some moment of the call.
+/// All counters of a driver, read only. No contents of the regions make a method panic or read
+/// outside them. Counters may be allocated and freed concurrently: a result was valid at some moment of the call.
 #[derive(Clone, Debug)]
 pub struct CountersReader {
     metadata: Region,
@@ -22,7 +22,7 @@ pub struct CountersReader {
 /// The state of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterState {
-    /// Never used so far; nor is any id above it.
+    /// Never used, and neither are the ids above it.
     Unused,
     /// In use.
     Allocated,
@@ -35,23 +35,22 @@ pub enum CounterState {
 pub struct CounterMeta {
     /// The counter's id.
     pub id: i32,
-    /// What kind of counter it is (docs/spec/shared-memory.md §5.6, §5.7).
+    /// The kind of counter (docs/spec/shared-memory.md §5.6, §5.7).
     pub type_id: i32,
-    /// The id of what it counts for, e.g. a publication.
+    /// The registration id, e.g. of a publication.
     pub registration_id: i64,
-    /// The id of the client it belongs to.
+    /// The id of the client that owns the counter.
     pub owner_id: i64,
     /// An id whose meaning depends on the type.
     pub reference_id: i64,
     /// The key, laid out by type; bytes behind its used part are zero or arbitrary.
     pub key: [u8; KEY_LENGTH],
-    /// The text for people.
+    /// The human-readable label.
     pub label: Label,
 }
 
 impl CountersReader {
-    /// Reads the counters in these sections of `cnc.dat`. The shorter of the two decides how many
-    /// there can be.
+    /// A reader of these sections of `cnc.dat`. The shorter one determines the capacity.
     pub fn new(metadata: Region, values: Region) -> Self {
         let capacity = (metadata.len() / METADATA_LENGTH).min(values.len() / VALUES_LENGTH);
         Self {
@@ -61,13 +60,13 @@ impl CountersReader {
         }
     }
 
-    /// The highest id there is room for; −1 when there is none.
+    /// Returns the highest possible id; −1 if the capacity is 0.
     pub fn max_id(&self) -> i32 {
         // `new` limits the capacity to i32::MAX.
         self.capacity as i32 - 1
     }
 
-    /// The state of an id; unused if it is out of range. Something unknown there counts as freed.
+    /// The state of an id; unused if it is out of range. Unknown states count as freed.
     pub fn state(&self, id: i32) -> CounterState {
         self.metadata(id)
             .map_or(CounterState::Unused, |record| state(&record))
@@ -128,7 +127,8 @@ impl CountersReader {
         })
     }
 
-    /// What `read` finds in the records of a counter in use, none of it another counter's that has or had the id.
+    /// Returns the result of `read` on the records of a counter in use, without mixing in fields of another counter
+    /// with the same id.
     fn consistent<T>(&self, id: i32, read: impl Fn(&Metadata, &Values) -> T) -> Option<T> {
         let (record, values) = (self.metadata(id)?, self.values(id)?);
         for _ in 0..ATTEMPTS {
@@ -136,13 +136,14 @@ impl CountersReader {
             if record.state.load(Ordering::Acquire) != ALLOCATED {
                 return None;
             }
-            // Acquire: partner of the release in `CounterTable::allocate_with`, which stores this id last. Whoever sees
-            // that of a new counter sees all of the new counter, although the state above was the old one's.
+            // Acquire: partner of the release in `CounterTable::allocate_with`, which stores this id last. A reader
+            // that sees the one of a new counter sees all of the new counter, although the state above was the old
+            // one's.
             let registration_id = values.registration_id.load(Ordering::Acquire);
             let type_id = record.type_id.load(Ordering::Relaxed);
             let found = read(&record, &values);
-            // Look whether it was freed under us, or even given away again: the ids of a new counter
-            // may arrive after its state (docs/spec/shared-memory.md §5.3), and a freed one loses its key. The fence is
+            // Checks whether the counter was freed meanwhile, or its id reused: the ids of a new counter may become
+            // visible after its state (docs/spec/shared-memory.md §5.3), and a freed one loses its key. The fence is
             // the partner of the one in `CounterTable::free`; the acquire is as above.
             fence(Ordering::Acquire);
             let same = record.state.load(Ordering::Acquire) == ALLOCATED
@@ -171,8 +172,8 @@ impl CountersReader {
             .find(|meta| wanted(meta))
     }
 
-    /// The counter of a type that counts for `registration_id`. A counter that was allocated a moment
-    /// ago may not be found yet (docs/spec/shared-memory.md §5.3).
+    /// Returns the counter with this type and registration id. A counter that was just allocated may not be found yet
+    /// (docs/spec/shared-memory.md §5.3).
     pub fn find_by_type_and_registration(&self, type_id: i32, registration_id: i64) -> Option<i32> {
         self.used_ids().find(|&id| {
             let ids = self.consistent(id, |record, values| {
@@ -185,13 +186,13 @@ impl CountersReader {
         })
     }
 
-    /// The first counter, of whatever type, that counts for `registration_id`.
+    /// Returns the first counter with this registration id, of any type.
     pub fn find_by_registration(&self, registration_id: i64) -> Option<i32> {
         self.used_ids()
             .find(|&id| self.registration_id(id) == Some(registration_id))
     }
 
-    /// Writes behind the label of a counter in use, for the client that owns the counter (docs/spec/shared-memory.md
+    /// Appends to the label of a counter in use, for the client that owns the counter (docs/spec/shared-memory.md
     /// §5.10); cut at 380 bytes. False if the counter is not in use.
     pub fn append_label(&self, id: i32, text: &str) -> bool {
         let record = self.allocated(id);
@@ -231,7 +232,7 @@ impl CountersReader {
             .map(|record| record.reuse_at.load(Ordering::Relaxed))
     }
 
-    /// The ids that have been used so far.
+    /// Returns the ids that have been used.
     fn used_ids(&self) -> impl Iterator<Item = i32> + '_ {
         (0..=self.max_id()).take_while(|&id| self.state(id) != CounterState::Unused)
     }
@@ -263,7 +264,7 @@ fn state(record: &Metadata) -> CounterState {
     match record.state.load(Ordering::Acquire) {
         UNUSED => CounterState::Unused,
         ALLOCATED => CounterState::Allocated,
-        // RECLAIMED, and what nobody should have stored.
+        // RECLAIMED, and invalid values.
         _ => CounterState::Reclaimed,
     }
 }

@@ -1,4 +1,4 @@
-//! Handing out counters and taking them back.
+//! Allocation of counters.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,39 +11,39 @@ use super::{Counter, CountersReader, Label};
 use crate::memory::{Region, Shared};
 use crate::sync::{Ordering, fence};
 
-/// The owner of all counters: there is one, and it belongs to one thread (the driver's conductor).
+/// The owner of all counters: a single instance, owned by one thread (the driver's conductor).
 ///
-/// Contract: `allocate` takes an id whose rest is over, else a new one; `free` puts an id to rest.
-/// Both cost O(log n) in the number of resting ids. The table remembers by itself which ids are in
-/// use: what other processes scribble over the records cannot confuse it.
+/// Contract: `allocate` takes a freed id whose reuse delay is over, else a new one; `free` starts the reuse delay of an
+/// id. Both cost O(log n) in the number of ids that await reuse. The table keeps its own record of the ids in use:
+/// writes of other processes to the records do not affect it.
 #[derive(Debug)]
 pub struct CounterTable {
     reader: CountersReader,
-    rest_ms: i64,
-    /// The longest that any id was put to rest for so far.
-    longest_rest_ms: i64,
+    reuse_delay_ms: i64,
+    /// The longest reuse delay of any id so far.
+    longest_delay_ms: i64,
     /// For each id used so far: whether it is in use now.
     in_use: Vec<bool>,
-    /// The end of the rest, epoch milliseconds, and the id; the earliest first.
+    /// End of the reuse delay in epoch milliseconds, and id; the earliest first.
     awaiting_reuse: BinaryHeap<Reverse<(i64, i32)>>,
 }
 
-/// What a new counter is.
+/// Description of a new counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CounterSpec<'a> {
     /// The kind of counter (docs/spec/shared-memory.md §5.6, §5.7).
     pub type_id: i32,
     /// The key, laid out by type; cut at 112 bytes.
     pub key: &'a [u8],
-    /// The text for people; cut at 380 bytes, characters other than ASCII become `?`.
+    /// The human-readable label; truncated at 380 bytes, characters other than ASCII become `?`.
     pub label: &'a str,
-    /// The id of what it counts for, e.g. a publication.
+    /// The registration id, e.g. of a publication.
     pub registration_id: i64,
-    /// The id of the client it belongs to.
+    /// The id of the client that owns the counter.
     pub owner_id: i64,
     /// An id whose meaning depends on the type.
     pub reference_id: i64,
-    /// The first value.
+    /// The initial value.
     pub value: i64,
 }
 
@@ -60,30 +60,30 @@ pub struct CountersFull {
     pub in_use: usize,
     /// Counters that were freed and may not be used again yet.
     pub awaiting_reuse: usize,
-    /// Counters there is room for.
+    /// Capacity in counters.
     pub capacity: usize,
 }
 
 impl CounterTable {
-    /// A table over zeroed sections of a new `cnc.dat`. A freed id rests for `free_to_reuse`, in
+    /// A table over zeroed sections of a new `cnc.dat`. The reuse delay is `free_to_reuse`, in
     /// whole milliseconds, at least one unless it is zero (docs/spec/shared-memory.md §5.4).
     pub fn new(metadata: Region, values: Region, free_to_reuse: Duration) -> Self {
         let millis = i64::try_from(free_to_reuse.as_millis()).unwrap_or(i64::MAX);
-        let rest_ms = if free_to_reuse.is_zero() {
+        let reuse_delay_ms = if free_to_reuse.is_zero() {
             0
         } else {
             millis.max(1)
         };
         Self {
             reader: CountersReader::new(metadata, values),
-            rest_ms,
-            longest_rest_ms: rest_ms,
+            reuse_delay_ms,
+            longest_delay_ms: reuse_delay_ms,
             in_use: Vec::new(),
             awaiting_reuse: BinaryHeap::new(),
         }
     }
 
-    /// A counter with key and label, without ids.
+    /// Allocates a counter with key and label, without ids.
     ///
     /// # Errors
     /// No id is left.
@@ -103,8 +103,8 @@ impl CounterTable {
         self.allocate_with(&spec, now_epoch_ms)
     }
 
-    /// A counter with all that describes it. Whoever sees the counter sees all of it: ids and value
-    /// are set before the counter appears.
+    /// Allocates a counter with all its fields. A reader that sees the counter sees all of it: ids and value are set
+    /// before the counter becomes visible.
     ///
     /// # Errors
     /// No id is left.
@@ -131,8 +131,8 @@ impl CounterTable {
         values
             .reference_id
             .store(spec.reference_id, Ordering::Relaxed);
-        // Release: partners are the acquire loads of clients that watch these two by themselves. The registration id
-        // comes last: who sees it sees all of the above (`CountersReader::meta`).
+        // Release: partners are the acquire loads of clients that read these two alone. The registration id
+        // comes last: a reader that sees it sees all of the above (`CountersReader::meta`).
         values.value.store(spec.value, Ordering::Release);
         values
             .registration_id
@@ -143,12 +143,13 @@ impl CounterTable {
         Ok(counter)
     }
 
-    /// Frees a counter; its id rests from now on. False if it was not in use.
+    /// Frees a counter and starts the reuse delay of its id. Returns false if it was not in use.
     pub fn free(&mut self, id: i32, now_epoch_ms: i64) -> bool {
         self.free_for(id, now_epoch_ms, Duration::ZERO)
     }
 
-    /// The same for a counter that somebody may still look at for a while: its id rests for so long at least.
+    /// As [`free`](Self::free), with a reuse delay of at least `at_least`, for a counter that may still be read for a
+    /// while.
     pub fn free_for(&mut self, id: i32, now_epoch_ms: i64, at_least: Duration) -> bool {
         if !self.is_in_use(id) {
             return false;
@@ -157,13 +158,13 @@ impl CounterTable {
             return false;
         };
         let at_least = i64::try_from(at_least.as_millis()).unwrap_or(i64::MAX);
-        let rest_ms = self.rest_ms.max(at_least);
-        self.longest_rest_ms = self.longest_rest_ms.max(rest_ms);
-        let reuse_at = now_epoch_ms.saturating_add(rest_ms);
+        let reuse_delay_ms = self.reuse_delay_ms.max(at_least);
+        self.longest_delay_ms = self.longest_delay_ms.max(reuse_delay_ms);
+        let reuse_at = now_epoch_ms.saturating_add(reuse_delay_ms);
         // Release: partner of the acquire loads of the state in `CountersReader`.
         record.state.store(RECLAIMED, Ordering::Release);
-        // Whoever reads any of what is written from here on, be it by the next owner of the id, finds
-        // the state changed. Partner: the acquire fence in `CountersReader::meta`.
+        // A reader that sees any of the following writes, or those of the next owner of the id, also sees
+        // the changed state. Partner: the acquire fence in `CountersReader::meta`.
         fence(Ordering::Release);
         store_key(&record, &[]);
         record.reuse_at.store(reuse_at, Ordering::Relaxed);
@@ -179,7 +180,7 @@ impl CounterTable {
         Some(Counter::new(values, id))
     }
 
-    /// Writes behind a counter's label, cut at 380 bytes. False if it is not in use.
+    /// Appends to a counter's label, truncated at 380 bytes. Returns false if it is not in use.
     pub fn append_label(&mut self, id: i32, text: &str) -> bool {
         self.with_record(id, |record| Label::append(record, text))
     }
@@ -222,7 +223,7 @@ impl CounterTable {
         counter.is_some()
     }
 
-    /// True if the table has handed out this id.
+    /// Returns true if this id is allocated.
     pub fn is_in_use(&self, id: i32) -> bool {
         usize::try_from(id)
             .ok()
@@ -230,23 +231,23 @@ impl CounterTable {
             == Some(&true)
     }
 
-    /// The number of counters there is room for.
+    /// Returns the capacity in counters.
     pub fn capacity(&self) -> usize {
         self.reader.max_id() as usize + 1
     }
 
-    /// A view for whoever only looks.
+    /// Returns a read-only view.
     pub fn reader(&self) -> CountersReader {
         self.reader.clone()
     }
 
     fn take_id(&mut self, now_epoch_ms: i64) -> Option<i32> {
-        self.rest_again_if_set_back(now_epoch_ms);
-        let rested = self
+        self.restart_delays_after_clock_step(now_epoch_ms);
+        let is_due = self
             .awaiting_reuse
             .peek()
             .is_some_and(|Reverse((at, _))| *at <= now_epoch_ms);
-        if rested {
+        if is_due {
             let Reverse((_, id)) = self.awaiting_reuse.pop()?;
             self.in_use[id as usize] = true;
             return Some(id);
@@ -258,11 +259,11 @@ impl CounterTable {
         Some(id)
     }
 
-    /// No rest ends later than the longest one from now. If all seem to, the clock was set back meanwhile, nobody knows
-    /// for how long they have rested, and they begin anew: used too early an id is taken for another counter, and kept
-    /// until the old time it might never be used again.
-    fn rest_again_if_set_back(&mut self, now_epoch_ms: i64) {
-        let latest = now_epoch_ms.saturating_add(self.longest_rest_ms);
+    /// No reuse delay ends later than the longest one from now. If all seem to, the clock was set back meanwhile and
+    /// the elapsed part of the delays is unknown, so all start again: an id that is reused too early would be mistaken
+    /// for the old counter, and an id kept until the old time might never be reused.
+    fn restart_delays_after_clock_step(&mut self, now_epoch_ms: i64) {
+        let latest = now_epoch_ms.saturating_add(self.longest_delay_ms);
         let first = self.awaiting_reuse.peek();
         if first.is_none_or(|Reverse((at, _))| *at <= latest) {
             return;
@@ -296,7 +297,7 @@ impl CounterTable {
     }
 }
 
-/// The key, cut at its room, and zeros behind it.
+/// Stores the key, truncated to its field, and zeros behind it.
 fn store_key(record: &Metadata, key: &[u8]) {
     let padded = key.iter().copied().chain(std::iter::repeat(0));
     for (target, byte) in record.key.iter().zip(padded) {
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn counter_appears_with_all_that_describes_it() {
+    fn allocated_counter_has_all_its_fields() {
         let mut table = table(4);
         let spec = CounterSpec {
             type_id: 4,
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_lets_ids_rest_once_more_and_no_longer() {
+    fn reuse_delays_restart_once_after_the_clock_was_set_back() {
         let hour = 3_600_000;
         for back_ms in [1, hour] {
             let mut table = table(2);
@@ -364,8 +365,8 @@ mod tests {
                 assert!(table.free(id, hour));
             }
             let mut taken_at = |now| table.allocate(1, &[], "", now).ok().map(|c| c.id());
-            assert_eq!(taken_at(hour), None, "they rest");
-            assert_eq!(taken_at(set), None, "they rest from anew: {back_ms}");
+            assert_eq!(taken_at(hour), None, "the delays are not over");
+            assert_eq!(taken_at(set), None, "the delays start again: {back_ms}");
             assert_eq!(taken_at(set + 999), None, "{back_ms}");
             assert_eq!(taken_at(set + 1_000), Some(0), "{back_ms}");
             assert_eq!(taken_at(set + 1_000), Some(1), "{back_ms}");
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_see_how_long_ids_rest_after_the_clock_was_set_back() {
+    fn reuse_deadline_is_updated_after_the_clock_was_set_back() {
         let mut table = table(1);
         table.allocate(1, &[], "", 9_000).unwrap();
         table.free(0, 9_000);
@@ -382,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn freed_id_rests_then_comes_back_clean() {
+    fn freed_id_is_reused_clean_after_the_delay() {
         let mut table = table(4);
         let spec = CounterSpec {
             key: &[0xff; 200],
@@ -410,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn freed_id_rests_as_long_as_is_asked_for() {
+    fn free_for_delays_reuse_as_requested() {
         let mut table = table(3);
         for (id, at_least_ms, rests_ms) in [(0, 300, 1_000), (1, 1_000, 1_000), (2, 3_000, 3_000)] {
             assert_eq!(table.allocate(0, &[], "", 0).unwrap().id(), id);
@@ -428,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_that_is_asked_for_may_be_longer_than_any_other() {
+    fn requested_delay_may_exceed_the_default() {
         for usual_ms in [0, 500] {
             let metadata = Region::anonymous(512).unwrap();
             let values = Region::anonymous(128).unwrap();
@@ -444,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn freed_record_keeps_what_the_contract_says() {
+    fn freed_record_keeps_all_but_the_key() {
         let mut table = table(1);
         table.allocate(3, b"key", "label", 0).unwrap().set(12);
         table.free(0, 50);
@@ -465,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn full_table_says_why() {
+    fn full_table_reports_the_numbers() {
         let mut table = table(2);
         table.allocate(0, &[], "a", 0).unwrap();
         table.allocate(0, &[], "b", 0).unwrap();
@@ -482,22 +483,22 @@ mod tests {
     }
 
     #[test]
-    fn short_rest_is_one_millisecond_and_zero_is_none() {
-        for (rest, rest_ms) in [
+    fn short_delay_is_rounded_up_to_one_millisecond() {
+        for (rest, reuse_delay_ms) in [
             (Duration::from_nanos(1), 1),
             (Duration::ZERO, 0),
             (REST, 1000),
         ] {
             let region = Region::anonymous(512).unwrap();
             assert_eq!(
-                CounterTable::new(region.clone(), region, rest).rest_ms,
-                rest_ms
+                CounterTable::new(region.clone(), region, rest).reuse_delay_ms,
+                reuse_delay_ms
             );
         }
     }
 
     #[test]
-    fn scribbling_over_the_records_does_not_confuse_the_table() {
+    fn foreign_writes_to_the_records_do_not_affect_the_table() {
         let mut table = table(3);
         table.allocate(0, &[], "a", 0).unwrap();
         let record = table.reader.metadata(0).unwrap();

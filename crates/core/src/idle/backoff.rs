@@ -1,4 +1,5 @@
-//! Aeron's counted back-off: some spins, some yields, then parks that double (docs/spec/uri-and-configuration.md §2.11).
+//! Aeron's counted back-off: some spins, some yields, then parks that double (docs/spec/uri-and-configuration.md
+//! §2.11).
 
 use std::fmt;
 use std::hint;

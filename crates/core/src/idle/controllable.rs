@@ -14,8 +14,8 @@ const PARK: i64 = 4;
 
 const PARK_TIME: Duration = Duration::from_micros(1);
 
-/// Does what a counter says: 1 nothing, 2 spin, 3 yield, anything else park for 1 us (docs/spec/uri-and-configuration.md §2.11;
-/// system counter 22). Whoever can write the counter switches the mode.
+/// Does what a counter says: 1 nothing, 2 spin, 3 yield, anything else park for 1 us
+/// (docs/spec/uri-and-configuration.md §2.11; system counter 22). Whoever can write the counter switches the mode.
 #[derive(Clone, Debug)]
 pub struct Controllable {
     mode: Counter,

@@ -1,4 +1,4 @@
-//! Ways in which shared memory can fail, each with what was wanted, what was found and what to do.
+//! Errors of shared memory, each with the expected and actual values and the remedy.
 
 use std::{
     io,
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::InsufficientSpace;
 
-/// A range that does not lie inside a region, or does not start where its type must start.
+/// A range that is not inside a region, or is not aligned as its type requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "{len} bytes at offset {offset} (alignment {align}) do not fit a region of {region_len} bytes"
@@ -19,55 +19,55 @@ pub struct OutOfBounds {
     pub offset: usize,
     /// Length of the range in bytes.
     pub len: usize,
-    /// Alignment that the offset must have.
+    /// Required alignment of the offset.
     pub align: usize,
     /// Length of the region in bytes.
     pub region_len: usize,
 }
 
-/// Why memory could not be created or opened.
+/// An error of creating or opening shared memory.
 #[derive(Debug, Error)]
 pub enum MemoryError {
-    /// The file system has no room for the file. Nothing is left behind.
+    /// The file system has no space for the file. No file is left.
     #[error(
         "no room for {}: {shortage}, or choose a directory on another file system (aeron.dir)", path.display()
     )]
     StorageFull {
-        /// The file that was to be created.
+        /// The file to create.
         path: PathBuf,
-        /// Its length, and the bytes available in its directory.
+        /// The length of the file, and the bytes available in its directory.
         shortage: InsufficientSpace,
     },
-    /// A file is created exclusively, and there is one of that name.
+    /// A file of that name exists, and files are created exclusively.
     #[error("{} exists already; another process may own it", path.display())]
     AlreadyExists {
-        /// The file that was to be created.
+        /// The file to create.
         path: PathBuf,
     },
-    /// There is no such file, or for a creation no such directory.
+    /// The file does not exist, or, when a file is created, its directory does not.
     #[error("{} does not exist", path.display())]
     NotFound {
-        /// The file, or the directory that was to hold it.
+        /// The file.
         path: PathBuf,
     },
-    /// The user of this process may not do that.
+    /// The user of this process has no permission.
     #[error(
         "no permission to {operation} {}: run as the user that owns {}, or widen its mode (the owner's umask decides \
          it)", path.display(), directory(path).display()
     )]
     PermissionDenied {
-        /// What was tried.
+        /// The attempted operation.
         operation: &'static str,
         /// The file.
         path: PathBuf,
     },
-    /// The file has no bytes: its creator has not come further, or died.
+    /// The file is empty: its creator has not initialised it yet, or died.
     #[error("{} is empty: its creator is still at work, or died before it was done", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// The file is shorter than what it must hold.
+    /// The file is shorter than its contents require.
     #[error(
         "{} has {len} bytes where at least {expected} are needed: its creator is still at work, or it was cut off",
         path.display()
@@ -77,7 +77,7 @@ pub enum MemoryError {
         path: PathBuf,
         /// Its length in bytes.
         len: u64,
-        /// The least length in bytes.
+        /// The smallest valid length in bytes.
         expected: u64,
     },
     /// The name belongs to a directory, a device or a pipe.
@@ -86,13 +86,13 @@ pub enum MemoryError {
         /// The name.
         path: PathBuf,
     },
-    /// A length of 0, or one that no mapping can have.
+    /// The length is 0, or longer than any mapping can be.
     #[error("{len} is not a length that can be mapped")]
     InvalidLength {
         /// The length in bytes.
         len: u64,
     },
-    /// The system has no memory, or no address space, for the mapping.
+    /// The system has no memory or address space for the mapping.
     #[error(
         "no memory for a mapping of {len} bytes: check the limits of the process (ulimit -v) and of its container"
     )]
@@ -100,20 +100,20 @@ pub enum MemoryError {
         /// The length in bytes.
         len: u64,
     },
-    /// Any other answer of the system.
+    /// Any other error of the system.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         operation: &'static str,
         /// The file.
         path: PathBuf,
-        /// The answer.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl MemoryError {
-    /// Sorts the system's answer to an operation on a file.
+    /// Converts the system's error of an operation on a file.
     #[cfg(not(loom))]
     pub(super) fn from_io(operation: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
@@ -130,7 +130,7 @@ impl MemoryError {
         }
     }
 
-    /// True when trying again later may help: the file's creator may not have come so far yet.
+    /// Returns true if a later attempt may succeed: the creator of the file may not have finished yet.
     pub fn is_not_ready(&self) -> bool {
         matches!(
             self,
@@ -142,7 +142,7 @@ impl MemoryError {
     }
 }
 
-/// The directory that holds a file, as far as its name tells.
+/// Returns the directory part of a path, or the current directory.
 pub(super) fn directory(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

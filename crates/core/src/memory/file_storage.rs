@@ -31,7 +31,7 @@ impl Storage for FileStorage {
             .map_err(|error| MemoryError::from_io("create", path, error))?;
         let region = self.fill(&file, path, map_len, options);
         if region.is_err() {
-            // The first error is the one to tell.
+            // The first error is reported.
             let _ = fs::remove_file(path);
         }
         region
@@ -50,7 +50,7 @@ impl Storage for FileStorage {
             .write(true)
             .open(path)
             .map_err(|error| MemoryError::from_io("open", path, error))?;
-        // Asked again, of the open file: the name may have moved on.
+        // The length of the open file: the name may refer to another file by now.
         let len = file
             .metadata()
             .map_err(|error| MemoryError::from_io("examine", path, error))?
@@ -88,7 +88,7 @@ impl Storage for FileStorage {
         file.try_lock().map_err(io::Error::from)?;
         let locked = file.metadata()?;
         let named = fs::metadata(directory)?;
-        // The directory may have been removed, and made again, since it was opened.
+        // The directory may have been removed and created again since it was opened.
         if (locked.dev(), locked.ino()) != (named.dev(), named.ino()) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -109,7 +109,7 @@ impl Storage for FileStorage {
 }
 
 impl FileStorage {
-    /// Gives a new file its length and its pages, and maps it.
+    /// Sets the length of a new file, reserves its pages if requested, and maps it.
     fn fill(
         &self,
         file: &File,
@@ -118,7 +118,8 @@ impl FileStorage {
         options: CreateOptions,
     ) -> Result<Region, MemoryError> {
         let sized = if options.reserve {
-            // Asked first, as some file systems hand out all they have before they find that it is not enough.
+            // Checked first, because some file systems allocate all free blocks before they report that there are too
+            // few.
             let available = self.available(directory(path)).unwrap_or(u64::MAX);
             if len as u64 > available {
                 return Err(self.storage_full(path, len));
@@ -131,13 +132,13 @@ impl FileStorage {
             if !is_full(&error) {
                 return Err(MemoryError::from_io("set the length of", path, error));
             }
-            // Give back what was had, so that the answer tells what could be had. The first error is the one to tell.
+            // Frees the allocated blocks, so that the error reports the available space. The first error is reported.
             let _ = file.set_len(0);
             return Err(self.storage_full(path, len));
         }
         let region = map(file, path, len)?;
         if options.populate {
-            // Best effort: without it the pages come one by one.
+            // Best effort: otherwise pages are faulted in one by one.
             let _ = region.populate();
         }
         Ok(region)
@@ -151,13 +152,13 @@ impl FileStorage {
     }
 }
 
-/// Room on a file system, in bytes.
+/// Space of a file system in bytes.
 struct Space {
     available: u64,
     capacity: u64,
 }
 
-/// `None` where the file system has no limit, such as tmpfs with size=0.
+/// Returns the space of the file system of a directory; `None` if it has no limit, such as tmpfs with size=0.
 fn space(directory: &Path) -> io::Result<Option<Space>> {
     let name =
         CString::new(directory.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput)?;

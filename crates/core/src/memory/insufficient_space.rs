@@ -1,23 +1,23 @@
-//! Too little room on a file system, told with the size that would do.
+//! Insufficient space on a file system, with the required size.
 
 use std::fmt;
 
 const MIB: u64 = 1 << 20;
 
-/// How much room was asked for and how much there is. Its text says how large the file system has to be made, in the
-/// words of the commands that do it.
+/// Requested and available space. The text states the required size of the file system as arguments of the commands
+/// that set it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InsufficientSpace {
-    /// Bytes that were to be reserved.
+    /// Bytes to reserve.
     pub requested: u64,
     /// Bytes that can be reserved.
     pub available: u64,
-    /// Size of the whole file system in bytes, where that is known.
+    /// Size of the whole file system in bytes, if known.
     pub capacity: Option<u64>,
 }
 
 impl InsufficientSpace {
-    /// Bytes that are missing.
+    /// Returns the missing bytes.
     #[must_use]
     pub fn missing(&self) -> u64 {
         self.requested.saturating_sub(self.available)
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_to_ask_for_is_told() {
+    fn display_states_the_required_size() {
         let mut shortage = InsufficientSpace {
             requested: 3 * (16 << 20) + 4_096,
             available: 10 << 20,
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn any_numbers_will_do() {
+    fn display_accepts_any_numbers() {
         for capacity in [None, Some(0), Some(u64::MAX)] {
             for (requested, available) in [(0, u64::MAX), (u64::MAX, 0), (0, 0)] {
                 let shortage = InsufficientSpace {

@@ -2,13 +2,12 @@
 
 use std::fs::File;
 
-/// A directory is locked as long as this lives, against others who ask for its lock. The system lets go of it when the
-/// process ends, however that is.
+/// An advisory lock of a directory, released on drop. The system also releases it when the process ends for any reason.
 ///
-/// The default locks nothing: for storage that nobody shares, and file systems that have no locks.
+/// The default locks nothing: for storage that is not shared, and file systems without locks.
 #[derive(Debug, Default)]
 pub struct DirectoryLock {
-    /// Closing it unlocks.
+    /// Closing the file releases the lock.
     _file: Option<File>,
 }
 

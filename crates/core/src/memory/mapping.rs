@@ -1,4 +1,4 @@
-//! Memory of the process: mapped files, anonymous mappings, and small pieces of the heap.
+//! Memory of the process: mapped files, anonymous mappings, and small heap allocations.
 
 use std::{
     alloc::{Layout, alloc_zeroed, dealloc},
@@ -8,7 +8,7 @@ use std::{
     ptr::{self, NonNull},
 };
 
-/// Anonymous memory up to this length comes from the heap, where a sanitizer sees its end.
+/// Anonymous memory up to this length is allocated on the heap, where sanitizers detect accesses beyond its end.
 const HEAP_LIMIT: usize = 1 << 20;
 
 /// Alignment of heap memory; mappings are aligned to pages.
@@ -22,11 +22,11 @@ pub(super) struct Mapping {
     origin: Origin,
 }
 
-/// What pages are met for.
+/// Kind of access for which pages are faulted in.
 #[derive(Clone, Copy, Debug)]
-enum Meeting {
-    Reading,
-    Writing,
+enum Prefault {
+    Read,
+    Write,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -65,37 +65,38 @@ impl Mapping {
         self.len
     }
 
-    /// Maps all pages of a range for writing. Fails, instead of killing, when the file system has no room for them.
+    /// Faults in all pages of a range for writing. Returns an error if the file system has no space for them (a later
+    /// access would raise SIGBUS).
     pub(super) fn populate(&self, offset: usize, len: usize) -> io::Result<()> {
-        self.meet(offset, len, Meeting::Writing)
+        self.prefault(offset, len, Prefault::Write)
     }
 
-    /// The same as if they were read.
+    /// Faults in all pages of a range for reading.
     pub(super) fn fault_in(&self, offset: usize, len: usize) -> io::Result<()> {
-        self.meet(offset, len, Meeting::Reading)
+        self.prefault(offset, len, Prefault::Read)
     }
 
-    fn meet(&self, offset: usize, len: usize, meeting: Meeting) -> io::Result<()> {
+    fn prefault(&self, offset: usize, len: usize, access: Prefault) -> io::Result<()> {
         match self.origin {
             Origin::Heap(_) => Ok(()),
             #[cfg(target_os = "linux")]
             Origin::Mmap => self.on_pages(offset, len, |start, len| {
-                let advice = match meeting {
-                    Meeting::Reading => libc::MADV_POPULATE_READ,
-                    Meeting::Writing => libc::MADV_POPULATE_WRITE,
+                let advice = match access {
+                    Prefault::Read => libc::MADV_POPULATE_READ,
+                    Prefault::Write => libc::MADV_POPULATE_WRITE,
                 };
                 // SAFETY: `on_pages` hands in whole pages of this mapping; the advice does not change their contents.
                 unsafe { libc::madvise(start.cast(), len, advice) }
             }),
             #[cfg(not(target_os = "linux"))]
             Origin::Mmap => {
-                let _ = meeting;
+                let _ = access;
                 Err(io::ErrorKind::Unsupported.into())
             }
         }
     }
 
-    /// Writes changed pages of a range to the file and waits.
+    /// Writes modified pages of a range to the file and waits for completion.
     pub(super) fn flush(&self, offset: usize, len: usize) -> io::Result<()> {
         match self.origin {
             Origin::Heap(_) => Ok(()),

@@ -9,8 +9,8 @@ use std::{
 
 use super::{CreateOptions, InsufficientSpace, MemoryError, Region, Storage, error::directory};
 
-/// Files that exist in this process only, for tests and simulation. Clones are views of the same files. Behaves as a
-/// file system does: a directory must exist before a file in it, and a removed file lives on in its mappings.
+/// Files in the memory of this process, for tests and simulation. Clones share the files. Behaves as a file system: a
+/// directory must exist before a file in it, and the mappings of a removed file remain valid.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStorage {
     state: Arc<Mutex<State>>,
@@ -43,17 +43,17 @@ impl MemoryStorage {
         storage
     }
 
-    /// Changes the limit; `None` takes it away. Files that exist stay.
+    /// Changes the limit; `None` removes it. Existing files are kept.
     pub fn set_capacity(&self, capacity: Option<u64>) {
         self.state().capacity = capacity;
     }
 
-    /// The contents of an ordinary file, written with [`Storage::write_file`].
+    /// Returns the contents of an ordinary file, written with [`Storage::write_file`].
     pub fn plain_file(&self, path: &Path) -> Option<Vec<u8>> {
         self.state().plain.get(path).cloned()
     }
 
-    /// Names of all mapped files, in order.
+    /// Returns the names of all mapped files, sorted.
     pub fn mapped_files(&self) -> Vec<PathBuf> {
         self.state().mapped.keys().cloned().collect()
     }

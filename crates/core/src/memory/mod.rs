@@ -1,17 +1,17 @@
-//! Memory that is shared: regions of bytes, typed overlays on them, and the storage that hands them out.
+//! Shared memory: regions of bytes, typed overlays on them, and the storage that provides them.
 //!
 //! A [`Region`] is a checked view of a mapping. A [`Shared`] is a typed view of a piece of it, declared with
-//! [`overlay!`](crate::overlay). A [`Storage`] creates and opens the files behind: real ones ([`FileStorage`]), or
+//! [`overlay!`](crate::overlay). A [`Storage`] creates and opens the files: real ones ([`FileStorage`]), or
 //! memory for tests and simulation ([`MemoryStorage`]).
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! Whatever another process writes into a mapping, no access through these types leaves the mapping. Values read from
-//! it are untrusted: a length or an offset is checked by whoever uses it.
+//! No access through these types leaves the mapping, regardless of what another process writes into it. Values read
+//! from a mapping are untrusted: callers check lengths and offsets before they use them.
 //!
-//! What the types cannot know is which bytes are whose at a given moment: that is decided by the protocol that the
-//! bytes carry (a claimed record is its producer's until the length is released). [`Region::bytes`], [`Region::write`],
-//! [`Region::zero`] and [`Region::claim`] are for bytes that the protocol gives the caller at that moment. Bytes that a
+//! The types do not track which bytes belong to which party at a given moment: the protocol of the data decides that (a
+//! claimed record belongs to its producer until the length is released). [`Region::bytes`], [`Region::write`],
+//! [`Region::zero`] and [`Region::claim`] are for bytes that belong to the caller by the protocol. Bytes that a
 //! peer may rewrite while they are read (broadcast) go through [`Region::copy_racing_out`] and
 //! [`Region::copy_racing_in`].
 

@@ -1,13 +1,13 @@
-//! Regions as loom sees them: the same interface, and every access under watch.
+//! Regions for loom: the same interface, with every access tracked.
 //!
 //! Loom's atomics are objects, not bytes, so a model's memory is three things side by side: an atomic object for each
-//! integer, plain bytes with a watcher for each 8 of them, and one object per overlay. They do not see each other's
+//! integer, plain bytes with a tracked cell for each 8 of them, and one object per overlay. They do not share
 //! values: in a model, a byte of memory is an atomic integer or plain bytes or part of an overlay. Only
 //! [`Region::zero`] clears integers and bytes alike, as a ring does with records it has consumed.
 //!
-//! Objects must exist before the threads of a model start, or loom reports a race with their creation. Overlays come
-//! into being when they are first asked for, the others with the first [`Region::sub`] that covers them (64-bit
-//! integers with their first use): open everything first, then spawn.
+//! Objects must exist before the threads of a model start, or loom reports a race with their creation. Overlays are
+//! created by their first use, the others by the first [`Region::sub`] that covers them (64-bit integers by their first
+//! use): open everything first, then spawn.
 
 use std::{
     any::{Any, TypeId},
@@ -35,14 +35,14 @@ struct Memory {
     overlays: Mutex<Overlays>,
 }
 
-/// What stands for 8 bytes.
+/// The objects that represent 8 bytes.
 struct Granule {
     words: [UnsafeCell<AtomicI32>; 2],
     wide: OnceLock<AtomicI64>,
     bytes: sync::UnsafeCell<()>,
 }
 
-// SAFETY: loom runs one thread of a model at a time, and watches the accesses that would race.
+// SAFETY: loom runs one thread of a model at a time, and tracks the accesses that would race.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -73,12 +73,12 @@ impl Memory {
         (first..end).map(|index| self.granule(index * GRANULE))
     }
 
-    fn watch_read(&self, offset: usize, len: usize) {
+    fn track_read(&self, offset: usize, len: usize) {
         self.granules(offset, len)
             .for_each(|granule| granule.bytes.with(|_| ()));
     }
 
-    fn watch_write(&self, offset: usize, len: usize) {
+    fn track_write(&self, offset: usize, len: usize) {
         self.granules(offset, len)
             .for_each(|granule| granule.bytes.with_mut(|_| ()));
     }
@@ -98,7 +98,7 @@ impl Drop for Memory {
     }
 }
 
-/// See the ordinary build.
+/// See the normal build.
 #[derive(Clone)]
 pub struct Region {
     memory: Arc<Memory>,
@@ -106,7 +106,7 @@ pub struct Region {
     len: usize,
 }
 
-#[allow(missing_docs)] // the ordinary build has them
+#[allow(missing_docs)] // documented in the normal build
 impl Region {
     pub fn anonymous(len: usize) -> Result<Self, MemoryError> {
         if len == 0 || isize::try_from(len).is_err() {
@@ -163,7 +163,7 @@ impl Region {
 
     /// # Safety
     ///
-    /// As in the ordinary build; here it is checked.
+    /// As in the normal build; checked here.
     pub unsafe fn atomic_i32_unchecked(&self, offset: usize) -> &AtomicI32 {
         self.atomic_i32(offset)
     }
@@ -188,14 +188,14 @@ impl Region {
 
     pub fn bytes(&self, offset: usize, len: usize) -> &[u8] {
         self.require(offset, len, 1);
-        self.memory.watch_read(self.start + offset, len);
-        // SAFETY: just checked, and loom has just seen that no other thread may be writing.
+        self.memory.track_read(self.start + offset, len);
+        // SAFETY: just checked, and loom has verified that there is no concurrent write.
         unsafe { slice::from_raw_parts(self.memory.at(self.start + offset).as_ptr(), len) }
     }
 
     /// # Safety
     ///
-    /// As in the ordinary build; here it is checked.
+    /// As in the normal build; checked here.
     pub unsafe fn bytes_unchecked(&self, offset: usize, len: usize) -> &[u8] {
         self.bytes(offset, len)
     }
@@ -206,20 +206,20 @@ impl Region {
 
     pub fn write(&self, offset: usize, source: &[u8]) {
         self.require(offset, source.len(), 1);
-        self.memory.watch_write(self.start + offset, source.len());
+        self.memory.track_write(self.start + offset, source.len());
         let target = self.memory.at(self.start + offset);
-        // SAFETY: just checked, and loom has just seen that no other thread may be reading or writing.
+        // SAFETY: just checked, and loom has verified that there is no concurrent access.
         unsafe { target.copy_from(NonNull::from(source).cast(), source.len()) }
     }
 
-    /// A hint is no access.
+    /// A prefetch is not an access.
     pub fn prefetch(&self, _offset: usize, _len: usize) {}
 
     pub fn zero(&self, offset: usize, len: usize) {
         self.require(offset, len, 1);
         let start = self.start + offset;
-        self.memory.watch_write(start, len);
-        // SAFETY: just checked, and loom has just seen that no other thread may be reading or writing.
+        self.memory.track_write(start, len);
+        // SAFETY: just checked, and loom has verified that there is no concurrent access.
         unsafe { self.memory.at(start).write_bytes(0, len) }
         for word in (start.next_multiple_of(4)..start + len).step_by(4) {
             // SAFETY: loom runs one thread at a time, and nothing else runs inside of `with_mut`.
@@ -235,7 +235,7 @@ impl Region {
 
     pub fn claim(&self, offset: usize, len: usize) -> Claim<'_> {
         self.require(offset, len, 1);
-        self.memory.watch_write(self.start + offset, len);
+        self.memory.track_write(self.start + offset, len);
         Claim {
             memory: &self.memory,
             start: self.start + offset,
@@ -245,12 +245,12 @@ impl Region {
 
     /// # Safety
     ///
-    /// As in the ordinary build; here it is checked.
-    #[allow(clippy::mut_from_ref)] // as in the ordinary build
+    /// As in the normal build; checked here.
+    #[allow(clippy::mut_from_ref)] // as in the normal build
     pub(crate) unsafe fn claim_unchecked(&self, offset: usize, len: usize) -> &mut [u8] {
         self.require(offset, len, 1);
-        self.memory.watch_write(self.start + offset, len);
-        // SAFETY: just checked, and loom has just seen that no other thread may be reading or writing.
+        self.memory.track_write(self.start + offset, len);
+        // SAFETY: just checked, and loom has verified that there is no concurrent access.
         unsafe { slice::from_raw_parts_mut(self.memory.at(self.start + offset).as_ptr(), len) }
     }
 
@@ -313,7 +313,7 @@ impl fmt::Debug for Region {
     }
 }
 
-/// See the ordinary build.
+/// See the normal build.
 pub struct Shared<T: Overlay> {
     overlay: Arc<T>,
     owns: PhantomData<fn() -> T>,
@@ -342,7 +342,7 @@ impl<T: Overlay + fmt::Debug> fmt::Debug for Shared<T> {
     }
 }
 
-/// See the ordinary build. Loom sees a write when the claim is made and when it is dropped.
+/// See the normal build. Loom tracks a write when the claim is created and when it is dropped.
 pub struct Claim<'region> {
     memory: &'region Memory,
     start: usize,
@@ -353,7 +353,7 @@ impl Deref for Claim<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `Region::claim` checked the bounds, and loom watches for others at the same bytes.
+        // SAFETY: `Region::claim` checked the bounds, and loom tracks concurrent access to the same bytes.
         unsafe { slice::from_raw_parts(self.memory.at(self.start).as_ptr(), self.len) }
     }
 }
@@ -367,7 +367,7 @@ impl DerefMut for Claim<'_> {
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        self.memory.watch_write(self.start, self.len);
+        self.memory.track_write(self.start, self.len);
     }
 }
 

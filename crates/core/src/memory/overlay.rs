@@ -1,4 +1,4 @@
-//! Typed views of shared memory: declared with their offsets, checked by the compiler.
+//! Typed views of shared memory, declared with offsets that the compiler checks.
 
 use crate::sync::{
     AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
@@ -15,7 +15,7 @@ pub unsafe trait Overlay: Send + Sync + 'static {
     /// Length in bytes.
     const SIZE: usize;
 
-    /// A zeroed value. Loom's atomics cannot lie on bytes, so under loom this value stands for the memory.
+    /// A zeroed value. Loom's atomics cannot lie on bytes, so under loom this value represents the memory.
     #[cfg(loom)]
     fn blank() -> Self;
 }
@@ -45,19 +45,18 @@ atomic_field!(
     AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64
 );
 
-// SAFETY: an array has no padding between its elements, and the elements keep the promise.
+// SAFETY: an array has no padding between its elements, and the elements satisfy the contract.
 unsafe impl<T: OverlayField, const N: usize> OverlayField for [T; N] {
     fn blank() -> Self {
         std::array::from_fn(|_| T::blank())
     }
 }
 
-/// `N` bytes of an overlay that are not accessed through it: padding, or bytes that are read and written through the
-/// region.
+/// `N` bytes of an overlay that are not accessed through it: unused, or accessed through the region.
 #[repr(transparent)]
 pub struct Padding<const N: usize>(UnsafeCell<[u8; N]>);
 
-// SAFETY: the bytes are out of reach, from any thread.
+// SAFETY: the bytes are not accessible, from any thread.
 unsafe impl<const N: usize> Sync for Padding<N> {}
 
 // SAFETY: bytes take every bit pattern, have no padding, and lie in a cell.
@@ -74,8 +73,8 @@ impl<const N: usize> std::fmt::Debug for Padding<N> {
 }
 
 /// Declares a layout in shared memory: each field with its offset, the whole with its length, all asserted at compile
-/// time. Fields are atomics, arrays of atomics, and [`Padding`](crate::memory::Padding)s for what is not accessed by name.
-/// The fields have the visibility of the struct.
+/// time. Fields are atomics, arrays of atomics, and [`Padding`](crate::memory::Padding)s for bytes that are not
+/// accessed by name. The fields have the visibility of the struct.
 ///
 /// ```
 /// use taran_core::{memory::{Padding, Region}, overlay, sync::{AtomicI32, AtomicI64, Ordering}};

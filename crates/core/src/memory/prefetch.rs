@@ -1,9 +1,9 @@
-//! A hint to the processor, where it takes any.
+//! Cache prefetch hints.
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// The lines of these bytes, mapped or not, are used soon.
+/// Prefetches the cache lines of a range, which need not be mapped.
 #[inline]
 pub(super) fn prefetch(begin: *const u8, len: usize) {
     for line in (0..len).step_by(LINE) {
@@ -23,7 +23,7 @@ fn prefetch_line(address: *const u8) {
     let _ = address;
 }
 
-/// A hint that a value is used soon, all of it. Nothing happens but that it may be near then.
+/// Prefetches all cache lines of a value. A hint without other effects.
 #[inline]
 pub fn prefetch_value<T: ?Sized>(value: &T) {
     prefetch(std::ptr::from_ref(value).cast(), size_of_val(value));

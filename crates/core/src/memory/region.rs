@@ -13,14 +13,14 @@ use crate::sync::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, Ordering};
 /// Alignment of every region's first byte.
 const ALIGN: usize = 8;
 
-/// Bytes that are copied at once while a peer may be there.
+/// Bytes that are copied at once by racing copies.
 const WORD: usize = 4;
 
-/// A view of `len` bytes of a mapping, which lives as long as any view of it. The first byte is aligned to 8 bytes; the
-/// first byte of a whole mapping to 64.
+/// A view of `len` bytes of a mapping. The mapping exists as long as any view of it. The first byte is aligned to 8
+/// bytes; the first byte of a whole mapping to 64.
 ///
-/// Every access is checked against the bounds of the region. Accesses at an offset and of a length that the caller
-/// computed panic when they are wrong; numbers that come from another process are checked before they get here.
+/// Every access is checked against the bounds of the region. An offset or length that is out
+/// of bounds panics; callers check numbers from other processes first.
 #[derive(Clone)]
 pub struct Region {
     base: NonNull<u8>,
@@ -35,7 +35,7 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Zeroed memory of this process alone.
+    /// Returns zeroed memory of this process.
     pub fn anonymous(len: usize) -> Result<Self, MemoryError> {
         if len == 0 || isize::try_from(len).is_err() {
             return Err(MemoryError::InvalidLength { len: len as u64 });
@@ -53,19 +53,19 @@ impl Region {
         }
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True when it has no bytes.
+    /// Returns true if the length is 0.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// A view of a part, which starts at a multiple of 8 bytes.
+    /// Returns a view of a part, which starts at a multiple of 8 bytes.
     pub fn sub(&self, offset: usize, len: usize) -> Result<Self, OutOfBounds> {
         self.check(offset, len, ALIGN)?;
         Ok(Self {
@@ -75,11 +75,11 @@ impl Region {
         })
     }
 
-    /// The integer at an offset that is a multiple of 4.
+    /// Returns the integer at an offset that is a multiple of 4.
     ///
     /// # Panics
     ///
-    /// When the offset is not one, or not inside.
+    /// If the offset is not aligned or not inside.
     #[inline]
     pub fn atomic_i32(&self, offset: usize) -> &AtomicI32 {
         self.require(offset, 4, 4);
@@ -87,11 +87,11 @@ impl Region {
         unsafe { self.atomic_i32_unchecked(offset) }
     }
 
-    /// The integer at an offset that is a multiple of 8.
+    /// Returns the integer at an offset that is a multiple of 8.
     ///
     /// # Panics
     ///
-    /// When the offset is not one, or not inside.
+    /// If the offset is not aligned or not inside.
     #[inline]
     pub fn atomic_i64(&self, offset: usize) -> &AtomicI64 {
         self.require(offset, 8, 8);
@@ -107,24 +107,24 @@ impl Region {
     #[inline]
     pub unsafe fn atomic_i32_unchecked(&self, offset: usize) -> &AtomicI32 {
         debug_assert!(self.check(offset, 4, 4).is_ok());
-        // SAFETY: inside by the caller's promise, and aligned as `base` is aligned to 8. Every bit pattern is valid.
+        // SAFETY: inside as the caller guarantees, and aligned as `base` is aligned to 8. Every bit pattern is valid.
         unsafe { self.at(offset).cast().as_ref() }
     }
 
-    /// The overlay at an offset that is a multiple of 8.
+    /// Returns the overlay at an offset that is a multiple of 8.
     pub fn overlay<T: Overlay>(&self, offset: usize) -> Result<Shared<T>, OutOfBounds> {
         self.check(offset, T::SIZE, ALIGN)?;
         // SAFETY: just checked.
         Ok(unsafe { Shared::new(self.at(offset), Arc::clone(&self.mapping)) })
     }
 
-    /// A range of bytes that nobody writes while the slice is used: a committed record or frame. The contents are
-    /// untrusted, and a hostile peer that breaks the protocol may change them even between two looks: copy what is
-    /// checked before it is used.
+    /// Returns a range of bytes that is not written while the slice is used: a committed record or frame. The contents
+    /// are untrusted, and a hostile peer that violates the protocol may change them between two reads: copy values
+    /// before they are checked and used.
     ///
     /// # Panics
     ///
-    /// When the range is not inside.
+    /// If the range is not inside.
     #[inline]
     pub fn bytes(&self, offset: usize, len: usize) -> &[u8] {
         self.require(offset, len, 1);
@@ -140,63 +140,63 @@ impl Region {
     #[inline]
     pub unsafe fn bytes_unchecked(&self, offset: usize, len: usize) -> &[u8] {
         debug_assert!(self.check(offset, len, 1).is_ok());
-        // SAFETY: inside by the caller's promise, and mapped until the last view is dropped. That nobody writes the
-        // range meanwhile is kept by the protocol (module documentation); a peer in another process that breaks it can
-        // change values, which are untrusted anyway, but not the bounds.
+        // SAFETY: inside as the caller guarantees, and mapped until the last view is dropped. That the range is not
+        // written meanwhile is guaranteed by the protocol (module documentation); a peer in another process that
+        // violates it can change values, which are untrusted anyway, but not the bounds.
         unsafe { slice::from_raw_parts(self.at(offset).as_ptr(), len) }
     }
 
-    /// Copies a range of bytes that nobody writes meanwhile.
+    /// Copies a range of bytes that is not written meanwhile.
     ///
     /// # Panics
     ///
-    /// When the range is not inside.
+    /// If the range is not inside.
     #[inline]
     pub fn read(&self, offset: usize, target: &mut [u8]) {
         target.copy_from_slice(self.bytes(offset, target.len()));
     }
 
-    /// Copies bytes into a range that is the caller's by the protocol.
+    /// Copies bytes into a range that belongs to the caller by the protocol.
     ///
     /// # Panics
     ///
-    /// When the range is not inside.
+    /// If the range is not inside.
     #[inline]
     pub fn write(&self, offset: usize, source: &[u8]) {
         self.require(offset, source.len(), 1);
-        // SAFETY: just checked. That nobody else uses the range meanwhile is kept by the protocol. `source` may lie in
-        // the same mapping, hence `copy_from`, which allows for an overlap.
+        // SAFETY: just checked. That there is no concurrent access to the range is guaranteed by the protocol. `source`
+        // may lie in the same mapping, hence `copy_from`, which allows for an overlap.
         unsafe {
             self.at(offset)
                 .copy_from(NonNull::from(source).cast(), source.len());
         }
     }
 
-    /// Fills a range that is the caller's by the protocol with zeros.
+    /// Zeroes a range that belongs to the caller by the protocol.
     ///
     /// # Panics
     ///
-    /// When the range is not inside.
+    /// If the range is not inside.
     #[inline]
     pub fn zero(&self, offset: usize, len: usize) {
         self.require(offset, len, 1);
-        // SAFETY: just checked. That nobody else uses the range meanwhile is kept by the protocol.
+        // SAFETY: just checked. That there is no concurrent access to the range is guaranteed by the protocol.
         unsafe { self.at(offset).write_bytes(0, len) }
     }
 
-    /// A hint that these bytes are used soon. Wherever they lie, nothing happens but that they may be near then.
+    /// Prefetches these bytes. A hint without other effects, for any range.
     #[inline]
     pub fn prefetch(&self, offset: usize, len: usize) {
         prefetch(self.base.as_ptr().wrapping_add(offset), len);
     }
 
-    /// A range that is the caller's alone until the claim is dropped: reserved by an atomic step of the protocol, or beyond
-    /// where anybody looks, in a log of which the caller is the only writer.
-    /// Two claims of the same bytes at the same time are a breach of the protocol.
+    /// Returns a range that belongs to the caller exclusively until the claim is dropped: reserved by an atomic step of
+    /// the protocol, or beyond the positions that readers access, in a log of which the caller is the only writer. Two
+    /// claims of the same bytes at the same time violate the protocol.
     ///
     /// # Panics
     ///
-    /// When the range is not inside.
+    /// If the range is not inside.
     #[inline]
     pub fn claim(&self, offset: usize, len: usize) -> Claim<'_> {
         self.require(offset, len, 1);
@@ -204,25 +204,26 @@ impl Region {
         unsafe { Claim::new(self.at(offset), len) }
     }
 
-    /// As [`claim`](Self::claim), for the time of a borrow.
+    /// As [`claim`](Self::claim), for the duration of a borrow.
     ///
     /// # Safety
     ///
-    /// `offset + len <= self.len()`, without overflow, and the range is the caller's alone for the time of the borrow.
+    /// `offset + len <= self.len()`, without overflow, and the range belongs to the caller exclusively for the duration
+    /// of the borrow.
     #[inline]
-    #[allow(clippy::mut_from_ref)] // a region is shared memory; the caller's promise makes the slice unique
+    #[allow(clippy::mut_from_ref)] // a region is shared memory; the caller guarantees that the slice is unique
     pub(crate) unsafe fn claim_unchecked(&self, offset: usize, len: usize) -> &mut [u8] {
         debug_assert!(self.check(offset, len, 1).is_ok());
-        // SAFETY: inside and unique by the caller's promise, and mapped until the last view is dropped.
+        // SAFETY: inside and unique as the caller guarantees, and mapped until the last view is dropped.
         unsafe { slice::from_raw_parts_mut(self.at(offset).as_ptr(), len) }
     }
 
-    /// Copies a range that a peer may be writing at this moment. What comes out may be a mixture of old and new, and
-    /// the caller finds out by the protocol afterwards, with an acquire fence in between. `offset` is a multiple of 8.
+    /// Copies a range that a peer may be writing at this moment. The result may be a mixture of old and new bytes; the
+    /// caller detects this by the protocol afterwards, with an acquire fence in between. `offset` is a multiple of 8.
     ///
     /// # Panics
     ///
-    /// When the range is not inside, or the offset not a multiple of 8.
+    /// If the range is not inside, or the offset is not a multiple of 8.
     pub fn copy_racing_out(&self, offset: usize, target: &mut [u8]) {
         self.require(offset, target.len(), 8);
         for (index, chunk) in target.chunks_mut(WORD).enumerate() {
@@ -241,12 +242,12 @@ impl Region {
     }
 
     /// Copies bytes into a range that a peer may be reading at this moment through
-    /// [`copy_racing_out`](Self::copy_racing_out); nobody else writes there, or to the rest of the last four bytes.
-    /// `offset` is a multiple of 8.
+    /// [`copy_racing_out`](Self::copy_racing_out). There must be no other writer of these bytes and the rest of the
+    /// last four. `offset` is a multiple of 8.
     ///
     /// # Panics
     ///
-    /// When the range is not inside, or the offset not a multiple of 8.
+    /// If the range is not inside, or the offset is not a multiple of 8.
     pub fn copy_racing_in(&self, offset: usize, source: &[u8]) {
         self.require(offset, source.len(), 8);
         for (index, chunk) in source.chunks(WORD).enumerate() {
@@ -265,8 +266,8 @@ impl Region {
         }
     }
 
-    /// Four bytes that are copied while a peer is there, if the region has them all. They are as wide as the lengths and
-    /// types of records that lie at the same place in another round: accesses that race have to be of one width.
+    /// Returns four bytes for a racing copy, if all are inside the region. They are as wide as the lengths and types of
+    /// records that are at the same place in another pass over the buffer: racing accesses must be of one width.
     #[inline]
     fn racing_word(&self, offset: usize) -> Option<&AtomicU32> {
         let is_inside = offset + WORD <= self.len;
@@ -275,21 +276,21 @@ impl Region {
         is_inside.then(|| unsafe { self.at(offset).cast().as_ref() })
     }
 
-    /// Maps all pages of the region for writing now (`MADV_POPULATE_WRITE`), so that nobody meets a page fault later.
-    /// Best effort: an old kernel answers with an error that can be ignored. On a sparse file it reserves the pages,
-    /// and a full file system is an error here (`EFAULT`) and not a killed process later.
+    /// Faults in all pages of the region for writing (`MADV_POPULATE_WRITE`), which avoids page faults later. Best
+    /// effort: an old kernel returns an error, which can be ignored. On a sparse file it reserves the pages; a full
+    /// file system is an error here (`EFAULT`) rather than a SIGBUS later.
     pub fn populate(&self) -> io::Result<()> {
         self.mapping.populate(self.offset_in_mapping(), self.len)
     }
 
-    /// Maps all pages of the region now as if they were read (`MADV_POPULATE_READ`): nothing becomes dirty, and on a
-    /// file system in memory writing meets no page fault later either. On a sparse file there it takes the pages.
-    /// Best effort, as [`populate`](Self::populate) is.
+    /// Faults in all pages of the region for reading (`MADV_POPULATE_READ`): no page becomes dirty, and on a file
+    /// system in memory later writes cause no page faults either. On a sparse file there it allocates the pages. Best
+    /// effort, as [`populate`](Self::populate).
     pub fn fault_in(&self) -> io::Result<()> {
         self.mapping.fault_in(self.offset_in_mapping(), self.len)
     }
 
-    /// Writes changed pages to the file behind the region and waits until that is done.
+    /// Writes modified pages to the file of the region and waits for completion.
     pub fn flush(&self) -> io::Result<()> {
         self.mapping.flush(self.offset_in_mapping(), self.len)
     }
@@ -298,7 +299,7 @@ impl Region {
         self.base.addr().get() - self.mapping.base().addr().get()
     }
 
-    /// The address of an offset that the caller has checked.
+    /// Returns the address of an offset that the caller has checked.
     #[inline]
     fn at(&self, offset: usize) -> NonNull<u8> {
         debug_assert!(offset <= self.len);
@@ -329,7 +330,7 @@ impl Region {
     }
 }
 
-/// Kept out of line, so that the road carries a compare and a jump only.
+/// Out of line, so that the hot path contains only a compare and a jump.
 #[cold]
 #[inline(never)]
 #[track_caller]

@@ -1,4 +1,4 @@
-//! Giving a new file its pages, so that nobody is killed by a full file system later.
+//! Reserving the blocks of a new file, so that a full file system causes no SIGBUS later.
 
 use std::{
     fs::File,
@@ -6,10 +6,10 @@ use std::{
     os::{fd::AsRawFd, unix::fs::FileExt},
 };
 
-/// Sets the length of a new file and makes the file system set all its blocks aside.
+/// Sets the length of a new file and allocates all its blocks.
 pub(super) fn reserve(file: &File, len: u64) -> io::Result<()> {
     match allocate(file, len) {
-        // The file system, or the C library, has no such call.
+        // Not supported by the file system or the C library.
         Err(error)
             if error.kind() == io::ErrorKind::Unsupported
                 || error.raw_os_error() == Some(libc::EINVAL) =>
@@ -51,7 +51,7 @@ fn write_zeros(file: &File, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// True when the system says that there is no room: the file system is full, or the user's quota is used up.
+/// Returns true if the file system is full or the user's quota is exhausted.
 pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
 }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeros_are_written_where_blocks_cannot_be_allocated() {
+    fn write_zeros_extends_the_file() {
         let path = std::env::temp_dir().join(format!("taran-reserve-{}", std::process::id()));
         let file = File::options()
             .read(true)

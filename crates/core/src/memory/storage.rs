@@ -1,55 +1,55 @@
-//! Where the files of an Aeron directory live.
+//! Storage of the files of an Aeron directory.
 
 use std::{fmt::Debug, io, path::Path};
 
 use super::{DirectoryLock, InsufficientSpace, MemoryError, Region};
 
-/// How a file is created.
+/// Options for creating a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CreateOptions {
-    /// Reserve all pages now. Without it the file is sparse, and a file system that fills up later kills whoever
-    /// touches a page first.
+    /// Reserve all pages at creation. Otherwise the file is sparse, and a process that first accesses a page when the
+    /// file system is full is killed (SIGBUS).
     pub reserve: bool,
-    /// Map all pages now, so that nobody in this process meets a page fault later.
+    /// Fault in all pages at creation, which avoids page faults in this process later.
     pub populate: bool,
 }
 
 impl CreateOptions {
-    /// Pages reserved, mapped when touched.
+    /// Pages are reserved, and mapped on first access.
     pub const RESERVED: Self = Self {
         reserve: true,
         populate: false,
     };
-    /// Nothing reserved.
+    /// No pages are reserved.
     pub const SPARSE: Self = Self {
         reserve: false,
         populate: false,
     };
 }
 
-/// Where the files of the Aeron directory live: real files ([`FileStorage`](super::FileStorage)), or memory for tests
-/// and simulation ([`MemoryStorage`](super::MemoryStorage)). Every implementation passes the same tests.
+/// Storage of the files of an Aeron directory: real files ([`FileStorage`](super::FileStorage)), or memory for tests
+/// and simulation ([`MemoryStorage`](super::MemoryStorage)). All implementations pass the same tests.
 pub trait Storage: Send + Sync + Debug {
-    /// Creates a file of `len` zero bytes and maps all of it. The file must not exist, its directory must. Mode 0666
-    /// less the umask. When it fails it leaves no file behind.
+    /// Creates a file of `len` zero bytes and maps all of it. The file must not exist; its directory must. Mode 0666
+    /// minus the umask. Leaves no file after an error.
     ///
     /// # Errors
     ///
-    /// [`MemoryError::StorageFull`] when pages are to be reserved and there are not enough.
+    /// [`MemoryError::StorageFull`] if there are too few pages to reserve.
     fn create(&self, path: &Path, len: u64, options: CreateOptions) -> Result<Region, MemoryError>;
 
     /// Maps the whole of an existing file for reading and writing.
     ///
     /// # Errors
     ///
-    /// [`MemoryError::Empty`] when it has no bytes yet.
+    /// [`MemoryError::Empty`] if it has no bytes yet.
     fn open(&self, path: &Path) -> Result<Region, MemoryError>;
 
     /// As [`open`](Self::open), for a file that must have at least `expected` bytes.
     ///
     /// # Errors
     ///
-    /// [`MemoryError::Truncated`] when it has less.
+    /// [`MemoryError::Truncated`] if it has fewer.
     fn open_at_least(&self, path: &Path, expected: u64) -> Result<Region, MemoryError> {
         let region = self.open(path)?;
         let len = region.len() as u64;
@@ -63,19 +63,19 @@ pub trait Storage: Send + Sync + Debug {
         Ok(region)
     }
 
-    /// Removes a file's name. Mappings of it live on.
+    /// Removes a file. Its mappings remain valid.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Bytes that can still be reserved in a directory.
+    /// Returns the bytes that can still be reserved in a directory.
     fn available(&self, directory: &Path) -> io::Result<u64>;
 
-    /// Bytes of the file system that holds a directory, free and used; `None` where it has no limit or does not tell.
+    /// Returns the size in bytes of the file system of a directory; `None` if it is unlimited or unknown.
     fn capacity(&self, directory: &Path) -> Option<u64> {
         let _ = directory;
         None
     }
 
-    /// What to say where `requested` bytes are too much for a directory.
+    /// Returns the error detail for `requested` bytes that do not fit a directory.
     fn insufficient_space(&self, directory: &Path, requested: u64) -> InsufficientSpace {
         InsufficientSpace {
             requested,
@@ -84,32 +84,32 @@ pub trait Storage: Send + Sync + Debug {
         }
     }
 
-    /// True when there is a file or a directory of that name.
+    /// Returns true if there is a file or a directory of that name.
     fn exists(&self, path: &Path) -> bool;
 
-    /// Creates a directory and its parents; fine when it exists. Mode 0777 less the umask.
+    /// Creates a directory and its parents; succeeds if it exists. Mode 0777 minus the umask.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
 
-    /// Takes the lock of a directory, until what is returned is dropped. It keeps nobody out who does not ask for it.
+    /// Takes the advisory lock of a directory, which is held until the returned value is dropped.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::WouldBlock`] when somebody else has it.
+    /// [`io::ErrorKind::WouldBlock`] if another holder has it.
     fn try_lock(&self, directory: &Path) -> io::Result<DirectoryLock> {
         let _ = directory;
         Ok(DirectoryLock::default())
     }
 
-    /// Removes a directory that holds nothing.
+    /// Removes an empty directory.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::DirectoryNotEmpty`] when it holds something.
+    /// [`io::ErrorKind::DirectoryNotEmpty`] if it is not empty.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Removes a directory and all below it.
+    /// Removes a directory and its contents.
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
 
-    /// Writes a small ordinary file, such as a text for people; replaces an old one.
+    /// Writes a small ordinary file, such as a report; replaces an existing one.
     fn write_file(&self, path: &Path, contents: &[u8]) -> io::Result<()>;
 }

@@ -1,4 +1,4 @@
-//! The same tests for every storage, and tests of regions.
+//! Tests of all storages and of regions.
 
 use std::{
     fs, io,
@@ -22,7 +22,7 @@ overlay! {
     }
 }
 
-/// A directory of its own for each test, gone afterwards.
+/// A temporary directory per test, removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -41,7 +41,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Runs a test with each storage and a directory of it that exists.
+/// Runs a test with each storage and an existing directory.
 fn on_each_storage(test: impl Fn(&dyn Storage, &std::path::Path)) {
     let scratch = Scratch::new();
     test(&FileStorage, &scratch.0);
@@ -51,7 +51,7 @@ fn on_each_storage(test: impl Fn(&dyn Storage, &std::path::Path)) {
 }
 
 #[test]
-fn a_created_file_is_zero_and_seen_by_those_who_open_it() {
+fn created_file_is_zero_and_shared_with_later_opens() {
     on_each_storage(|storage, directory| {
         for options in [
             CreateOptions::SPARSE,
@@ -98,7 +98,7 @@ fn creation_is_exclusive() {
 }
 
 #[test]
-fn what_is_missing_empty_or_short_is_told_apart() {
+fn open_distinguishes_missing_empty_and_short_files() {
     on_each_storage(|storage, directory| {
         let path = directory.join("file");
         let error = storage.open(&path).unwrap_err();
@@ -153,7 +153,7 @@ fn what_is_missing_empty_or_short_is_told_apart() {
 }
 
 #[test]
-fn directories_come_and_go_with_what_is_in_them() {
+fn directories_are_created_and_removed_with_their_contents() {
     on_each_storage(|storage, directory| {
         let deep = directory.join("a/b");
         storage.create_dir_all(&deep).unwrap();
@@ -185,7 +185,7 @@ fn directories_come_and_go_with_what_is_in_them() {
 }
 
 #[test]
-fn a_full_file_system_is_an_error_that_helps() {
+fn create_on_a_full_file_system_reports_the_required_size() {
     let scratch = Scratch::new();
     let path = scratch.0.join("huge");
     let requested = 1 << 42; // sparse, any file system takes it; reserved, none does
@@ -214,7 +214,7 @@ fn a_full_file_system_is_an_error_that_helps() {
 }
 
 #[test]
-fn memory_storage_fills_up_as_a_file_system_does() {
+fn memory_storage_enforces_its_capacity() {
     let storage = MemoryStorage::with_capacity(1000);
     let file = |name: &str| PathBuf::from("/").join(name);
     storage
@@ -248,7 +248,7 @@ fn memory_storage_fills_up_as_a_file_system_does() {
 }
 
 #[test]
-fn a_directory_is_locked_by_one_at_a_time() {
+fn try_lock_of_a_locked_directory_would_block() {
     let scratch = Scratch::new();
     let lock = FileStorage.try_lock(&scratch.0).unwrap();
     let refused = FileStorage.try_lock(&scratch.0).unwrap_err();
@@ -260,7 +260,7 @@ fn a_directory_is_locked_by_one_at_a_time() {
 }
 
 #[test]
-fn files_are_open_to_all_that_the_umask_lets_in() {
+fn created_files_have_mode_0666_minus_the_umask() {
     let scratch = Scratch::new();
     let (ours, plain) = (scratch.0.join("ours"), scratch.0.join("plain"));
     FileStorage
@@ -272,7 +272,7 @@ fn files_are_open_to_all_that_the_umask_lets_in() {
 }
 
 #[test]
-fn nothing_outside_a_region_is_reached() {
+fn accesses_outside_a_region_panic() {
     let region = Region::anonymous(100).unwrap();
     for (offset, len) in [
         (0, 101),
@@ -338,7 +338,7 @@ fn views_keep_the_mapping_alive() {
 }
 
 #[test]
-fn a_claim_is_a_slice_of_the_region() {
+fn claim_is_a_slice_of_the_region() {
     let region = Region::anonymous(64).unwrap();
     {
         let mut claim = region.claim(60, 4);

@@ -1,4 +1,4 @@
-//! Views of a region that live on their own: typed, and claimed.
+//! Views of a region: typed overlays, and claims.
 
 use std::{
     fmt,
@@ -41,8 +41,8 @@ impl<T: Overlay> Deref for Shared<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the promise to `new`; `mapping` keeps the memory, and an `Overlay` consists
-        // of atomics and gaps, for which every bit pattern is valid and may change.
+        // SAFETY: the contract of `new`; `mapping` keeps the memory, and an `Overlay` consists
+        // of atomics and padding, for which every bit pattern is valid and may change.
         unsafe { self.overlay.as_ref() }
     }
 }
@@ -62,8 +62,8 @@ impl<T: Overlay + fmt::Debug> fmt::Debug for Shared<T> {
     }
 }
 
-/// Bytes of a region that are the holder's alone by the protocol. Borrows the region, as counting references for each
-/// message would make the threads of a process wait for each other.
+/// Bytes of a region that belong to the holder exclusively by the protocol. Borrows the region: a reference count per
+/// message would cause contention between threads.
 pub struct Claim<'region> {
     base: NonNull<u8>,
     len: usize,
@@ -86,7 +86,7 @@ impl Claim<'_> {
     }
 }
 
-// SAFETY: the memory belongs to the process, and the bytes to the holder of the claim, on whatever thread.
+// SAFETY: the memory belongs to the process, and the bytes to the holder of the claim, on any thread.
 unsafe impl Send for Claim<'_> {}
 // SAFETY: through a shared reference the bytes are only read.
 unsafe impl Sync for Claim<'_> {}
@@ -96,8 +96,8 @@ impl Deref for Claim<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the promise to `new`; the borrowed region keeps the memory, and the protocol gives the bytes to the
-        // holder alone.
+        // SAFETY: the contract of `new`; the borrowed region keeps the memory, and by the protocol the bytes belong
+        // to the holder exclusively.
         unsafe { slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }
 }

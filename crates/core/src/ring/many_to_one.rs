@@ -1,4 +1,5 @@
-//! Many producers, in any number of processes, and one consumer (docs/spec/shared-memory.md §3). Carries the clients' commands.
+//! Many producers, in any number of processes, and one consumer (docs/spec/shared-memory.md §3). Carries the clients'
+//! commands.
 
 use super::{
     Action, Corrupt, RingClaim, RingError, WriteError,

@@ -1,5 +1,5 @@
-//! One producer and one consumer (docs/spec/shared-memory.md §3.8). Cheaper than [`many_to_one`](super::many_to_one): no
-//! compare-and-swap, and no zeroing of what was consumed; the producer clears the header behind each record instead.
+//! One producer and one consumer (docs/spec/shared-memory.md §3.8). Cheaper than [`many_to_one`](super::many_to_one):
+//! no compare-and-swap, and no zeroing of what was consumed; the producer clears the header behind each record instead.
 
 use super::{
     Action, Corrupt, RingClaim, RingError, WriteError,
@@ -54,8 +54,8 @@ impl Producer {
         Ok(unsafe { RingClaim::begin(&self.buffer, index, record, type_id) })
     }
 
-    /// Makes `required` bytes in one piece the caller's, a multiple of 8, and clears the header behind them. `head_cache`
-    /// and `tail` are written by this end alone.
+    /// Makes `required` bytes in one piece the caller's, a multiple of 8, and clears the header behind them.
+    /// `head_cache` and `tail` are written by this end alone.
     #[inline]
     fn reserve(&mut self, required: usize) -> Result<Index, WriteError> {
         let buffer = &self.buffer;
