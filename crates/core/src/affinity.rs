@@ -55,59 +55,42 @@ pub fn set_min_timer_slack() {
 
 #[cfg(target_os = "linux")]
 mod platform {
-    use std::io;
-    use std::mem;
+    use std::num::NonZeroU64;
+
+    use rustix::io::Errno;
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 
     use super::AffinityError;
 
-    /// Bits in a `cpu_set_t`.
-    const MAX_CPUS: usize = libc::CPU_SETSIZE as usize;
-
     pub(super) fn pin_current_thread(cpu: usize) -> Result<(), AffinityError> {
         let allowed = allowed_cpus();
-        if cpu >= MAX_CPUS {
+        if cpu >= CpuSet::MAX_CPU {
             return Err(AffinityError::NotAllowed { cpu, allowed });
         }
-        let mut set = empty_set();
-        // SAFETY: `cpu` is below CPU_SETSIZE (checked above), so the bit lies inside the set.
-        unsafe { libc::CPU_SET(cpu, &mut set) };
-        // SAFETY: `set` is valid for reads of the given size; pid 0 is the calling thread.
-        let result = unsafe { libc::sched_setaffinity(0, mem::size_of_val(&set), &raw const set) };
-        if result == 0 {
-            return Ok(());
-        }
-        let source = io::Error::last_os_error();
+        let mut set = CpuSet::new();
+        set.set(cpu);
         // The thread may be permitted more CPUs than it runs on at present, so the system decides.
-        if source.raw_os_error() == Some(libc::EINVAL) {
-            Err(AffinityError::NotAllowed { cpu, allowed })
-        } else {
-            Err(AffinityError::Refused { cpu, source })
-        }
+        sched_setaffinity(None, &set).map_err(|error| match error {
+            Errno::INVAL => AffinityError::NotAllowed { cpu, allowed },
+            error => AffinityError::Refused {
+                cpu,
+                source: error.into(),
+            },
+        })
     }
 
     pub(super) fn allowed_cpus() -> Vec<usize> {
-        let mut set = empty_set();
-        // SAFETY: `set` is valid for writes of the given size; pid 0 is the calling thread.
-        let result = unsafe { libc::sched_getaffinity(0, mem::size_of_val(&set), &raw mut set) };
-        if result != 0 {
+        let Ok(set) = sched_getaffinity(None) else {
             return Vec::new();
-        }
-        // SAFETY: each `cpu` is below CPU_SETSIZE, so the bit lies inside the set.
-        (0..MAX_CPUS)
-            .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+        };
+        (0..CpuSet::MAX_CPU)
+            .filter(|&cpu| set.is_set(cpu))
             .collect()
     }
 
     pub(super) fn set_min_timer_slack() {
-        const ONE_NANOSECOND: libc::c_ulong = 1;
-        // SAFETY: this option takes one integer and touches no memory. A failure leaves the default
-        // slack, which is coarser but correct.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ONE_NANOSECOND) };
-    }
-
-    fn empty_set() -> libc::cpu_set_t {
-        // SAFETY: `cpu_set_t` is an array of integers, for which all zeros is the empty set.
-        unsafe { mem::zeroed() }
+        // A failure leaves the default slack, which is coarser but correct.
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
     }
 }
 
@@ -177,8 +160,7 @@ mod tests {
     fn set_min_timer_slack_sets_one_nanosecond() {
         let slack = thread::spawn(|| {
             set_min_timer_slack();
-            // SAFETY: this option takes no argument and touches no memory.
-            unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) }
+            rustix::thread::current_timer_slack().unwrap()
         });
         assert_eq!(slack.join().unwrap(), 1);
     }

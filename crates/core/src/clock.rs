@@ -170,14 +170,7 @@ fn epoch_millis() -> i64 {
 
 #[cfg(unix)]
 fn monotonic_nanos() -> i64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is a valid, exclusively borrowed timespec for the whole call, which writes
-    // nothing else.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    // The call fails only for an unknown clock id; this one exists on every Unix.
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 

@@ -1,13 +1,13 @@
 //! Storage in real files.
 
 use std::{
-    ffi::CString,
     fs::{self, File},
     io,
-    mem::MaybeUninit,
-    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    os::unix::fs::MetadataExt,
     path::Path,
 };
+
+use rustix::io::Errno;
 
 use super::{
     CreateOptions, DirectoryLock, MemoryError, Region, Storage,
@@ -160,19 +160,9 @@ struct Space {
 
 /// Returns the space of the file system of a directory; `None` if it has no limit, such as tmpfs with size=0.
 fn space(directory: &Path) -> io::Result<Option<Space>> {
-    let name =
-        CString::new(directory.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut answer = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: `name` ends with a zero byte, and `answer` has room for the answer.
-    if unsafe { libc::statvfs(name.as_ptr(), answer.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call succeeded, so it filled `answer`.
-    let answer = unsafe { answer.assume_init() };
-    #[allow(clippy::unnecessary_cast)] // narrower on other systems
-    let bytes = |blocks: u64| blocks.saturating_mul(answer.f_frsize as u64);
-    #[allow(clippy::unnecessary_cast)] // narrower on other systems
-    let (available, capacity) = (bytes(answer.f_bavail as u64), bytes(answer.f_blocks as u64));
+    let answer = rustix::fs::statvfs(directory)?;
+    let bytes = |blocks: u64| blocks.saturating_mul(answer.f_frsize);
+    let (available, capacity) = (bytes(answer.f_bavail), bytes(answer.f_blocks));
     Ok((capacity > 0).then_some(Space {
         available,
         capacity,
@@ -181,7 +171,9 @@ fn space(directory: &Path) -> io::Result<Option<Space>> {
 
 fn map(file: &File, path: &Path, len: usize) -> Result<Region, MemoryError> {
     let mapping = Mapping::file(file, len).map_err(|error| match error.raw_os_error() {
-        Some(libc::ENOMEM) => MemoryError::OutOfMemory { len: len as u64 },
+        Some(code) if code == Errno::NOMEM.raw_os_error() => {
+            MemoryError::OutOfMemory { len: len as u64 }
+        }
         _ => MemoryError::from_io("map", path, error),
     })?;
     Ok(Region::whole(mapping))

@@ -4,9 +4,10 @@ use std::{
     alloc::{Layout, alloc_zeroed, dealloc},
     fs::File,
     io,
-    os::fd::AsRawFd,
-    ptr::{self, NonNull},
+    ptr::NonNull,
 };
+
+use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
 /// Anonymous memory up to this length is allocated on the heap, where sanitizers detect accesses beyond its end.
 const HEAP_LIMIT: usize = 1 << 20;
@@ -22,17 +23,10 @@ pub(super) struct Mapping {
     origin: Origin,
 }
 
-/// Kind of access for which pages are faulted in.
-#[derive(Clone, Copy, Debug)]
-enum Prefault {
-    Read,
-    Write,
-}
-
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Origin {
     Heap(Layout),
-    Mmap,
+    Mmap(MmapRaw),
 }
 
 // SAFETY: the memory belongs to the process, not to a thread. How threads share its bytes is the business of `Region`.
@@ -46,13 +40,13 @@ impl Mapping {
         if len <= HEAP_LIMIT {
             Self::heap(len)
         } else {
-            Self::mmap(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
+            Self::mmap(len, MmapMut::map_anon(len)?.into())
         }
     }
 
     /// The first `len` bytes of a file that is at least that long. `len` is at least 1.
     pub(super) fn file(file: &File, len: usize) -> io::Result<Self> {
-        Self::mmap(len, libc::MAP_SHARED, file.as_raw_fd())
+        Self::mmap(len, MmapOptions::new().len(len).map_raw(file)?)
     }
 
     #[inline]
@@ -68,60 +62,41 @@ impl Mapping {
     /// Faults in all pages of a range for writing. Returns an error if the file system has no space for them (a later
     /// access would raise SIGBUS).
     pub(super) fn populate(&self, offset: usize, len: usize) -> io::Result<()> {
-        self.prefault(offset, len, Prefault::Write)
+        #[cfg(target_os = "linux")]
+        return self.advise(memmap2::Advice::PopulateWrite, offset, len);
+        #[cfg(not(target_os = "linux"))]
+        self.unsupported(offset, len)
     }
 
     /// Faults in all pages of a range for reading.
     pub(super) fn fault_in(&self, offset: usize, len: usize) -> io::Result<()> {
-        self.prefault(offset, len, Prefault::Read)
+        #[cfg(target_os = "linux")]
+        return self.advise(memmap2::Advice::PopulateRead, offset, len);
+        #[cfg(not(target_os = "linux"))]
+        self.unsupported(offset, len)
     }
 
-    fn prefault(&self, offset: usize, len: usize, access: Prefault) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    fn advise(&self, advice: memmap2::Advice, offset: usize, len: usize) -> io::Result<()> {
+        match &self.origin {
+            Origin::Heap(_) => Ok(()),
+            Origin::Mmap(mmap) => mmap.advise_range(advice, offset, len),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn unsupported(&self, _offset: usize, _len: usize) -> io::Result<()> {
         match self.origin {
             Origin::Heap(_) => Ok(()),
-            #[cfg(target_os = "linux")]
-            Origin::Mmap => self.on_pages(offset, len, |start, len| {
-                let advice = match access {
-                    Prefault::Read => libc::MADV_POPULATE_READ,
-                    Prefault::Write => libc::MADV_POPULATE_WRITE,
-                };
-                // SAFETY: `on_pages` hands in whole pages of this mapping; the advice does not change their contents.
-                unsafe { libc::madvise(start.cast(), len, advice) }
-            }),
-            #[cfg(not(target_os = "linux"))]
-            Origin::Mmap => {
-                let _ = access;
-                Err(io::ErrorKind::Unsupported.into())
-            }
+            Origin::Mmap(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
     /// Writes modified pages of a range to the file and waits for completion.
     pub(super) fn flush(&self, offset: usize, len: usize) -> io::Result<()> {
-        match self.origin {
+        match &self.origin {
             Origin::Heap(_) => Ok(()),
-            Origin::Mmap => self.on_pages(offset, len, |start, len| {
-                // SAFETY: `on_pages` hands in whole pages of this mapping.
-                unsafe { libc::msync(start.cast(), len, libc::MS_SYNC) }
-            }),
-        }
-    }
-
-    /// Calls the system with the pages that hold a range, which lies in this mapping.
-    fn on_pages(
-        &self,
-        offset: usize,
-        len: usize,
-        call: impl FnOnce(*mut u8, usize) -> libc::c_int,
-    ) -> io::Result<()> {
-        debug_assert!(offset <= self.len && len <= self.len - offset);
-        let start = offset - offset % page_size();
-        // SAFETY: `start <= offset`, which lies in the mapping.
-        let address = unsafe { self.base.as_ptr().add(start) };
-        if call(address, offset + len - start) == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
+            Origin::Mmap(mmap) => mmap.flush_range(offset, len),
         }
     }
 
@@ -138,46 +113,21 @@ impl Mapping {
         })
     }
 
-    fn mmap(len: usize, flags: libc::c_int, fd: libc::c_int) -> io::Result<Self> {
-        // SAFETY: no address is asked for, so no mapping of others is touched. `fd` is open during the call, or -1.
-        let base = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                flags,
-                fd,
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+    fn mmap(len: usize, mmap: MmapRaw) -> io::Result<Self> {
+        let base = NonNull::new(mmap.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self {
             base,
             len,
-            origin: Origin::Mmap,
+            origin: Origin::Mmap(mmap),
         })
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        match self.origin {
+        if let Origin::Heap(layout) = self.origin {
             // SAFETY: `base` came from `alloc_zeroed` with this layout, and every view of it held an `Arc` of `self`.
-            Origin::Heap(layout) => unsafe { dealloc(self.base.as_ptr(), layout) },
-            Origin::Mmap => {
-                // SAFETY: `base` and `len` came from `mmap`, and every view of it held an `Arc` of `self`.
-                let result = unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
-                debug_assert_eq!(0, result);
-            }
+            unsafe { dealloc(self.base.as_ptr(), layout) }
         }
     }
-}
-
-fn page_size() -> usize {
-    // SAFETY: the call takes no pointers.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).unwrap_or(4096)
 }

@@ -1,10 +1,8 @@
 //! Reserving the blocks of a new file, so that a full file system causes no SIGBUS later.
 
-use std::{
-    fs::File,
-    io,
-    os::{fd::AsRawFd, unix::fs::FileExt},
-};
+use std::{fs::File, io, os::unix::fs::FileExt};
+
+use rustix::io::Errno;
 
 /// Sets the length of a new file and allocates all its blocks.
 pub(super) fn reserve(file: &File, len: u64) -> io::Result<()> {
@@ -12,7 +10,7 @@ pub(super) fn reserve(file: &File, len: u64) -> io::Result<()> {
         // Not supported by the file system or the C library.
         Err(error)
             if error.kind() == io::ErrorKind::Unsupported
-                || error.raw_os_error() == Some(libc::EINVAL) =>
+                || Errno::from_io_error(&error) == Some(Errno::INVAL) =>
         {
             write_zeros(file, len)
         }
@@ -22,15 +20,9 @@ pub(super) fn reserve(file: &File, len: u64) -> io::Result<()> {
 
 #[cfg(target_os = "linux")]
 fn allocate(file: &File, len: u64) -> io::Result<()> {
-    let len = libc::off_t::try_from(len).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
-    loop {
-        // SAFETY: the call takes no pointers, and the descriptor is open for as long as `file` is borrowed.
-        match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, len) } {
-            0 => return Ok(()),
-            libc::EINTR => {}
-            error => return Err(io::Error::from_raw_os_error(error)),
-        }
-    }
+    use rustix::fs::{FallocateFlags, fallocate};
+    rustix::io::retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, len))?;
+    Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -53,7 +45,10 @@ fn write_zeros(file: &File, len: u64) -> io::Result<()> {
 
 /// Returns true if the file system is full or the user's quota is exhausted.
 pub(super) fn is_full(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::NOSPC | Errno::DQUOT)
+    )
 }
 
 #[cfg(test)]
