@@ -2,7 +2,6 @@
 
 use crate::sync::{
     AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
-    UnsafeCell,
 };
 
 /// A type that can be laid over shared memory. Implemented by [`overlay!`](crate::overlay) only.
@@ -54,15 +53,12 @@ unsafe impl<T: OverlayField, const N: usize> OverlayField for [T; N] {
 
 /// `N` bytes of an overlay that are not accessed through it: unused, or accessed through the region.
 #[repr(transparent)]
-pub struct Padding<const N: usize>(UnsafeCell<[u8; N]>);
+pub struct Padding<const N: usize>([std::sync::atomic::AtomicU8; N]);
 
-// SAFETY: the bytes are not accessible, from any thread.
-unsafe impl<const N: usize> Sync for Padding<N> {}
-
-// SAFETY: bytes take every bit pattern, have no padding, and lie in a cell.
+// SAFETY: atomic bytes take every bit pattern, have no padding, and have interior mutability.
 unsafe impl<const N: usize> OverlayField for Padding<N> {
     fn blank() -> Self {
-        Self(UnsafeCell::new([0; N]))
+        Self([const { std::sync::atomic::AtomicU8::new(0) }; N])
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{fmt, io, ptr::NonNull, slice, sync::Arc};
 
 use super::{
-    MemoryError, OutOfBounds, Overlay,
+    MemoryError, OutOfBounds, Overlay, OverlayField,
     mapping::Mapping,
     prefetch::prefetch,
     view::{Claim, Shared},
@@ -82,9 +82,7 @@ impl Region {
     /// If the offset is not aligned or not inside.
     #[inline]
     pub fn atomic_i32(&self, offset: usize) -> &AtomicI32 {
-        self.require(offset, 4, 4);
-        // SAFETY: just checked.
-        unsafe { self.atomic_i32_unchecked(offset) }
+        self.cell(offset)
     }
 
     /// Returns the integer at an offset that is a multiple of 8.
@@ -94,9 +92,7 @@ impl Region {
     /// If the offset is not aligned or not inside.
     #[inline]
     pub fn atomic_i64(&self, offset: usize) -> &AtomicI64 {
-        self.require(offset, 8, 8);
-        // SAFETY: just checked: inside, and aligned as `base` is aligned to 8. Every bit pattern is a valid integer.
-        unsafe { self.at(offset).cast().as_ref() }
+        self.cell(offset)
     }
 
     /// As [`atomic_i32`](Self::atomic_i32), for an offset that has been checked.
@@ -199,9 +195,7 @@ impl Region {
     /// If the range is not inside.
     #[inline]
     pub fn claim(&self, offset: usize, len: usize) -> Claim<'_> {
-        self.require(offset, len, 1);
-        // SAFETY: just checked, and the claim borrows `self`.
-        unsafe { Claim::new(self.at(offset), len) }
+        Claim::new(self, offset, len)
     }
 
     /// As [`claim`](Self::claim), for the duration of a borrow.
@@ -234,8 +228,8 @@ impl Region {
                 continue;
             }
             for (index, byte) in chunk.iter_mut().enumerate() {
-                // SAFETY: checked above: inside. Atomic, as a peer may be writing.
-                let source: &AtomicU8 = unsafe { self.at(at + index).cast().as_ref() };
+                // Atomic, as a peer may be writing.
+                let source: &AtomicU8 = self.cell(at + index);
                 *byte = source.load(Ordering::Relaxed);
             }
         }
@@ -259,8 +253,8 @@ impl Region {
                 continue;
             }
             for (index, byte) in chunk.iter().enumerate() {
-                // SAFETY: checked above: inside. Atomic, as a peer may be reading.
-                let target: &AtomicU8 = unsafe { self.at(at + index).cast().as_ref() };
+                // Atomic, as a peer may be reading.
+                let target: &AtomicU8 = self.cell(at + index);
                 target.store(*byte, Ordering::Relaxed);
             }
         }
@@ -271,9 +265,7 @@ impl Region {
     #[inline]
     fn racing_word(&self, offset: usize) -> Option<&AtomicU32> {
         let is_inside = offset + WORD <= self.len;
-        // SAFETY: inside, and aligned to 4, as the callers start at a multiple of 8 (checked, as regions are aligned to
-        // that) and go on by 4.
-        is_inside.then(|| unsafe { self.at(offset).cast().as_ref() })
+        is_inside.then(|| self.cell(offset))
     }
 
     /// Faults in all pages of the region for writing (`MADV_POPULATE_WRITE`), which avoids page faults later. Best
@@ -297,6 +289,16 @@ impl Region {
 
     fn offset_in_mapping(&self) -> usize {
         self.base.addr().get() - self.mapping.base().addr().get()
+    }
+
+    /// Returns the atomic at an offset.
+    #[inline]
+    #[track_caller]
+    fn cell<T: OverlayField>(&self, offset: usize) -> &T {
+        self.require(offset, size_of::<T>(), align_of::<T>());
+        // SAFETY: inside and aligned: just checked, and `base` is aligned to 8, the largest alignment of an
+        // `OverlayField`. Every bit pattern is valid for these types, and the bytes may change behind the reference.
+        unsafe { self.at(offset).cast().as_ref() }
     }
 
     /// Returns the address of an offset that the caller has checked.
@@ -323,7 +325,7 @@ impl Region {
 
     #[inline]
     #[track_caller]
-    fn require(&self, offset: usize, len: usize, align: usize) {
+    pub(super) fn require(&self, offset: usize, len: usize, align: usize) {
         if let Err(error) = self.check(offset, len, align) {
             refuse(error);
         }

@@ -2,10 +2,8 @@
 
 use std::{
     fmt,
-    marker::PhantomData,
     ops::{Deref, DerefMut},
     ptr::NonNull,
-    slice,
     sync::Arc,
 };
 
@@ -65,55 +63,51 @@ impl<T: Overlay + fmt::Debug> fmt::Debug for Shared<T> {
 /// Bytes of a region that belong to the holder exclusively by the protocol. Borrows the region: a reference count per
 /// message would cause contention between threads.
 pub struct Claim<'region> {
-    base: NonNull<u8>,
+    region: &'region Region,
+    offset: usize,
     len: usize,
-    region: PhantomData<&'region Region>,
 }
 
-impl Claim<'_> {
-    /// A claim of `len` bytes.
+impl<'region> Claim<'region> {
+    /// A claim of `len` bytes of a region at `offset`.
     ///
-    /// # Safety
+    /// # Panics
     ///
-    /// The bytes lie in a region that outlives the claim.
+    /// If the range is not inside.
     #[inline]
-    pub(super) unsafe fn new(base: NonNull<u8>, len: usize) -> Self {
+    #[track_caller]
+    pub(super) fn new(region: &'region Region, offset: usize, len: usize) -> Self {
+        region.require(offset, len, 1);
         Self {
-            base,
+            region,
+            offset,
             len,
-            region: PhantomData,
         }
     }
 }
-
-// SAFETY: the memory belongs to the process, and the bytes to the holder of the claim, on any thread.
-unsafe impl Send for Claim<'_> {}
-// SAFETY: through a shared reference the bytes are only read.
-unsafe impl Sync for Claim<'_> {}
 
 impl Deref for Claim<'_> {
     type Target = [u8];
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the contract of `new`; the borrowed region keeps the memory, and by the protocol the bytes belong
-        // to the holder exclusively.
-        unsafe { slice::from_raw_parts(self.base.as_ptr(), self.len) }
+        // SAFETY: `new` has checked the range.
+        unsafe { self.region.bytes_unchecked(self.offset, self.len) }
     }
 }
 
 impl DerefMut for Claim<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `deref`.
-        unsafe { slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
+        // SAFETY: `new` has checked the range, which by the protocol belongs to the holder exclusively.
+        unsafe { self.region.claim_unchecked(self.offset, self.len) }
     }
 }
 
 impl fmt::Debug for Claim<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Claim")
-            .field("base", &self.base)
+            .field("offset", &self.offset)
             .field("len", &self.len)
             .finish_non_exhaustive()
     }

@@ -72,8 +72,7 @@ impl Deref for RingClaim<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the promise to `begin`: the record lies in the ring.
-        unsafe { self.buffer.payload(self.index, self.payload_length()) }
+        self.buffer.payload(self.index, self.payload_length())
     }
 }
 

@@ -106,15 +106,10 @@ impl Buffer {
         unsafe { self.data.atomic_i32_unchecked(index.0 + TYPE_OFFSET) }
     }
 
-    /// Payload of a record that was published.
-    ///
-    /// # Safety
-    ///
-    /// `HEADER_LENGTH + len <= self.to_end(index)`.
+    /// Returns the payload of a record, which must not reach beyond the end of the ring.
     #[inline]
-    pub(super) unsafe fn payload(&self, index: Index, len: usize) -> &[u8] {
-        // SAFETY: by the caller's promise.
-        unsafe { self.data.bytes_unchecked(index.0 + HEADER_LENGTH, len) }
+    pub(super) fn payload(&self, index: Index, len: usize) -> &[u8] {
+        self.data.bytes(index.0 + HEADER_LENGTH, len)
     }
 
     /// Payload of a record that was claimed.

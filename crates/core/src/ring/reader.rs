@@ -64,8 +64,8 @@ impl<const CLEAR: bool> Reader<CLEAR> {
             if type_id == PADDING {
                 continue;
             }
-            // SAFETY: `record` was just held against the block, which does not pass the end of the ring.
-            let payload = unsafe { batch.reader.buffer.payload(index, record - HEADER_LENGTH) };
+            // `record` was just checked against the block, which does not pass the end of the ring.
+            let payload = batch.reader.buffer.payload(index, record - HEADER_LENGTH);
             let action = handler(type_id, payload);
             if action == Action::Abort {
                 batch.consumed -= aligned(record);
