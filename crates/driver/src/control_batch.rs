@@ -1,14 +1,14 @@
 //! Batch of control frames of many streams (heartbeats, repeated status messages), sent with one system call.
 //!
 //! Thousands of idle streams send ten heartbeats or five status messages per second each. One call per frame would take
-//! more time than a busy stream on the same agent has. Each frame remains a datagram of its own: the batch is one send with
-//! segmentation offload.
+//! more time than a busy stream on the same agent has. Each frame remains a datagram of its own: the batch is one send
+//! with segmentation offload.
 //!
 //! Contract: [`ControlFrameBatch::add`] a frame if the batch [`accepts`](ControlFrameBatch::accepts) it; when the batch
-//! [`is_due`](ControlFrameBatch::is_due), send [`transmit`](ControlFrameBatch::transmit) and report the bytes taken with
-//! [`on_sent`](ControlFrameBatch::on_sent). A stream that has newer information to send first flushes the batch if that still
-//! [`contains`](ControlFrameBatch::contains) its frame. Frames that the socket did not take are lost like any datagram: they
-//! are repeated soon.
+//! [`is_due`](ControlFrameBatch::is_due), send [`transmit`](ControlFrameBatch::transmit) and report the bytes taken
+//! with [`on_sent`](ControlFrameBatch::on_sent). A stream that has newer information to send first flushes the batch if
+//! that still [`contains`](ControlFrameBatch::contains) its frame. Frames that the socket did not take are lost like
+//! any datagram: they are repeated soon.
 
 use std::net::SocketAddr;
 
@@ -101,8 +101,8 @@ impl ControlFrameBatch {
         }
     }
 
-    /// Clears the batch after a send of which the socket took `bytes`. Returns the number of frames tried: those that were
-    /// taken, and the one after them.
+    /// Clears the batch after a send of which the socket took `bytes`. Returns the number of frames tried: those that
+    /// were taken, and the one after them.
     pub(crate) fn on_sent(&mut self, bytes: usize) -> usize {
         let tried = self.bytes.len().min(bytes + self.frame_length);
         self.bytes.clear();

@@ -22,17 +22,17 @@ const ENDPOINT: EndpointId = EndpointId(1);
 const WINDOW: i32 = 32_768;
 const STEP_NS: i64 = 5_000;
 
-/// How bad the network is, in per cent of datagrams.
+/// Impairments of the network, in per cent of datagrams.
 #[derive(Clone, Copy, Debug)]
-struct Network {
+struct NetworkConditions {
     loss: u32,
     duplicates: u32,
     reordered: u32,
 }
 
-struct Road {
+struct DataPath {
     random: fastrand::Rng,
-    network: Network,
+    network: NetworkConditions,
     now_ns: i64,
     sender: Sender,
     sender_socket: FakeSocket,
@@ -52,8 +52,8 @@ struct Road {
     _sender_events: queue::Receiver<ConductorEvent>,
 }
 
-impl Road {
-    fn new(seed: u64, network: Network) -> Self {
+impl DataPath {
+    fn new(seed: u64, network: NetworkConditions) -> Self {
         let cycle = || {
             DutyCycleTracker::new(
                 Counter::detached(),
@@ -192,7 +192,7 @@ impl Road {
         }
     }
 
-    /// One step of everybody. Publishes up to `messages` in all.
+    /// Runs one step of all agents. Publishes up to `messages` in all.
     fn step(&mut self, messages: u64) {
         self.now_ns += STEP_NS;
         let now = at(self.now_ns);
@@ -222,7 +222,7 @@ impl Road {
         }
     }
 
-    /// The network: loses, repeats, reorders; what arrives together may arrive as one train.
+    /// Carries datagrams with loss, duplicates and reordering. Some arrive as one GRO batch.
     fn carry(&mut self, datagrams: Vec<Vec<u8>>, to: &FakeSocket) {
         let mut arriving: Vec<Vec<u8>> = Vec::new();
         for datagram in datagrams {
@@ -239,25 +239,25 @@ impl Road {
                 arriving.swap(other, last);
             }
         }
-        let mut train: Vec<u8> = Vec::new();
+        let mut batch: Vec<u8> = Vec::new();
         let mut stride = 0;
         for datagram in arriving {
-            let fits = !train.is_empty()
-                && train.len().is_multiple_of(stride)
+            let fits = !batch.is_empty()
+                && batch.len().is_multiple_of(stride)
                 && datagram.len() <= stride
-                && train.len() + datagram.len() <= 65_536
+                && batch.len() + datagram.len() <= 65_536
                 && self.random.bool();
             if !fits {
-                if !train.is_empty() {
-                    to.arrive_train(&train, stride);
+                if !batch.is_empty() {
+                    to.arrive_batch(&batch, stride);
                 }
-                train.clear();
+                batch.clear();
                 stride = datagram.len();
             }
-            train.extend(datagram);
+            batch.extend(datagram);
         }
-        if !train.is_empty() {
-            to.arrive_train(&train, stride);
+        if !batch.is_empty() {
+            to.arrive_batch(&batch, stride);
         }
     }
 
@@ -330,10 +330,10 @@ impl Road {
     }
 }
 
-/// A message that nobody could mistake for another, between 8 and 1,376 bytes long.
+/// Returns a unique message, between 8 and 1,376 bytes long.
 fn message(number: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(number);
-    // Mostly of one length, as streams are.
+    // Mostly of one length, as in real streams.
     let length = if number.is_multiple_of(7) {
         random.usize(8..=1376)
     } else {
@@ -344,71 +344,72 @@ fn message(number: u64) -> Vec<u8> {
     message
 }
 
-fn travel(seed: u64, messages: u64, network: Network) -> Road {
+fn run(seed: u64, messages: u64, network: NetworkConditions) -> DataPath {
     println!("seed {seed} {network:?}");
-    let mut road = Road::new(seed, network);
+    let mut data_path = DataPath::new(seed, network);
     let mut steps = 0;
-    while road.consumed < messages {
-        road.step(messages);
+    while data_path.consumed < messages {
+        data_path.step(messages);
         steps += 1;
         assert!(
             steps < 3_000_000,
             "stuck at message {} of seed {seed}",
-            road.consumed
+            data_path.consumed
         );
     }
-    // The end of the stream travels back and forth.
-    road.publication.conductor_end_of_stream();
-    while !road.publication.is_unicast_end_of_stream_received() {
-        road.step(messages);
+    // The end of stream is signalled and acknowledged.
+    data_path.publication.conductor_end_of_stream();
+    while !data_path.publication.is_unicast_end_of_stream_received() {
+        data_path.step(messages);
         steps += 1;
         assert!(steps < 3_000_000, "no end of seed {seed}");
     }
-    let (_, shared) = road.image.as_ref().unwrap();
+    let (_, shared) = data_path.image.as_ref().unwrap();
     assert!(shared.is_complete() && !shared.is_timed_out());
     assert_eq!(
-        road.sender_counters.invalid_packets.get() + road.receiver_counters.invalid_packets.get(),
+        data_path.sender_counters.invalid_packets.get()
+            + data_path.receiver_counters.invalid_packets.get(),
         0
     );
-    // One that was overtaken on its way may be further behind than can be true.
+    // A reordered status message may be too old to be plausible.
     if network.reordered == 0 {
-        assert_eq!(road.sender_counters.status_messages_rejected.get(), 0);
+        assert_eq!(data_path.sender_counters.status_messages_rejected.get(), 0);
     }
-    road
+    data_path
 }
 
 #[test]
-fn a_good_network_needs_no_repair() {
-    let road = travel(
+fn perfect_network_needs_no_retransmits() {
+    let data_path = run(
         1,
         30_000,
-        Network {
+        NetworkConditions {
             loss: 0,
             duplicates: 0,
             reordered: 0,
         },
     );
-    assert_eq!(road.receiver_counters.naks_sent.get(), 0);
-    assert_eq!(road.sender_counters.retransmits_sent.get(), 0);
+    assert_eq!(data_path.receiver_counters.naks_sent.get(), 0);
+    assert_eq!(data_path.sender_counters.retransmits_sent.get(), 0);
     assert_eq!(
-        road.receiver_counters.over_runs.get() + road.receiver_counters.under_runs.get(),
+        data_path.receiver_counters.over_runs.get() + data_path.receiver_counters.under_runs.get(),
         0
     );
 }
 
 #[test]
-fn a_bad_network_loses_no_message() {
+fn lossy_network_delivers_every_message() {
     for seed in 0..20 {
         let loss = [1, 5, 10, 25][seed as usize % 4];
-        let road = travel(
+        let data_path = run(
             seed,
             3_000,
-            Network {
+            NetworkConditions {
                 loss,
                 duplicates: 3,
                 reordered: 5,
             },
         );
-        assert!(road.sender_counters.retransmits_sent.get() > 0);
+        assert!(data_path.sender_counters.retransmits_sent.get() > 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Why a driver could not be started, or not be closed in order.
+//! Errors of starting and closing a driver.
 
 use std::fmt;
 use std::io;
@@ -12,24 +12,24 @@ use taran_protocol::option::{OptionErrors, UnknownOption};
 
 use crate::context::Conflict;
 
-/// Why a driver could not be started, or not be closed in order. Texts name the option, its value, the value needed,
+/// Error of starting or closing a driver. Texts name the option, its value, the value needed,
 /// and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriverError {
-    /// Options have values that they cannot have.
+    /// Options have invalid values.
     #[error("{0}")]
     Options(OptionErrors),
     /// No option has this name.
     #[error("{0}")]
     UnknownOption(UnknownOption),
-    /// Options do not go together, or not with what the system grants.
+    /// Options conflict with each other or with limits of the system.
     #[error("{}", Lines(.0))]
     Conflicts(Vec<Conflict>),
     /// The arguments of an idle strategy do not fit it.
     #[error("{0}")]
     Idle(#[from] IdleError),
-    /// Another driver lives in the directory.
+    /// Another driver is active in the directory.
     #[error(
         "active media driver detected in {} (process {pid}, heartbeat {age_ms} ms ago): stop it, or choose another \
          directory with aeron.dir; if it was killed, start again when that heartbeat is older than \
@@ -38,14 +38,14 @@ pub enum DriverError {
     ActiveDriver {
         /// The directory.
         directory: PathBuf,
-        /// Process id of the driver that lives there.
+        /// Process id of that driver.
         pid: i64,
-        /// Age of its last sign of life.
+        /// Age of its last heartbeat.
         age_ms: i64,
         /// Age at which it would count as dead.
         timeout_ms: i64,
     },
-    /// Another driver is starting in the directory, and does not get to an end.
+    /// Another driver is starting in the directory and does not finish.
     #[error(
         "another driver has been starting in {} for aeron.driver.timeout={waited_ms} ms: stop it, or choose another \
          directory with aeron.dir", directory.display()
@@ -53,7 +53,7 @@ pub enum DriverError {
     Starting {
         /// The directory.
         directory: PathBuf,
-        /// How long its end was waited for.
+        /// Time waited for it.
         waited_ms: i64,
     },
     /// The directory was left by a driver whose files this one does not understand.
@@ -75,9 +75,9 @@ pub enum DriverError {
         path.display()
     )]
     Directory {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// On which file or directory.
+        /// The file or directory.
         path: PathBuf,
         /// The system's reason.
         source: io::Error,
@@ -91,7 +91,7 @@ pub enum DriverError {
     Space {
         /// The directory.
         directory: PathBuf,
-        /// What is asked for, and what there is.
+        /// Space needed and available.
         shortage: InsufficientSpace,
         /// The present length of the counters' buffer, which makes up most of it, in bytes.
         counters: usize,
@@ -110,29 +110,29 @@ pub enum DriverError {
         /// The system's reason.
         source: io::Error,
     },
-    /// What lives in memory that is shared, with clients or between threads, could not be set up.
+    /// A part of the memory shared with clients or between threads could not be set up.
     #[error("cannot set up {what}: {reason}")]
     Cnc {
-        /// Which part.
+        /// Name of the part.
         what: &'static str,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The address at which drivers exchange names cannot be had.
+    /// The address at which drivers exchange names cannot be bound.
     #[error(
         "cannot resolve names at aeron.driver.resolver.interface={interface}: {reason}; it must be host:port of this \
-         machine, with a port that nobody else uses, or port 0"
+         machine, with an unused port, or port 0"
     )]
     ResolverInterface {
         /// The value of the option.
         interface: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The system did not tell its limits.
+    /// The limits of the system could not be read.
     #[error("{0}")]
     Network(#[from] NetError),
-    /// The system gave no thread.
+    /// A thread could not be started.
     #[error("cannot start a thread for {agent}: {source}")]
     Thread {
         /// The agent that was to run on it.
@@ -142,7 +142,7 @@ pub enum DriverError {
     },
 }
 
-/// One per line.
+/// Displays one item per line.
 struct Lines<'a, T>(&'a [T]);
 
 impl<T: fmt::Display> fmt::Display for Lines<'_, T> {

@@ -55,7 +55,8 @@ impl ErrorReporter {
         }
     }
 
-    /// Records that the log contains an invalid frame, written by a process that maps it. The stream does not advance beyond.
+    /// Records that the log contains an invalid frame, written by a process that maps it. The stream does not advance
+    /// beyond.
     #[cold]
     pub(crate) fn report_corrupt(&mut self, now: Now, channel: &str, error: &CorruptFrame) {
         self.record(now, channel, Cause::Corrupt, error);

@@ -1,19 +1,19 @@
 //! Tables by session and stream.
 //!
-//! These ids come from strangers, at the speed of the network. The hash of the standard library withstands whoever knows
-//! it, but costs as much as the rest of finding an image. This one multiplies with a secret instead: who does not know
-//! the seed of this driver, and never sees a hash, cannot choose ids that meet.
+//! These ids come from strangers, at the speed of the network. The hash of the standard library withstands whoever
+//! knows it, but costs as much as the rest of finding an image. This one multiplies with a secret instead: who does not
+//! know the seed of this driver, and never sees a hash, cannot choose ids that meet.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher};
 
-/// By one id, or by several.
+/// Map keyed by one id or several.
 pub(crate) type IdMap<K, V> = HashMap<K, V, IdHash>;
 
-/// Ids.
+/// Set of ids.
 pub(crate) type IdSet = HashSet<i32, IdHash>;
 
-/// Makes hashers that share a secret.
+/// Builder of hashers with a common secret.
 #[derive(Clone, Debug)]
 pub(crate) struct IdHash {
     start: u64,
@@ -21,7 +21,7 @@ pub(crate) struct IdHash {
 }
 
 impl IdHash {
-    /// From what chance gave.
+    /// Derives the secret from a random seed.
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         Self {
@@ -43,7 +43,7 @@ impl BuildHasher for IdHash {
     }
 }
 
-/// Takes one id after the other.
+/// Hasher of a sequence of ids.
 #[derive(Debug)]
 pub(crate) struct IdHasher {
     state: u64,
@@ -57,7 +57,7 @@ impl IdHasher {
     }
 }
 
-/// Both halves of the product: every bit of the word reaches every bit of the hash.
+/// Returns the exclusive or of both halves of the product: every bit of the word affects every bit of the hash.
 #[inline]
 fn fold(word: u64, factor: u64) -> u64 {
     let product = u128::from(word) * u128::from(factor);
@@ -81,7 +81,7 @@ impl Hasher for IdHasher {
         }
     }
 
-    /// One round more: after a single one, ids in a row could still lie close together.
+    /// Folds once more: after a single fold the hashes of sequential ids may still be close together.
     #[inline]
     fn finish(&self) -> u64 {
         fold(self.state, self.factor)
@@ -92,8 +92,8 @@ impl Hasher for IdHasher {
 mod tests {
     use super::*;
 
-    /// Most of 65,536 hashes that agree in 16 bits from `shift` on. About 9 if they were random.
-    fn most_in_one_place(hashes: impl Iterator<Item = u64>, shift: u32) -> u32 {
+    /// Returns the largest number of 65,536 hashes that agree in 16 bits from `shift` on: about 9 for random ones.
+    fn max_collisions(hashes: impl Iterator<Item = u64>, shift: u32) -> u32 {
         let mut places = vec![0; 65_536];
         for hash in hashes {
             places[(hash >> shift) as usize & 0xFFFF] += 1;
@@ -102,19 +102,16 @@ mod tests {
     }
 
     #[test]
-    fn ids_in_any_order_are_spread() {
+    fn hash_of_sequential_ids_is_spread() {
         for seed in 0..20 {
             let hash = IdHash::new(seed);
             for step in [1, 2, 3, 7, 64, 4_096, 65_536, 0x9E37_79B9_u32] {
                 let ids = || (0..65_536_u32).map(|number| number.wrapping_mul(step).cast_signed());
-                // A table looks at the lowest bits, then at the highest.
+                // A table uses the lowest bits, then the highest.
                 for shift in [0, 48] {
                     let lone = ids().map(|id| hash.hash_one(id));
                     let pairs = ids().map(|id| hash.hash_one((id, 1001)));
-                    let most = [
-                        most_in_one_place(lone, shift),
-                        most_in_one_place(pairs, shift),
-                    ];
+                    let most = [max_collisions(lone, shift), max_collisions(pairs, shift)];
                     assert!(
                         most.iter().all(|&most| most < 32),
                         "seed {seed} step {step} shift {shift}: {most:?}"
@@ -125,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_hash_differently() {
+    fn hash_with_other_seed_differs() {
         let (one, other) = (IdHash::new(1), IdHash::new(2));
         assert!((0..1_000).all(|id: i32| one.hash_one(id) != other.hash_one(id)));
     }

@@ -1,7 +1,7 @@
 //! The media driver: conductor, sender and receiver.
 //!
-//! [`MediaDriver::launch`] starts a driver from a [`DriverContext`]. [`DriverParts::build`] creates its three agents without
-//! running them, for programs that supply their own threads, clock, network and files, such as the simulator.
+//! [`MediaDriver::launch`] starts a driver from a [`DriverContext`]. [`DriverParts::build`] creates its three agents
+//! without running them, for programs that supply their own threads, clock, network and files, such as the simulator.
 
 #![forbid(unsafe_code)]
 // loom models have no files, so nothing is launched there.

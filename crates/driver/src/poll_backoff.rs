@@ -26,8 +26,8 @@ impl PollBackoff {
         self.since_ns = None;
     }
 
-    /// Returns true if the next poll should be skipped. False while the clock stands at the time of the last poll, as it does
-    /// not show how much time has passed.
+    /// Returns true if the next poll should be skipped. False while the clock stands at the time of the last poll, as
+    /// it does not show how much time has passed.
     pub(crate) fn is_active(&self, now_ns: i64) -> bool {
         let elapsed_ns = |since_ns| now_ns.saturating_sub(since_ns);
         self.since_ns

@@ -1,18 +1,19 @@
 //! Polling scheduler of an agent: the cost of a duty cycle depends on the number of active items, not on the total.
 //!
-//! Clients write to shared memory without notifying the driver, so every stream has to be polled. Active items, which did
-//! something within [`ACTIVE_NS`], are polled in every duty cycle. Idle items are polled one after the other by elapsed
-//! time, so that each is reached once per [`SWEEP_PERIOD_NS`] (later only where many are idle and cycles are long). They are
-//! polled in every cycle where they are few, and as time permits where the agent has nothing else to do.
+//! Clients write to shared memory without notifying the driver, so every stream has to be polled. Active items, which
+//! did something within [`ACTIVE_NS`], are polled in every duty cycle. Idle items are polled one after the other by
+//! elapsed time, so that each is reached once per [`SWEEP_PERIOD_NS`] (later only where many are idle and cycles are
+//! long). They are polled in every cycle where they are few, and as time permits where the agent has nothing else to
+//! do.
 //!
-//! Contract: `insert` and `remove` items, `mark_active` an item that is known to have work, `schedule_once` an item that may
-//! have work. `poll` calls back for each item that is due; the callback returns true if the item did something. An item
-//! that has nothing to do before a deadline or a change of some memory returns that from [`Pollable::idle_until`] and is
-//! skipped until then.
+//! Contract: `insert` and `remove` items, `mark_active` an item that is known to have work, `schedule_once` an item
+//! that may have work. `poll` calls back for each item that is due; the callback returns true if the item did
+//! something. An item that has nothing to do before a deadline or a change of some memory returns that from
+//! [`Pollable::idle_until`] and is skipped until then.
 //!
-//! The memory of an idle item has left the cache when the item is due, and most of the cost of polling it would be cache
-//! misses. It is therefore prefetched at the beginning of a cycle, before the active items are polled: the memory of the
-//! wake condition ([`WakeCondition`]), or the item itself if it has none. What the item points to
+//! The memory of an idle item has left the cache when the item is due, and most of the cost of polling it would be
+//! cache misses. It is therefore prefetched at the beginning of a cycle, before the active items are polled: the memory
+//! of the wake condition ([`WakeCondition`]), or the item itself if it has none. What the item points to
 //! ([`Pollable::prefetch`]) is prefetched just before the idle items are polled.
 
 use std::fmt::Debug;
@@ -26,11 +27,11 @@ const ACTIVE_NS: i64 = 100_000_000;
 const IDLE_AFTER_NS: i64 = 1_000_000;
 
 // Sweep budget. The interval between two checks of idle items is the sweep period divided by their number. Fewer than a
-// thousand items are swept faster than that, as their memory is partly still in the cache: the interval is at most 40 ns
-// per item, where this limit lies between 2 and 10 us. A busy agent makes at most 64 checks per cycle. An idle agent makes
-// at least 64 checks per cycle, but no more than one per 2 us of elapsed time: about four times what a check takes, which
-// leaves time to other agents on the same thread. Elapsed time is capped at 1 ms, so that a slow cycle does not cause a
-// slower one.
+// thousand items are swept faster than that, as their memory is partly still in the cache: the interval is at most 40
+// ns per item, where this limit lies between 2 and 10 us. A busy agent makes at most 64 checks per cycle. An idle agent
+// makes at least 64 checks per cycle, but no more than one per 2 us of elapsed time: about four times what a check
+// takes, which leaves time to other agents on the same thread. Elapsed time is capped at 1 ms, so that a slow cycle
+// does not cause a slower one.
 
 /// Time within which every idle item is polled once.
 const SWEEP_PERIOD_NS: i64 = 10_000_000;
@@ -53,7 +54,8 @@ const MIN_CHECKS_PER_IDLE_CYCLE: usize = 64;
 /// Elapsed time per check of an idle agent.
 const MIN_CHECK_INTERVAL_NS: usize = 2_000;
 
-/// Most items that are prefetched at once, of about a dozen cache lines each: the number of outstanding misses is limited.
+/// Most items that are prefetched at once, of about a dozen cache lines each: the number of outstanding misses is
+/// limited.
 const MAX_PREFETCHED: usize = 4;
 
 /// An item that can be scheduled.
@@ -61,8 +63,8 @@ pub(crate) trait Pollable {
     /// Condition that ends its idle periods early.
     type Wake: WakeCondition;
 
-    /// Returns the period for which polling the item has no effect, unless it is scheduled, marked active or changed before.
-    /// Called after a poll that did nothing.
+    /// Returns the period for which polling the item has no effect, unless it is scheduled, marked active or changed
+    /// before. Called after a poll that did nothing.
     fn idle_until(&self, now_ns: i64) -> Option<IdleUntil<Self::Wake>>;
 
     /// Prefetches the memory that a poll of the item reads, besides the item itself.
@@ -105,8 +107,8 @@ pub(crate) struct IdleUntil<W> {
 }
 
 impl<W: WakeCondition> IdleUntil<W> {
-    /// Returns an idle period that lasts until `wake` changes, but at most [`ACTIVE_NS`]: what the condition does not cover,
-    /// such as counters that publish positions, is updated ten times per second.
+    /// Returns an idle period that lasts until `wake` changes, but at most [`ACTIVE_NS`]: what the condition does not
+    /// cover, such as counters that publish positions, is updated ten times per second.
     pub(crate) fn changed(wake: W, now_ns: i64) -> Self {
         Self {
             deadline_ns: now_ns.saturating_add(ACTIVE_NS),
@@ -284,8 +286,8 @@ impl<T: Pollable> PollSchedule<T> {
         self.entries.iter_mut().flatten().map(Entry::end_idle)
     }
 
-    /// Returns the items in up to `count` slots from `slot` on, ends their idle periods, and returns the slot to continue at;
-    /// `None` after the last slot.
+    /// Returns the items in up to `count` slots from `slot` on, ends their idle periods, and returns the slot to
+    /// continue at; `None` after the last slot.
     pub(crate) fn range_mut(
         &mut self,
         slot: usize,
@@ -309,8 +311,8 @@ impl<T: Pollable> PollSchedule<T> {
         self.get_mut(slot)
     }
 
-    /// Polls all active items, beginning with a different one each time, and the idle items that are due. `poll_item` returns
-    /// true if the item did something.
+    /// Polls all active items, beginning with a different one each time, and the idle items that are due. `poll_item`
+    /// returns true if the item did something.
     pub(crate) fn poll(
         &mut self,
         now_ns: i64,

@@ -12,16 +12,16 @@ pub(crate) const NO_ENDPOINTS_MULTIPLIER: u32 = 100;
 /// Park multiplier of a conductor without clients: the first client's command cannot wake it.
 pub(crate) const NO_CLIENTS_MULTIPLIER: u32 = 8;
 
-/// Waits until a socket is readable, for at most `max`. Parks the thread if there are no sockets, or if the system cannot
-/// wait for them.
+/// Waits until a socket is readable, for at most `max`. Parks the thread if there are no sockets, or if the system
+/// cannot wait for them.
 pub(crate) fn wait_for_any(sockets: &[RawFd], max: Duration) {
     if sockets.is_empty() || taran_net::wait(sockets, max).is_err() {
         thread::park_timeout(max);
     }
 }
 
-/// Returns false if polling each of `count` transports would find nothing. `sockets` are the descriptors of the transports
-/// that have one.
+/// Returns false if polling each of `count` transports would find nothing. `sockets` are the descriptors of the
+/// transports that have one.
 pub(crate) fn any_may_be_readable(sockets: &[RawFd], count: usize) -> bool {
     count <= SMALL_SET
         || sockets.len() < count

@@ -1,6 +1,6 @@
-//! A network of one socket, in memory, and other things that tests of the agents share.
+//! Fake socket and other fixtures that tests of the agents share.
 
-pub(crate) mod crowd;
+pub(crate) mod many_streams;
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,12 +31,12 @@ pub(crate) const RECEIVER: i64 = 0x1122_3344_5566_7788;
 
 pub(crate) const MS: i64 = 1_000_000;
 
-/// The other side.
+/// Address of the peer.
 pub(crate) fn peer() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::new(10, 0, 0, 7), 4040))
 }
 
-/// Bytes as the specification writes them.
+/// Returns the bytes of a hex dump, as written in the specification.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     (0..digits.len())
@@ -59,7 +59,7 @@ pub(crate) fn log_of(kind: LogKind, term_length: i32, start_position: i64) -> Lo
     .unwrap()
 }
 
-/// A publisher has written everything before this position.
+/// Moves the tail to `end`, as if a publisher had written everything before.
 pub(crate) fn move_tail(log: &LogBuffers, end: i64) {
     let (geometry, metadata) = (log.geometry(), log.metadata());
     let term_id = geometry.term_id(end - 1);
@@ -69,7 +69,7 @@ pub(crate) fn move_tail(log: &LogBuffers, end: i64) {
     metadata.active_term_count.store(count, Ordering::Release);
 }
 
-/// A log of events that nobody wants.
+/// Returns a disabled event log.
 pub(crate) fn stream_log() -> StreamLog {
     StreamLog {
         events: EventLog::off(),
@@ -79,7 +79,7 @@ pub(crate) fn stream_log() -> StreamLog {
     }
 }
 
-/// A point in virtual time.
+/// Returns a point in virtual time.
 pub(crate) fn at(nanos: i64) -> Now {
     Now {
         nanos,
@@ -87,7 +87,7 @@ pub(crate) fn at(nanos: i64) -> Now {
     }
 }
 
-/// A socket of which the test holds the other end. Clones are the same socket.
+/// Socket whose other end is the test. Clones are the same socket.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FakeSocket(Arc<Mutex<State>>);
 
@@ -115,13 +115,13 @@ impl FakeSocket {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The datagrams sent since the last look.
+    /// Returns the datagrams sent since the last call.
     pub(crate) fn sent(&self) -> Vec<Vec<u8>> {
         self.state().destinations.clear();
         std::mem::take(&mut self.state().sent)
     }
 
-    /// Their destinations; to be asked for first.
+    /// Returns the destinations of the datagrams that `sent` returns next.
     pub(crate) fn destinations(&self) -> Vec<Option<SocketAddr>> {
         self.state().destinations.clone()
     }
@@ -134,70 +134,70 @@ impl FakeSocket {
         self.state().receive_calls
     }
 
-    /// From now on what arrives can be received into memory of the caller's.
+    /// Enables `receive_parts`.
     pub(crate) fn set_receives_parts(&self) {
         self.state().receives_parts = true;
     }
 
-    /// How much was.
+    /// Returns the number of calls of `receive_parts` that received something.
     pub(crate) fn received_in_parts(&self) -> usize {
         self.state().in_parts
     }
 
     /// A datagram arrives from the peer.
     pub(crate) fn arrive(&self, datagram: &[u8]) {
-        self.arrive_train(datagram, datagram.len());
+        self.arrive_batch(datagram, datagram.len());
     }
 
-    /// A datagram arrives from somebody else.
+    /// A datagram arrives from another address.
     pub(crate) fn arrive_from(&self, source: SocketAddr, datagram: &[u8]) {
         let entry = (source, datagram.to_vec(), datagram.len());
         self.state().inbox.push_back(entry);
     }
 
-    /// Several arrive in one piece.
-    pub(crate) fn arrive_train(&self, bytes: &[u8], stride: usize) {
+    /// Several datagrams arrive as one GRO batch.
+    pub(crate) fn arrive_batch(&self, bytes: &[u8], stride: usize) {
         self.state()
             .inbox
             .push_back((peer(), bytes.to_vec(), stride));
     }
 
-    /// Whether all that arrived was taken.
+    /// Returns true if all that arrived was received.
     pub(crate) fn is_drained(&self) -> bool {
         self.state().inbox.is_empty()
     }
 
-    /// What arrived last is lost.
+    /// Loses the last datagram that arrived.
     pub(crate) fn lose_last(&self) {
         self.state().inbox.pop_back();
     }
 
-    /// The receive buffer is so long.
+    /// Sets the length of the receive buffer.
     pub(crate) fn set_receive_buffer(&self, bytes: usize) {
         self.state().granted = Some(bytes);
     }
 
-    /// So many datagrams more found no room.
+    /// Adds to the number of datagrams dropped by the socket.
     pub(crate) fn overflow(&self, datagrams: u32) {
         self.state().overflowed += datagrams;
     }
 
-    /// The length of the receive buffer that was asked for, if one was.
+    /// Returns the length of the receive buffer that was requested.
     pub(crate) fn receive_buffer(&self) -> Option<usize> {
         self.state().receive_buffer
     }
 
     /// From now on sends to this address fail.
-    pub(crate) fn break_way_to(&self, address: SocketAddr) {
+    pub(crate) fn make_unreachable(&self, address: SocketAddr) {
         self.state().unreachable = Some(address);
     }
 
-    /// From now on only so many bytes are accepted, until this is called again.
+    /// Limits the bytes that are accepted from now on.
     pub(crate) fn room(&self, bytes: Option<usize>) {
         self.state().room = bytes;
     }
 
-    /// From now on datagrams of this length are refused, each time.
+    /// From now on datagrams of this length are rejected.
     pub(crate) fn refuse(&self, length: usize) {
         self.state().refused = Some(length);
     }

@@ -1,5 +1,6 @@
-//! Timestamps in messages (docs/spec/wire.md §7.1): nanoseconds since 1970, written into every frame that begins a message and has
-//! room for them, on the way out into the log, on the way in into what was received.
+//! Timestamps in messages: nanoseconds since 1970, written into every frame that begins a message and has room for
+//! them. Send timestamps are written into the log, receive timestamps into the received datagrams (docs/spec/wire.md
+//! §7.1).
 
 use std::sync::Arc;
 
@@ -14,47 +15,47 @@ const HEADER: usize = size_of::<DataHeader>();
 const RESERVED_VALUE: usize = std::mem::offset_of!(DataHeader, reserved_value);
 const TIMESTAMP: usize = size_of::<i64>();
 
-/// Writes the time of sending: `channel-snd-ts-offset`.
+/// Send timestamps: `channel-snd-ts-offset`.
 #[derive(Clone, Debug)]
 pub struct SendTimestamp {
-    /// Where to.
+    /// Offset in the message.
     pub offset: TimestampOffset,
-    /// Whose time.
+    /// Clock.
     pub clock: Arc<dyn WallClock>,
 }
 
 impl SendTimestamp {
-    /// Stamps committed frames that lie back to back in a term from `begin` to `end`.
+    /// Writes the current time into committed frames that lie contiguously in a term from `begin` to `end`.
     pub(crate) fn write(&self, term: &Region, begin: usize, end: usize) {
         let now_ns = self.clock.epoch_nanos().to_le_bytes();
         let mut at = begin;
         while at + HEADER <= end {
             let mut bytes = [0; HEADER];
             term.read(at, &mut bytes);
-            let Some(frame) = Beginning::read(&bytes) else {
+            let Some(frame) = FrameInfo::read(&bytes) else {
                 return;
             };
-            if let Some(spot) = frame.spot(self.offset, end - at) {
-                term.write(at + spot, &now_ns);
+            if let Some(offset_in_frame) = frame.timestamp_at(self.offset, end - at) {
+                term.write(at + offset_in_frame, &now_ns);
             }
             at += frame.length_in_term;
         }
     }
 }
 
-/// Writes the time of receiving: `media-rcv-ts-offset`, `channel-rcv-ts-offset`.
+/// Receive timestamps: `media-rcv-ts-offset`, `channel-rcv-ts-offset`.
 #[derive(Clone, Debug)]
 pub struct ReceiveTimestamps {
-    /// Where the kernel's time goes.
+    /// Offset of the kernel's timestamp.
     pub media: Option<TimestampOffset>,
-    /// Where the driver's time goes.
+    /// Offset of the driver's timestamp.
     pub channel: Option<TimestampOffset>,
-    /// The driver's time.
+    /// Clock of the driver's timestamp.
     pub clock: Arc<dyn WallClock>,
 }
 
 impl ReceiveTimestamps {
-    /// Stamps all that has arrived.
+    /// Writes timestamps into all datagrams of a batch.
     pub(crate) fn write(&self, batch: &mut ReceiveBatch) {
         let now_ns = self.clock.epoch_nanos();
         batch.for_each_mut(|datagram, arrived_ns| {
@@ -68,27 +69,28 @@ impl ReceiveTimestamps {
     }
 }
 
-/// Stamps a datagram, of which nothing is known yet.
+/// Writes a timestamp into a datagram that was not validated yet.
 fn stamp(datagram: &mut [u8], offset: TimestampOffset, time_ns: i64) {
     let mut rest = datagram;
-    while let Some(frame) = Beginning::read(rest) {
+    while let Some(frame) = FrameInfo::read(rest) {
         let room = rest.len();
-        if let Some(spot) = frame.spot(offset, room) {
-            rest[spot..spot + TIMESTAMP].copy_from_slice(&time_ns.to_le_bytes());
+        if let Some(offset_in_frame) = frame.timestamp_at(offset, room) {
+            rest[offset_in_frame..offset_in_frame + TIMESTAMP]
+                .copy_from_slice(&time_ns.to_le_bytes());
         }
         rest = rest.get_mut(frame.length_in_term..).unwrap_or_default();
     }
 }
 
-/// What the first bytes of a data or padding frame say.
-struct Beginning {
+/// Parsed header of a data or padding frame.
+struct FrameInfo {
     length: usize,
     length_in_term: usize,
     begins_message: bool,
 }
 
-impl Beginning {
-    /// Nothing for anything else, heartbeats included.
+impl FrameInfo {
+    /// Returns `None` for anything else, including heartbeats.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (header, _) = DataHeader::ref_from_prefix(bytes).ok()?;
         let frame_type = header.header.frame_type();
@@ -103,14 +105,14 @@ impl Beginning {
         })
     }
 
-    /// Where in the frame the timestamp goes, if it has room for it within `room` bytes.
-    fn spot(&self, offset: TimestampOffset, room: usize) -> Option<usize> {
-        let spot = match offset {
+    /// Returns the offset of the timestamp in the frame, if it fits within `room` bytes.
+    fn timestamp_at(&self, offset: TimestampOffset, room: usize) -> Option<usize> {
+        let offset_in_frame = match offset {
             TimestampOffset::Reserved => RESERVED_VALUE,
             TimestampOffset::Payload(offset) => HEADER + usize::try_from(offset).ok()?,
         };
-        let has_room = spot + TIMESTAMP <= self.length.min(room);
-        (self.begins_message && has_room).then_some(spot)
+        let has_room = offset_in_frame + TIMESTAMP <= self.length.min(room);
+        (self.begins_message && has_room).then_some(offset_in_frame)
     }
 }
 
@@ -150,7 +152,7 @@ mod tests {
     const ONES: i64 = 0x0101_0101_0101_0101;
 
     #[test]
-    fn every_frame_that_begins_a_message_is_stamped_and_no_other() {
+    fn stamp_writes_only_first_frame_of_each_message() {
         let mut datagram = [
             frame(0xC0, FrameType::DATA, 20),
             frame(0x80, FrameType::DATA, 20),
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timestamp_fits_the_payload_to_the_byte() {
+    fn stamp_requires_room_for_all_bytes() {
         for (offset, expected) in [(12, 77), (13, ONES), (-5, ONES), (i32::MAX, ONES)] {
             let mut datagram = frame(0xC0, FrameType::DATA, 20);
             let untouched = datagram.clone();
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_data_is_left_alone() {
+    fn stamp_of_other_bytes_changes_nothing() {
         let heartbeat = DataHeader::heartbeat(0xC0, 1, 2, 3, 64);
         let mut setup = frame(0xC0, FrameType::SETUP, 8);
         let mut longer_than_it_is = frame(0xC0, FrameType::DATA, 20);
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_in_a_term_are_stamped_up_to_the_end_of_what_is_sent() {
+    fn send_timestamp_is_written_up_to_end() {
         let term = Region::anonymous(65_536).unwrap();
         for at in [0, 64, 128] {
             term.write(at, &frame(0xC0, FrameType::DATA, 16));
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_are_stamped_with_the_kernels_time_and_with_the_drivers() {
+    fn receive_timestamps_of_kernel_and_driver_are_written() {
         let mut batch = ReceiveBatch::new(2);
         let source = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         for arrived_ns in [Some(55), None] {

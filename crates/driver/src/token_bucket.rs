@@ -12,8 +12,8 @@ pub(crate) fn error_frames() -> TokenBucket {
     TokenBucket::new(64, 100)
 }
 
-/// Returns the limit of response setups that are forwarded to the conductor, for one channel. A responder repeats its setup
-/// five times per second.
+/// Returns the limit of response setups that are forwarded to the conductor, for one channel. A responder repeats its
+/// setup five times per second.
 pub(crate) fn response_setups() -> TokenBucket {
     TokenBucket::new(64, 100)
 }

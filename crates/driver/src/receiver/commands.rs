@@ -198,7 +198,7 @@ impl Receiver {
         let mut context = ReceiveContext {
             now,
             counters: &self.counters,
-            faults: &mut self.faults,
+            reporter: &mut self.reporter,
             losses: &mut self.losses,
             events: &mut self.outbox,
         };

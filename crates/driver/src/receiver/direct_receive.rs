@@ -129,7 +129,7 @@ impl ReceiveEndpoint {
             Err(error) => {
                 transport.predictor = StreamPredictor::default();
                 context
-                    .faults
+                    .reporter
                     .report(context.now, transport.channel(), &error);
                 return DirectReceive::Empty;
             }

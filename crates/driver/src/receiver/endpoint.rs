@@ -199,7 +199,7 @@ impl ReceiveEndpoint {
             Ok(_) => {}
             Err(error) => {
                 context
-                    .faults
+                    .reporter
                     .report(context.now, transport.channel(), &error);
                 return;
             }
@@ -231,7 +231,7 @@ impl ReceiveEndpoint {
             is_multi_destination: self.has_destinations,
             window_throttle: &mut self.window_throttle,
             counters: context.counters,
-            faults: context.faults,
+            reporter: context.reporter,
             losses: context.losses,
         };
         let mut work = 0;
@@ -256,7 +256,7 @@ impl ReceiveEndpoint {
                 .control_batch
                 .is_due(pace == AgentLoad::Idle, context.now)
             {
-                transport.send_control_batch(context.now, context.counters, context.faults);
+                transport.send_control_batch(context.now, context.counters, context.reporter);
             }
         }
         self.dispatcher.expire(context.now.nanos);

@@ -142,7 +142,7 @@ impl ReceiverImage {
             frame,
             context.now,
             context.counters,
-            context.faults,
+            context.reporter,
         );
         self.queued_status.is_some()
     }
@@ -214,14 +214,14 @@ impl ReceiverImage {
             if let Some(Some(transport)) = context.transports.get_mut(slot) {
                 if transport.control_batch.contains(self.queued_status) {
                     // Keep the order: the queued status message is older.
-                    transport.send_control_batch(context.now, context.counters, context.faults);
+                    transport.send_control_batch(context.now, context.counters, context.reporter);
                 }
                 let sent = transport.send(
                     control,
                     frame,
                     context.now,
                     context.counters,
-                    context.faults,
+                    context.reporter,
                 );
                 if sent != SendResult::Sent && outcome != SendResult::SocketFull {
                     outcome = sent;

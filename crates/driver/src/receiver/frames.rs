@@ -232,7 +232,7 @@ impl ReceiveEndpoint {
                 reply.as_bytes(),
                 context.now,
                 context.counters,
-                context.faults,
+                context.reporter,
             );
         } else {
             let reply = (rttm.echo_timestamp.get(), rttm.reception_delta.get());

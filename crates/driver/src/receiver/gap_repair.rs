@@ -55,7 +55,7 @@ impl ReceiverImage {
         self.advance_rebuild_position();
         let gap = self.first_gap().unwrap_or_else(|error| {
             context
-                .faults
+                .reporter
                 .report_corrupt(context.now, &self.spec.channel, &error);
             None
         });

@@ -94,7 +94,7 @@ pub(super) struct ImageContext<'a> {
     pub(super) is_multi_destination: bool,
     pub(super) window_throttle: &'a mut WindowThrottle,
     pub(super) counters: &'a ReceiverCounters,
-    pub(super) faults: &'a mut ErrorReporter,
+    pub(super) reporter: &'a mut ErrorReporter,
     pub(super) losses: &'a mut LossReport,
 }
 

@@ -43,7 +43,7 @@ impl ReceiveEndpoint {
         image.start(slot, self.transports.len(), context.now);
         self.total_window += image.window();
         for transport in self.transports.iter_mut().flatten() {
-            transport.grow_receive_buffer(self.total_window, context.now, context.faults);
+            transport.grow_receive_buffer(self.total_window, context.now, context.reporter);
         }
         let key = image.key();
         for older in self.image_index.slots_of_session(key) {
@@ -111,7 +111,7 @@ impl ReceiveEndpoint {
             self.transports.push(None);
             self.transports.len() - 1
         });
-        transport.grow_receive_buffer(self.total_window, context.now, context.faults);
+        transport.grow_receive_buffer(self.total_window, context.now, context.reporter);
         let control = transport.known_control_address();
         self.transports[slot] = Some(transport);
         for image in self.images.iter_mut() {

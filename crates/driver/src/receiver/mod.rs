@@ -89,7 +89,7 @@ pub struct Receiver {
     #[expect(clippy::vec_box, reason = "passed as a box by commands and events")]
     endpoints: Vec<Box<ReceiveEndpoint>>,
     counters: ReceiverCounters,
-    faults: ErrorReporter,
+    reporter: ErrorReporter,
     losses: LossReport,
     outbox: EventSender,
     commands: queue::Receiver<ReceiverCommand>,
@@ -106,7 +106,7 @@ pub struct Receiver {
 struct ReceiveContext<'a> {
     now: Now,
     counters: &'a ReceiverCounters,
-    faults: &'a mut ErrorReporter,
+    reporter: &'a mut ErrorReporter,
     losses: &'a mut LossReport,
     events: &'a mut EventSender,
 }
@@ -118,7 +118,7 @@ impl Agent for Receiver {
         let mut context = ReceiveContext {
             now,
             counters: &self.counters,
-            faults: &mut self.faults,
+            reporter: &mut self.reporter,
             losses: &mut self.losses,
             events: &mut self.outbox,
         };
@@ -179,7 +179,7 @@ impl Receiver {
     pub fn new(spec: ReceiverSpec) -> Self {
         Self {
             endpoints: Vec::new(),
-            faults: ErrorReporter::new(spec.errors),
+            reporter: ErrorReporter::new(spec.errors),
             losses: spec.losses,
             outbox: EventSender::new(
                 spec.events,

@@ -28,7 +28,7 @@ impl ReceiveEndpoint {
             request.bytes(),
             context.now,
             context.counters,
-            context.faults,
+            context.reporter,
         );
     }
 
@@ -72,7 +72,7 @@ impl ReceiveEndpoint {
                 request.bytes(),
                 context.now,
                 context.counters,
-                context.faults,
+                context.reporter,
             );
         }
     }

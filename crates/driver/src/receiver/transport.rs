@@ -113,7 +113,7 @@ impl ReceiveTransport {
         &mut self,
         window: usize,
         now: Now,
-        faults: &mut ErrorReporter,
+        reporter: &mut ErrorReporter,
     ) {
         let wanted = BUFFER_FACTOR * window;
         let Some(requested_length) = self
@@ -125,7 +125,7 @@ impl ReceiveTransport {
         let length = wanted.max(2 * requested_length);
         self.requested_length = Some(length);
         if let Err(error) = self.transport.grow_receive_buffer(length) {
-            faults.report(now, &self.channel, &error);
+            reporter.report(now, &self.channel, &error);
         }
     }
 
@@ -151,7 +151,7 @@ impl ReceiveTransport {
         frame: &[u8],
         now: Now,
         counters: &ReceiverCounters,
-        faults: &mut ErrorReporter,
+        reporter: &mut ErrorReporter,
     ) -> SendResult {
         match self.transport.send(&[Transmit::to(to, frame)]) {
             Ok(sent) if sent == frame.len() => SendResult::Sent,
@@ -161,7 +161,7 @@ impl ReceiveTransport {
             }
             Err(error) => {
                 counters.short_sends.increment();
-                faults.report(now, &self.channel, &error);
+                reporter.report(now, &self.channel, &error);
                 SendResult::Failed
             }
         }
@@ -174,10 +174,10 @@ impl ReceiveTransport {
         frame: &[u8],
         now: Now,
         counters: &ReceiverCounters,
-        faults: &mut ErrorReporter,
+        reporter: &mut ErrorReporter,
     ) -> Option<BatchId> {
         if self.control_batch.must_flush_for(frame.len(), Some(to)) {
-            self.send_control_batch(now, counters, faults);
+            self.send_control_batch(now, counters, reporter);
         }
         let is_accepted = self.control_batch.accepts(frame.len(), Some(to));
         is_accepted.then(|| self.control_batch.add(frame, Some(to), now))
@@ -188,12 +188,12 @@ impl ReceiveTransport {
         &mut self,
         now: Now,
         counters: &ReceiverCounters,
-        faults: &mut ErrorReporter,
+        reporter: &mut ErrorReporter,
     ) {
         let transmit = self.control_batch.transmit();
         let length = transmit.payload.len();
         let sent = self.transport.send(&[transmit]).unwrap_or_else(|error| {
-            faults.report(now, &self.channel, &error);
+            reporter.report(now, &self.channel, &error);
             0
         });
         if sent < length {

@@ -1,15 +1,16 @@
 //! Coalesces single datagrams of several publications on one endpoint into one GSO send.
 //!
-//! A publication with much data sends a GSO batch of its own; one with an occasional message has a single datagram. Where
-//! several publications of an endpoint have a single datagram in the same duty cycle, the datagrams are copied one after the
-//! other, and those of one length form one segment run. Each copy costs about 50 ns and saves a call. Not used where a
-//! datagram goes to several destinations: after a partial send the rest would have to be offered to all of them again.
+//! A publication with much data sends a GSO batch of its own; one with an occasional message has a single datagram.
+//! Where several publications of an endpoint have a single datagram in the same duty cycle, the datagrams are copied
+//! one after the other, and those of one length form one segment run. Each copy costs about 50 ns and saves a call. Not
+//! used where a datagram goes to several destinations: after a partial send the rest would have to be offered to all of
+//! them again.
 //!
-//! Contract: [`DatagramCoalescer::push`] a datagram while publications are polled; [`DatagramCoalescer::flush`] when no more
-//! are expected, before any other data except that of a publication that sends uncoalesced, and before idle publications are
-//! polled; [`DatagramCoalescer::drain_results`] after all were polled, to pass each publication the outcome of its datagram.
-//! A publication whose datagram was not sent sends it again. The one whose datagram ended a call sends it uncoalesced, so
-//! that a datagram that is rejected each time delays the others once.
+//! Contract: [`DatagramCoalescer::push`] a datagram while publications are polled; [`DatagramCoalescer::flush`] when no
+//! more are expected, before any other data except that of a publication that sends uncoalesced, and before idle
+//! publications are polled; [`DatagramCoalescer::drain_results`] after all were polled, to pass each publication the
+//! outcome of its datagram. A publication whose datagram was not sent sends it again. The one whose datagram ended a
+//! call sends it uncoalesced, so that a datagram that is rejected each time delays the others once.
 
 use taran_core::clock::Now;
 use taran_net::Transmit;
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_alike_is_one_run() {
+    fn push_of_equal_lengths_extends_run() {
         let mut coalescer = DatagramCoalescer::new();
         for (number, length) in [320, 320, 64, 320].into_iter().enumerate() {
             assert!(coalescer.fits(length));
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_as_many_runs_and_bytes_as_a_call_takes() {
+    fn fits_is_limited_by_runs_and_bytes_of_one_call() {
         let mut coalescer = DatagramCoalescer::new();
         for length in (1..=MAX_RUNS).map(|number| 32 * number) {
             assert!(coalescer.fits(length));

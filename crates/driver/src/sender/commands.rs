@@ -1,4 +1,4 @@
-//! What the conductor asks of the sender.
+//! Commands from the conductor.
 
 use taran_core::clock::Now;
 
@@ -6,7 +6,7 @@ use super::{SendEndpoint, Sender, SenderPublication};
 use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SenderCommand};
 
 impl Sender {
-    /// Takes one command, if everything that it may have to answer can be told.
+    /// Executes one command, if the events that it may cause can be sent.
     pub(super) fn take_command(&mut self, now: Now) -> usize {
         let Some(command) = self.outbox.next_command(&mut self.commands) else {
             return 0;

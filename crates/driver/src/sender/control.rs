@@ -1,4 +1,4 @@
-//! What receivers say to a send endpoint (docs/spec/wire.md §3.6). Frames are routed by session and stream.
+//! Dispatch of control frames of a send endpoint, by session and stream (docs/spec/wire.md §3.6).
 
 use std::net::SocketAddr;
 
@@ -48,8 +48,8 @@ fn on_status(
         return;
     }
     counters.status_messages_received.increment();
-    let is_addressed = target.is_some();
-    let mut has_news = false;
+    let has_target = target.is_some();
+    let mut has_changed = false;
     if let Some((publication, mut publication_context)) = target {
         if message.asks_for_setup() {
             publication.on_setup_request(status.group_tag(), source);
@@ -70,16 +70,16 @@ fn on_status(
             }
             let limit = publication.limit;
             publication.on_status(&report, &mut publication_context);
-            has_news = publication.limit != limit;
+            has_changed = publication.limit != limit;
         }
-        // That its receivers are still there gives nobody a publication_context.
-        has_news |= publication.needs_setup || publication.is_flow_control_due(now_ns);
+        // A status message that only repeats the last one does not schedule the publication.
+        has_changed |= publication.needs_setup || publication.is_flow_control_due(now_ns);
     }
-    if let Some(slot) = slot.filter(|_| has_news) {
+    if let Some(slot) = slot.filter(|_| has_changed) {
         endpoint.schedule_once(slot);
     }
-    // Receivers announce themselves to a channel with several destinations by any status message.
-    endpoint.on_status(message.receiver_id.get(), source, is_addressed, context);
+    // Any status message adds its source to dynamic destinations, whatever stream it is for.
+    endpoint.on_status(message.receiver_id.get(), source, has_target, context);
 }
 
 fn on_nak(endpoint: &mut SendEndpoint, nak: &Nak, context: &mut SendContext<'_>) {
@@ -100,7 +100,8 @@ fn on_nak(endpoint: &mut SendEndpoint, nak: &Nak, context: &mut SendContext<'_>)
     }
 }
 
-/// Told to the conductor once for each receiver: a repeated frame finds the receiver gone (docs/spec/wire.md §3.7).
+/// Reports an error of a receiver to the conductor once: a repeated frame finds the receiver removed (docs/spec/wire.md
+/// §3.7).
 fn on_error(
     endpoint: &mut SendEndpoint,
     error: &ErrorFrame<'_>,
@@ -113,12 +114,12 @@ fn on_error(
     let (session_id, stream_id) = (header.session_id.get(), header.stream_id.get());
     let receiver_id = header.receiver_id.get();
     let destination_id = endpoint.transport().destination_id(receiver_id, source);
-    let may_tell = endpoint.error_frames().available(now.nanos) > 0;
+    let may_report = endpoint.error_frames().available(now.nanos) > 0;
     let Some((publication, _)) = endpoint.route(session_id, stream_id, context) else {
         return;
     };
-    if !may_tell && publication.has_receiver(receiver_id) {
-        // It stays, and will say so again.
+    if !may_report && publication.has_receiver(receiver_id) {
+        // The receiver is kept, and will repeat the error.
         return;
     }
     let id = publication.id();
@@ -141,7 +142,7 @@ fn on_error(
     }
 }
 
-/// A receiver says under which session it answers (docs/spec/wire.md §2.10).
+/// Forwards the response session of a receiver to the conductor (docs/spec/wire.md §2.10).
 fn on_response_setup(
     endpoint: &mut SendEndpoint,
     setup: &ResponseSetup,
@@ -162,7 +163,7 @@ fn on_response_setup(
     }
 }
 
-/// A receiver measures the round trip: the answer goes the way of the data, to that receiver.
+/// Answers an RTT measurement of a receiver. The reply is sent to that receiver, as data is.
 fn on_rttm(
     endpoint: &mut SendEndpoint,
     rttm: &Rttm,
@@ -189,9 +190,9 @@ fn on_rttm(
         counters,
         ..
     } = publication_context;
-    let answered = transport.reply_to(frame, rttm.receiver_id.get(), source, now, reporter);
-    counters.short_sends.add(answered.short);
-    // The first is taken already.
-    let more = (answered.datagrams - 1).max(0);
+    let counts = transport.reply_to(frame, rttm.receiver_id.get(), source, now, reporter);
+    counters.short_sends.add(counts.short);
+    // `try_take` consumed the first.
+    let more = (counts.datagrams - 1).max(0);
     publication.rtt_replies.consume(more);
 }

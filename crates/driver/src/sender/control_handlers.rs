@@ -1,4 +1,4 @@
-//! What a publication does about what receivers say.
+//! Control-frame handlers of a publication.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use super::send_plan::{Bounds, SendPlan};
 const RETRANSMIT_WINDOW_MAX: i64 = 131_072;
 
 impl SenderPublication {
-    /// A receiver asks what the stream is.
+    /// Handles a request for a SETUP.
     pub(super) fn on_setup_request(&mut self, group_tag: Option<i64>, source: SocketAddr) {
         if !self.spec.shared.is_end_of_stream() {
             self.peer = Some(source);
@@ -24,15 +24,16 @@ impl SenderPublication {
         }
     }
 
-    /// True if a consumption position can be true: it is not further than half a term from the sender's (docs/spec/wire.md §4.2),
-    /// or from where the sender was max_advertised_position to. Padding may lead further: a receiver that stands still behind it would not
-    /// be believed any more, and the publication would count as not connected.
+    /// Returns true if a consumption position is plausible: at most half a term beyond the sender position, and at most
+    /// half a term behind the highest position that was advertised to receivers. Padding may take the sender position
+    /// much further than that: the status messages of a receiver in front of it would be rejected, and the publication
+    /// would count as not connected (docs/spec/wire.md §4.2).
     pub(super) fn is_plausible(&self, position: i64) -> bool {
         let half = i64::from(self.geometry.term_length() / 2);
         (self.max_advertised_position - half..=self.position + half).contains(&position)
     }
 
-    /// A receiver says where it is.
+    /// Handles a plausible status message.
     pub(super) fn on_status(
         &mut self,
         report: &StatusReport,
@@ -52,7 +53,7 @@ impl SenderPublication {
             {
                 self.receivers.insert(id, now.nanos, |_| {});
             }
-            // What a receiver said that left does not hold for the one that came after it.
+            // The end of stream of a receiver that left does not hold for its successor.
             if self.spec.shared.is_unicast_end_of_stream_received() {
                 self.spec.shared.sender_unicast_end_of_stream(false);
             }
@@ -71,17 +72,17 @@ impl SenderPublication {
         }
     }
 
-    /// Whether flow control wants to be asked.
+    /// Returns true if `FlowControl::on_idle` is due.
     pub(super) fn is_flow_control_due(&self, now_ns: i64) -> bool {
         self.flow_control.next_deadline_ns() <= now_ns
     }
 
-    /// Whether a receiver was heard of lately.
+    /// Returns true if a receiver is live.
     pub(super) fn has_receiver(&self, id: i64) -> bool {
         self.receivers.iter().any(|receiver| *receiver == id)
     }
 
-    /// A receiver rejected the stream. True if it was a receiver of this publication until now.
+    /// Handles an error of a receiver. Returns true if it was a receiver of this publication until now.
     pub(super) fn on_error(&mut self, receiver_id: i64, group_tag: Option<i64>, now: Now) -> bool {
         self.flow_control
             .on_error(receiver_id, group_tag, now.nanos);
@@ -92,13 +93,13 @@ impl SenderPublication {
         was_known
     }
 
-    /// A receiver says that it misses something, whether that makes sense or not (docs/spec/wire.md §3.8).
+    /// Counts a NAK, valid or not (docs/spec/wire.md §3.8).
     pub(super) fn count_nak(&self) {
         self.spec.naks_received.increment();
     }
 
-    /// A receiver misses something; the range was checked against the term.
-    /// It is answered in the next turn: however many arrive at once, a cycle sends no more than its share.
+    /// Handles a NAK whose range was checked against the term. The data is sent in the next poll, so that a burst of
+    /// NAKs does not exceed the share of a cycle.
     pub(super) fn on_nak(
         &mut self,
         term_id: i32,
@@ -108,7 +109,7 @@ impl SenderPublication {
     ) {
         let position = self.geometry.position(term_id, term_offset);
         let term_length = i64::from(self.geometry.term_length());
-        let oldest = self.oldest_resent();
+        let oldest = self.oldest_retransmittable();
         let multiple = i64::from(self.flow_control.retransmit_window_multiple());
         let asked = i64::from(length)
             .min(multiple * RETRANSMIT_WINDOW_MAX.min(term_length / 2))
@@ -128,8 +129,8 @@ impl SenderPublication {
         }
     }
 
-    /// Whether a frame of this stream starts there, which was sent. What receivers miss starts with one; what starts in
-    /// the middle of one would be a stream of nonsense, or end what others have asked for.
+    /// Returns true if a sent frame of this stream begins at `position`. A missing range begins with one. A range that
+    /// begins within a frame would send invalid frames, or cut off the ranges of other receivers.
     fn is_frame(&self, position: i64) -> bool {
         let (geometry, stream) = (&self.geometry, &self.spec.log);
         let offset = geometry.term_offset(position);
@@ -142,23 +143,23 @@ impl SenderPublication {
             && (header.session_id.get(), header.stream_id.get()) == self.key()
     }
 
-    /// Nothing before it is sent again (docs/spec/wire.md §3.8): it may be written anew.
-    fn oldest_resent(&self) -> i64 {
+    /// Returns the lowest position that is retransmitted: what lies before may be overwritten (docs/spec/wire.md §3.8).
+    fn oldest_retransmittable(&self) -> i64 {
         self.position
             - i64::from(self.geometry.term_length() / 2)
             - i64::from(self.geometry.max_message_length())
     }
 
     pub(super) fn resend(&mut self, context: &mut PublicationContext<'_>) {
-        let oldest = self.oldest_resent();
-        let forgotten = self.position - i64::from(self.geometry.term_length());
+        let oldest = self.oldest_retransmittable();
+        let overwritten = self.position - i64::from(self.geometry.term_length());
         let longest = i64::from(self.geometry.max_message_length());
         let (geometry, stream, bounds) = (self.geometry, &self.spec.log, self.bounds);
         let timestamp = self.spec.send_timestamp.as_ref();
         let events = &self.spec.log_events;
         self.retransmits.poll(context.now.nanos, |rest, is_start| {
-            // The stream may have moved on since the NAK was accepted.
-            if rest.position < forgotten {
+            // The position may have advanced since the NAK was accepted.
+            if rest.position < overwritten {
                 return RetransmitOutcome::Blocked(0);
             }
             let is_too_old = rest.position < oldest;
@@ -178,7 +179,7 @@ impl SenderPublication {
                 return RetransmitOutcome::Blocked(0);
             }
             if is_too_old {
-                // What somebody else asked for may follow.
+                // The range may include data that other receivers miss.
                 return RetransmitOutcome::Expired(plan.advance(plan.bytes()));
             }
             stamp(timestamp, &plan, term);

@@ -1,8 +1,8 @@
-//! The destinations of a channel that has several (docs/spec/wire.md §2.9).
+//! Destinations of a multi-destination (MDC) channel (docs/spec/wire.md §2.9).
 //!
-//! Under manual control they come and go by command; under dynamic control receivers announce themselves with status
-//! messages, and are forgotten when they stop. Input: `add`, `remove`, `set_address`, and `on_status` for each status
-//! message that is accepted. Output: `send`, and `silent_named` for names that should be resolved again.
+//! With manual control they are added and removed by command. With dynamic control the source of a status message is
+//! added, and removed when it stops sending them. Input: `add`, `remove`, `set_address`, and `on_status` for each
+//! accepted status message. Output: `send`, and `silent_named` for names that should be resolved again.
 
 use std::net::SocketAddr;
 
@@ -12,17 +12,19 @@ use taran_net::{NetError, Transmit, Transport};
 use super::liveness_table::LivenessTable;
 use crate::boundary::SendDestination;
 
-/// A destination that was silent for so long is forgotten, or its name resolved again.
+/// Time without status messages after which a destination is removed, or its name resolved again.
 pub(super) const DESTINATION_TIMEOUT_NS: i64 = 5_000_000_000;
 
-/// Id of a destination that nobody added by command.
+/// Id of a destination that was not added by command.
 const NO_ID: i64 = -1;
 
+/// Destinations of a channel.
 #[derive(Debug)]
+#[doc(alias = "MultiSndDestination")]
 pub(super) struct Destinations {
     entries: LivenessTable<Entry>,
     is_manual: bool,
-    /// Where the next send begins.
+    /// Index of the destination that the next send begins with.
     first: usize,
     /// `mdc-num-dest`
     count: Counter,
@@ -31,16 +33,16 @@ pub(super) struct Destinations {
 #[derive(Debug)]
 struct Entry {
     id: i64,
-    /// `None` as long as its name has no address: nothing is sent there.
+    /// `None` while its name is not resolved: nothing is sent there.
     address: Option<SocketAddr>,
     is_named: bool,
-    /// Once a status message told it.
+    /// Set by the first status message.
     receiver_id: Option<i64>,
 }
 
 impl Entry {
-    /// Whether a control frame is from here. Behind a router the address may be another, so once the receiver is known
-    /// its id and port will do.
+    /// Returns true if a control frame came from this destination. Behind a NAT router the address may differ, so once
+    /// the receiver is known, its id and port are compared.
     fn is_source(&self, receiver_id: i64, source: SocketAddr) -> bool {
         let Some(address) = self.address else {
             return false;
@@ -52,8 +54,9 @@ impl Entry {
             }
     }
 
-    /// Whether a receiver that has no destination of its own may be reached here: one of a group, which speaks from its
-    /// own address but at the port of the group, or one behind a router that gives it another port.
+    /// Returns true if a receiver without a destination of its own may be reached here: a member of a multicast group,
+    /// whose frames come from its own address but the port of the group, or a receiver behind a NAT router that maps
+    /// its port.
     fn may_reach(&self, source: SocketAddr) -> bool {
         let Some(address) = self.address else {
             return false;
@@ -71,12 +74,12 @@ impl Entry {
 }
 
 impl Destinations {
-    /// By command.
+    /// Returns destinations that are added by command.
     pub(super) fn manual(count: Counter) -> Self {
         Self::new(true, count)
     }
 
-    /// By announcement.
+    /// Returns destinations that are added by status messages.
     pub(super) fn dynamic(count: Counter) -> Self {
         Self::new(false, count)
     }
@@ -108,7 +111,7 @@ impl Destinations {
         self.update_count();
     }
 
-    /// The name of a destination resolved to another address, where somebody else may live by now.
+    /// Sets the new address of a destination. The receiver there may be another one.
     pub(super) fn set_address(&mut self, id: i64, address: SocketAddr) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) {
             entry.address = Some(address);
@@ -116,7 +119,7 @@ impl Destinations {
         }
     }
 
-    /// A receiver spoke.
+    /// Handles an accepted status message.
     pub(super) fn on_status(&mut self, receiver_id: i64, source: SocketAddr, now_ns: i64) {
         let known = self
             .entries
@@ -125,10 +128,10 @@ impl Destinations {
         if let Some(entry) = known {
             entry.receiver_id = Some(receiver_id);
             if !self.is_manual {
-                // It announces itself from where it is by now. Kept at its first address it would never be reached again.
+                // The receiver may have moved: with its first address it would not be reached again.
                 entry.address = Some(source);
             }
-            // One that was added by name and speaks from elsewhere has moved: its name is to be looked up.
+            // A status message from another address does not refresh the entry: its name is to be resolved again.
             self.entries.refresh(now_ns, |entry| {
                 entry.is_source(receiver_id, source) && entry.is_at(source)
             });
@@ -144,12 +147,12 @@ impl Destinations {
         }
     }
 
-    /// Whether a receiver that announced itself was turned away since this was last asked.
+    /// Returns true if a receiver was rejected since the last call.
     pub(super) fn take_rejected(&mut self) -> bool {
         self.entries.take_rejected()
     }
 
-    /// Registration id of the destination that a control frame came from; -1 if none was added by command there.
+    /// Returns the registration id of the destination that a control frame came from; -1 if none was added by command.
     pub(super) fn id_of(&self, receiver_id: i64, source: SocketAddr) -> i64 {
         self.entries
             .iter()
@@ -157,8 +160,8 @@ impl Destinations {
             .map_or(NO_ID, |entry| entry.id)
     }
 
-    /// Where the stream is sent for the receiver that a control frame is from: its own destination, else each that it may
-    /// be behind.
+    /// Returns the addresses by which the sender of a control frame is reached: its own destination, else each that may
+    /// reach it.
     pub(super) fn addresses_of(
         &self,
         receiver_id: i64,
@@ -175,15 +178,15 @@ impl Destinations {
             .filter_map(|entry| entry.address)
     }
 
-    /// Hands out each destination whose name should be resolved again. It is given as much time as before then.
+    /// Passes on each destination whose name should be resolved again, and restarts its timeout.
     pub(super) fn silent_named(&mut self, now_ns: i64, mut take: impl FnMut(i64)) {
         self.entries
             .restart_expired(now_ns, |entry| entry.is_named, |entry| take(entry.id));
     }
 
-    /// Sends a batch to each destination, beginning with another one each time. Returns how many bytes of it all of them
-    /// took: what is missing is offered to all again. A destination that cannot be sent to does not hold back the others:
-    /// its loss is told to `on_error`, and is for its receiver to have repaired.
+    /// Sends a batch to each destination, beginning with a different one each time. Returns the bytes that were sent to
+    /// all: the rest is offered to all again. A destination to which a send fails does not delay the others: the error
+    /// is passed to `on_error`, and its receiver has to recover the loss.
     pub(super) fn send(
         &mut self,
         transport: &mut dyn Transport,

@@ -20,16 +20,17 @@ use crate::token_bucket::{TokenBucket, error_frames, response_setups};
 
 /// A send endpoint: built by the conductor, owned by the sender.
 #[derive(Debug)]
+#[doc(alias = "SendChannelEndpoint")]
 pub struct SendEndpoint {
     id: EndpointId,
     transport: SendTransport,
     pub(super) control_batch: ControlFrameBatch,
     control: Option<Box<dyn Transport>>,
     publications: PollSchedule<SenderPublication>,
-    /// Streams with a lone datagram in the last duty cycle.
-    lone: usize,
+    /// Publications with a single datagram in the last duty cycle.
+    singles: usize,
     slots: IdMap<PublicationId, Slot>,
-    /// Whose control frames are those of a session and stream: the oldest where several have the same.
+    /// Publication that gets the control frames of a session and stream: the oldest of those that have both.
     routes: IdMap<(i32, i32), PublicationId>,
     last_status_ns: i64,
     re_resolution_timeout_ns: Option<i64>,
@@ -38,7 +39,7 @@ pub struct SendEndpoint {
 }
 
 impl SendEndpoint {
-    /// An endpoint without publications.
+    /// Returns an endpoint without publications.
     #[must_use]
     pub fn new(spec: SendEndpointSpec) -> Self {
         Self {
@@ -47,7 +48,7 @@ impl SendEndpoint {
             control_batch: ControlFrameBatch::new(),
             control: spec.control,
             publications: PollSchedule::default(),
-            lone: 0,
+            singles: 0,
             slots: IdMap::with_hasher(IdHash::new(spec.seed)),
             routes: IdMap::with_hasher(IdHash::new(spec.seed)),
             last_status_ns: 0,
@@ -57,18 +58,18 @@ impl SendEndpoint {
         }
     }
 
-    /// Identity.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> EndpointId {
         self.id
     }
 
-    /// The sender has it now.
+    /// Called when the sender takes the endpoint over.
     pub(super) fn start(&mut self, now: Now) {
         self.last_status_ns = now.nanos;
     }
 
-    /// A turn for each publication that sends, and for some that do not. Returns the bytes of data sent.
+    /// Polls the publications that are due. Returns the bytes of data sent.
     pub(super) fn send(&mut self, load: AgentLoad, context: &mut SendContext<'_>) -> usize {
         let streams = self.publications.len();
         self.control_batch
@@ -80,8 +81,8 @@ impl SendEndpoint {
         let coalesce =
             (streams > 1 && self.transport.has_single_destination()).then_some(CoalesceContext {
                 coalescer: context.coalescer,
-                lone: 0,
-                singles_before: self.lone,
+                singles: 0,
+                singles_before: self.singles,
                 slot: Slot(0),
             });
         let mut publication_context = PublicationContext {
@@ -111,7 +112,7 @@ impl SendEndpoint {
             });
         publication_context.flush_coalescer();
         if let Some(coalesce) = publication_context.coalesce.take() {
-            self.lone = coalesce.lone;
+            self.singles = coalesce.singles;
             coalesce.coalescer.drain_results(|datagram| {
                 if datagram.outcome != SendOutcome::Sent {
                     sent -= datagram.length;
@@ -132,16 +133,16 @@ impl SendEndpoint {
         sent
     }
 
-    /// Takes what has arrived from receivers. Returns the number of datagrams.
+    /// Receives control frames. Returns the number of datagrams.
     pub(super) fn poll_control(
         &mut self,
         batch: &mut ReceiveBatch,
         context: &mut SendContext<'_>,
     ) -> usize {
-        let mut heard = 0;
-        let told = &context.counters.status_messages_received;
+        let mut received = 0;
+        let status_messages = &context.counters.status_messages_received;
         for _ in 0..CONTROL_BATCHES {
-            let before = told.get();
+            let before = status_messages.get();
             let transport = self.control.as_mut().unwrap_or(&mut self.transport.socket);
             match transport.receive(batch) {
                 Ok(0) => break,
@@ -149,9 +150,10 @@ impl SendEndpoint {
                     for datagram in batch.datagrams() {
                         control::on_datagram(self, datagram.payload, datagram.source, context);
                     }
-                    heard += count;
-                    // What asks for an answer, or is garbage, waits for the next look: no flood of it gets more.
-                    if count < CONTROL_BATCH || told.get() - before < count as i64 {
+                    received += count;
+                    // Only status messages are received in several batches: frames that ask for a reply, and invalid
+                    // ones, wait for the next poll, so that a flood of them gets no larger share.
+                    if count < CONTROL_BATCH || status_messages.get() - before < count as i64 {
                         break;
                     }
                 }
@@ -163,10 +165,10 @@ impl SendEndpoint {
                 }
             }
         }
-        heard
+        received
     }
 
-    /// A peer that stays silent may have moved (docs/spec/wire.md §2.14).
+    /// Asks the conductor to resolve the names of silent peers again: they may have moved (docs/spec/wire.md §2.14).
     pub(super) fn check_re_resolution(&mut self, context: &mut SendContext<'_>) {
         let (id, events) = (self.id, &mut *context.events);
         self.transport
@@ -188,7 +190,7 @@ impl SendEndpoint {
         }
     }
 
-    /// The publication of a control frame, with what it needs to act. It has a turn soon.
+    /// Returns the publication that a control frame is for, with its context, and schedules it.
     pub(super) fn route<'a>(
         &'a mut self,
         session_id: i32,
@@ -200,18 +202,18 @@ impl SendEndpoint {
         self.at_slot(slot, context)
     }
 
-    /// Where the publication of a control frame sits.
+    /// Returns the slot of the publication that a control frame is for.
     pub(super) fn slot_of(&self, session_id: i32, stream_id: i32) -> Option<Slot> {
         let id = self.routes.get(&(session_id, stream_id))?;
         self.slots.get(id).copied()
     }
 
-    /// Whoever sits there has a turn soon.
+    /// Has the publication in a slot polled in the next cycle.
     pub(super) fn schedule_once(&mut self, slot: Slot) {
         self.publications.schedule_once(slot);
     }
 
-    /// The publication that sits there, with what it needs to act.
+    /// Returns the publication in a slot, with its context.
     pub(super) fn at_slot<'a>(
         &'a mut self,
         slot: Slot,
@@ -230,12 +232,12 @@ impl SendEndpoint {
         Some((publication, publication_context))
     }
 
-    /// How many error_frames of receivers may be told on.
+    /// Returns the limit of error frames that are reported to the conductor.
     pub(super) fn error_frames(&mut self) -> &mut TokenBucket {
         &mut self.error_frames
     }
 
-    /// How many announcements of answers may be passed on.
+    /// Returns the limit of response setups that are forwarded to the conductor.
     pub(super) fn response_setups(&mut self) -> &mut TokenBucket {
         &mut self.response_setups
     }
@@ -244,15 +246,16 @@ impl SendEndpoint {
         &mut self.transport
     }
 
-    /// A status message was accepted. Only one about a publication of this endpoint says that its peer is still there.
+    /// Handles an accepted status message. Only one for a publication of this endpoint shows that its peer is still
+    /// there.
     pub(super) fn on_status(
         &mut self,
         receiver_id: i64,
         source: SocketAddr,
-        is_addressed: bool,
+        has_target: bool,
         context: &mut SendContext<'_>,
     ) {
-        if is_addressed {
+        if has_target {
             self.last_status_ns = context.now.nanos;
         }
         self.transport
@@ -272,19 +275,19 @@ impl SendEndpoint {
         Some(removed)
     }
 
-    /// Takes one after the other, when the endpoint goes.
+    /// Removes an arbitrary publication; called repeatedly when the endpoint is removed.
     pub(super) fn remove_any(&mut self) -> Option<Box<SenderPublication>> {
         let id = self.publications.any()?.id();
         self.remove(id)
     }
 
-    /// One that is gone leaves its control frames to the oldest of its key, if there is one.
+    /// Routes the control frames of a removed publication to the oldest remaining one with the same key.
     fn reassign_route(&mut self, id: PublicationId, key: (i32, i32)) {
         if self.routes.get(&key) != Some(&id) {
             return;
         }
         self.routes.remove(&key);
-        // Each of the others has a key of its own, unless some share one.
+        // If there are as many routes as publications, no two of these share a key.
         if self.routes.len() < self.publications.len() {
             let candidates = self
                 .publications
@@ -296,12 +299,12 @@ impl SendEndpoint {
         }
     }
 
-    /// The publication, which has a turn soon: something about it changes.
+    /// Returns a publication that is about to be changed, and schedules it.
     pub(super) fn publication(&mut self, id: PublicationId) -> Option<&mut SenderPublication> {
         self.publications.schedule_once(*self.slots.get(&id)?)
     }
 
-    /// The descriptor on which receivers are heard.
+    /// Returns the descriptor on which control frames arrive.
     pub(super) fn control_fd(&self) -> Option<RawFd> {
         self.control
             .as_ref()

@@ -1,8 +1,8 @@
 //! Bounded liveness table, keyed by status messages.
 //!
-//! The sender uses it for the receivers of a publication, for flow control and for the destinations of a channel. An entry
-//! expires when it was not refreshed for the timeout. While [`MAX_LIVE_ENTRIES`] entries are live, new ones are rejected, so
-//! that forged ids can neither exhaust memory nor evict real receivers.
+//! The sender uses it for the receivers of a publication, for flow control and for the destinations of a channel. An
+//! entry expires when it was not refreshed for the timeout. While [`MAX_LIVE_ENTRIES`] entries are live, new ones are
+//! rejected, so that forged ids can neither exhaust memory nor evict real receivers.
 
 /// Most entries of a table, not counting those that were added by command.
 pub(crate) const MAX_LIVE_ENTRIES: usize = 1024;
@@ -105,8 +105,8 @@ impl<T> LivenessTable<T> {
         Some(&mut entry.value)
     }
 
-    /// Adds an entry. A full table first removes its expired entries and passes each to `removed`. Returns false if the table
-    /// is still full.
+    /// Adds an entry. A full table first removes its expired entries and passes each to `removed`. Returns false if the
+    /// table is still full.
     pub(super) fn insert(&mut self, value: T, now_ns: i64, removed: impl FnMut(&T)) -> bool {
         let has_room =
             self.entries.len() < MAX_LIVE_ENTRIES || self.remove_expired(now_ns, removed);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_silent_for_longer_than_the_timeout_is_gone() {
+    fn entry_silent_for_longer_than_timeout_is_removed() {
         let mut table = LivenessTable::expiring_after(100);
         refresh(&mut table, 1, 0);
         refresh(&mut table, 2, 50);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_silent_up_to_the_timeout_is_gone_at_it() {
+    fn entry_of_table_expiring_at_timeout_is_removed_at_timeout() {
         for (timeout_ns, last_ns) in [(100, 99), (0, -1)] {
             let mut table = LivenessTable::expiring_at(timeout_ns);
             refresh(&mut table, 1, 0);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn one_can_leave_once() {
+    fn remove_twice_is_true_once() {
         let mut table = LivenessTable::expiring_after(100);
         refresh(&mut table, 1, 0);
         assert!(table.remove(|&id| id == 1));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn invented_ones_neither_fill_memory_nor_push_anybody_out() {
+    fn insert_into_full_table_is_rejected_without_eviction() {
         let mut table = LivenessTable::expiring_after(100);
         refresh(&mut table, -1, 0);
         for id in 0..10_000 {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_handed_out_is_given_as_much_time_again() {
+    fn restart_expired_restarts_timeout() {
         let mut table = LivenessTable::expiring_after(100);
         table.insert_unbounded(7, 0);
         table.insert_unbounded(8, 0);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn one_goes_around_from_anywhere() {
+    fn iter_from_wraps_around() {
         let mut table = LivenessTable::expiring_after(100);
         for id in 0..3 {
             table.insert_unbounded(id, 0);

@@ -1,12 +1,14 @@
 //! The sender: from the term buffer to the wire.
 //!
-//! One duty cycle gives a turn to every publication that sends, and to some of those that do not (`poll_schedule`). A turn takes
-//! what clients have committed to the term buffer, as far as the receiver's window reaches, and hands the very bytes to
-//! the socket: one run of equal datagrams is one transmit, whatever it holds. Only lone datagrams of several streams are
-//! copied, to share one (`coalescer`). Receivers are listened to when nothing was
-//! sent and they were not silent a moment ago, and often enough otherwise. The order of reading is the order of the message:
-//! [`Sender::do_work`](taran_core::agent::Agent::do_work) here, [`SendEndpoint`], [`SenderPublication`], `plan` (what goes
-//! out next), `wire` (where to); then the way back: `control`, `answers`, `flow_control`, `retransmit`.
+//! A duty cycle polls every active publication and some idle ones (`poll_schedule`). A publication takes what clients
+//! have committed to the term buffer, up to the limit of flow control, and passes those bytes to the socket without a
+//! copy: one run of equal datagrams is one transmit. Only single datagrams of several streams are copied, to share one
+//! GSO send (`coalescer`). Control frames are received when nothing was sent, unless the last poll found none a moment
+//! ago, and every few cycles otherwise.
+//!
+//! Reading order, as a message travels: [`Sender::do_work`](taran_core::agent::Agent::do_work) here, [`SendEndpoint`],
+//! [`SenderPublication`], `send_plan` (what is sent next), `send_transport` (where to); then the feedback of receivers:
+//! `control`, `control_handlers`, `flow_control`, `retransmit`.
 
 mod coalescer;
 mod commands;
@@ -48,45 +50,45 @@ pub(crate) use liveness_table::MAX_LIVE_ENTRIES;
 pub use publication::SenderPublication;
 pub use stream_log::StreamLog;
 
-/// Control frames are short: few slots hold a burst of them.
+/// Slots of a batch of control frames. They are short, so that a slot holds a burst of them.
 const CONTROL_BATCH: usize = 8;
-/// Most batches of control frames taken in one look at a channel, as long as they are full of status messages: ten thousand
-/// receivers send fifty thousand a second, and what finds no room in the socket is lost.
+/// Most batches of control frames per poll of a channel, as long as they are full of status messages: ten thousand
+/// receivers send fifty thousand per second, and what overflows the socket buffer is lost.
 const CONTROL_BATCHES: usize = 8;
-/// Control sockets that were silent are left alone for so long, unless somebody cannot go on before he hears from them: a
-/// look costs some 0.2 us, half of what all else of an idle turn does. What is said there meanwhile is heard so much later,
-/// beside NAK delays and intervals of status messages that are a hundred times longer.
+/// Time without polls of the control sockets after an empty one, unless a publication is flow-control blocked. An empty
+/// poll costs about 0.2 us, a third of an idle cycle. Delays NAKs and status messages by at most this time, where their
+/// own delays and intervals are a hundred times longer.
 const CONTROL_BACKOFF_NS: i64 = 2_000;
-/// Trains beyond its first that a publication may send in a duty cycle if it was the only one that sent in the last.
+/// Batches beyond its first that a publication may send in a duty cycle if it was the only one that sent in the last.
 const MAX_EXTRA_BATCHES: usize = 3;
 
-/// What the sender is built from.
+/// Parameters of the sender.
 #[derive(Debug)]
 pub struct SenderSpec {
-    /// From the conductor.
+    /// Commands from the conductor.
     pub commands: queue::Receiver<SenderCommand>,
-    /// Rung by whoever sends them.
+    /// Wakes the sender when a command was sent.
     pub doorbell: AgentWaker,
-    /// To the conductor.
+    /// Events to the conductor.
     pub events: queue::Sender<ConductorEvent>,
     /// System counters.
     pub counters: SenderCounters,
-    /// Duty cycle times.
+    /// Tracker of duty cycle times.
     pub cycle: DutyCycleTracker,
-    /// Where network errors are recorded.
+    /// Handler of network errors.
     pub errors: ErrorHandler,
-    /// `aeron.send.to.status.poll.ratio`, 6: control sockets are polled at least every so many duty cycles …
+    /// `aeron.send.to.status.poll.ratio`, default 6: duty cycles after which control sockets are polled at the latest.
     pub status_poll_ratio: u32,
-    /// … and after this time: half of `aeron.rcv.status.message.timeout`.
+    /// Time after which control sockets are polled at the latest: half of `aeron.rcv.status.message.timeout`.
     pub status_poll_interval_ns: i64,
-    /// `aeron.driver.reresolution.check.interval`, 1 s: how often peers are looked for that fell silent; 0: never.
+    /// `aeron.driver.reresolution.check.interval`, default 1 s: interval of the check for silent peers; 0 disables it.
     pub reresolution_check_interval_ns: i64,
 }
 
-/// The agent that sends. Driven by `do_work` alone.
+/// Sender agent. Does nothing except in `do_work`.
 #[derive(Debug)]
 pub struct Sender {
-    #[expect(clippy::vec_box, reason = "arrives and leaves as a box")]
+    #[expect(clippy::vec_box, reason = "passed as a box by commands and events")]
     endpoints: Vec<Box<SendEndpoint>>,
     counters: SenderCounters,
     reporter: ErrorReporter,
@@ -94,13 +96,13 @@ pub struct Sender {
     commands: queue::Receiver<SenderCommand>,
     doorbell: AgentWaker,
     cycle: DutyCycleTracker,
-    /// Duty cycles that sent something.
+    /// Duty cycles that sent something since control sockets were polled.
     cycles_since_poll: u32,
-    /// Behind looks at the control sockets that found nothing.
+    /// Back-off after an empty poll of the control sockets.
     control_backoff: PollBackoff,
-    /// A publication that had a turn can send nothing before a receiver says something.
+    /// True if a publication that was polled can send nothing before it gets a status message.
     is_flow_controlled: bool,
-    /// The last look did not take all that receivers had said.
+    /// True if the last poll may have left control frames in a socket.
     has_backlog: bool,
     last_poll_ns: i64,
     poll_ratio: u32,
@@ -110,11 +112,11 @@ pub struct Sender {
     fds: Vec<RawFd>,
     work_tracker: WorkTracker,
     coalescer: DatagramCoalescer,
-    /// No more than one publication sent in the last duty cycle.
+    /// True if no more than one publication sent in the last duty cycle.
     single_active_publication: bool,
 }
 
-/// What the sender lends to an endpoint for a turn.
+/// State of the sender that is lent to an endpoint in a duty cycle.
 struct SendContext<'a> {
     now: Now,
     counters: &'a SenderCounters,
@@ -122,9 +124,9 @@ struct SendContext<'a> {
     events: &'a mut EventSender,
     extra_batches: usize,
     coalescer: &'a mut DatagramCoalescer,
-    /// Publications that sent something.
+    /// Number of publications that sent something.
     sending: usize,
-    /// One can send nothing before a receiver says something.
+    /// True if a publication can send nothing before it gets a status message.
     is_flow_controlled: bool,
 }
 
@@ -136,12 +138,12 @@ impl Agent for Sender {
         let sent = self.send(now);
         self.work_tracker.record(commands + sent, now.nanos);
         let had_short_send = self.counters.short_sends.get() != short_sends;
-        let heard = if had_short_send || self.is_poll_due(sent, now) {
+        let received = if had_short_send || self.is_poll_due(sent, now) {
             self.poll_control(now)
         } else {
             0
         };
-        commands + sent + heard
+        commands + sent + received
     }
 
     fn role_name(&self) -> &str {
@@ -152,12 +154,12 @@ impl Agent for Sender {
         self.doorbell.register();
     }
 
-    /// Ends early when a receiver speaks. What clients publish cannot end it: they write to memory.
+    /// Ends early when a control frame arrives. Clients publish to memory, which does not end it.
     fn park(&mut self, max: Duration) {
         wait_for_any(&self.fds, max);
     }
 
-    /// Without endpoints there is nothing to look at, and the conductor rings.
+    /// Without endpoints there is nothing to poll, and the conductor wakes the sender.
     fn park_multiplier(&self) -> u32 {
         if self.has_no_work_sources() {
             NO_ENDPOINTS_MULTIPLIER
@@ -172,12 +174,12 @@ impl Agent for Sender {
 }
 
 impl Sender {
-    /// Nothing to look at, and nothing that waits to be told.
+    /// Returns true if there are no endpoints and no queued events.
     fn has_no_work_sources(&self) -> bool {
         self.endpoints.is_empty() && self.outbox.is_empty()
     }
 
-    /// A sender without endpoints.
+    /// Returns a sender without endpoints.
     #[must_use]
     pub fn new(spec: SenderSpec) -> Self {
         Self {
@@ -232,8 +234,8 @@ impl Sender {
         sent
     }
 
-    /// While data flows, receivers are heard every so often (docs/spec/wire.md §8); while none does, in each duty cycle, unless they
-    /// were silent a moment ago and nobody waits for them.
+    /// Returns true if control sockets are to be polled: every few cycles while data is sent; in each cycle otherwise,
+    /// unless the back-off is active and no publication is flow-control blocked (docs/spec/wire.md §8).
     fn is_poll_due(&mut self, sent: usize, now: Now) -> bool {
         let is_due = if sent > 0 {
             self.cycles_since_poll += 1;
@@ -259,20 +261,20 @@ impl Sender {
             sending: 0,
             is_flow_controlled: false,
         };
-        let mut heard = 0;
+        let mut received = 0;
         if any_may_be_readable(&self.fds, self.endpoints.len()) {
             for endpoint in &mut self.endpoints {
-                let taken = endpoint.poll_control(&mut self.batch, &mut context);
-                self.has_backlog |= taken >= CONTROL_BATCHES * CONTROL_BATCH;
-                heard += taken;
+                let count = endpoint.poll_control(&mut self.batch, &mut context);
+                self.has_backlog |= count >= CONTROL_BATCHES * CONTROL_BATCH;
+                received += count;
             }
         }
-        self.control_backoff.on_poll(now.nanos, heard > 0);
+        self.control_backoff.on_poll(now.nanos, received > 0);
         if self.re_resolution_timer.is_due(now.nanos) {
             for endpoint in &mut self.endpoints {
                 endpoint.check_re_resolution(&mut context);
             }
         }
-        heard
+        received
     }
 }

@@ -1,8 +1,8 @@
 //! The sender's half of a network publication.
 //!
-//! Driven by its endpoint: [`SenderPublication::start`] once, [`SenderPublication::poll`] whenever it has one
-//! (`poll_schedule`), and one `on_…` method for each kind of control frame (`answers`). Output goes to the endpoint's wire, the
-//! counters and the shared atomics.
+//! Driven by its endpoint: [`SenderPublication::start`] once, [`SenderPublication::poll`] when it is scheduled
+//! (`poll_schedule`), and one `on_…` method per kind of control frame (`control_handlers`). Output goes to the
+//! endpoint's transport, the counters and the shared atomics.
 
 use std::net::SocketAddr;
 
@@ -29,16 +29,18 @@ use crate::poll_schedule::{IdleUntil, Pollable, Slot};
 use crate::timestamps::SendTimestamp;
 use crate::token_bucket::{TokenBucket, rtt_replies};
 
-/// Time between SETUPs, and between heartbeats.
+/// Interval of SETUPs, and of heartbeats.
 pub(super) const SETUP_HEARTBEAT_INTERVAL_NS: i64 = 100_000_000;
 
 /// The sender's half of a network publication: built by the conductor, owned by the sender.
 #[derive(Debug)]
+#[doc(alias = "NetworkPublication")]
 pub struct SenderPublication {
-    // What every turn touches.
+    // Used in every poll.
     pub(super) position: i64,
     pub(super) limit: i64,
-    /// Where it was when it last sent something, or the limit of then if padding led beyond it.
+    /// Highest position that a receiver may have reached: the position after the last send, or the limit at that time
+    /// if padding reached beyond it.
     pub(super) max_advertised_position: i64,
     pub(super) sent_ns: i64,
     pub(super) bounds: Bounds,
@@ -46,75 +48,76 @@ pub struct SenderPublication {
     pub(super) needs_setup: bool,
     pub(super) has_initial_connection: bool,
     pub(super) count_next_back_pressure: bool,
-    /// The socket did not take all that there was.
+    /// True if the socket did not take all of the last send.
     pub(super) had_short_send: bool,
-    /// Its next datagram waits for nobody's: the last one that did was refused.
+    /// True if the next datagram is not coalesced, because the last coalesced one was rejected.
     pub(super) send_uncoalesced: bool,
-    /// Its last turn could send nothing, whatever there is, before a receiver moves the limit.
+    /// True if nothing can be sent before a receiver advances the limit, as of the last poll.
     pub(super) is_flow_controlled: bool,
-    // What happens a few times a second.
+    // Used a few times per second.
     pub(super) setup_sent_ns: i64,
-    /// Of its last sign of life, if that was collected.
+    /// Batch of the last heartbeat, if that was queued.
     pub(super) queued_heartbeat: Option<BatchId>,
     pub(super) is_setup_elicited: bool,
     pub(super) has_receivers: bool,
     pub(super) has_required_receivers: bool,
-    /// Ids of those that spoke lately.
+    /// Ids of live receivers.
     pub(super) receivers: LivenessTable<i64>,
     pub(super) retransmits: RetransmitHandler,
     pub(super) rtt_replies: TokenBucket,
     pub(super) flow_control: Box<dyn FlowControl>,
     pub(super) spies: Vec<Counter>,
-    /// Who asked for the SETUP of a response last.
+    /// Source of the last request for the SETUP of a response.
     pub(super) peer: Option<SocketAddr>,
     pub(super) spec: SenderPublicationSpec,
 }
 
-/// What a publication works with besides itself.
+/// State of the endpoint and the sender that is lent to a publication.
 pub(super) struct PublicationContext<'a> {
     pub(super) now: Now,
     pub(super) transport: &'a mut SendTransport,
     pub(super) counters: &'a SenderCounters,
     pub(super) reporter: &'a mut ErrorReporter,
     pub(super) control_batch: &'a mut ControlFrameBatch,
-    /// Trains beyond its first that a lone publication may send in this duty cycle.
+    /// Batches beyond its first that the only active publication may send in this duty cycle.
     pub(super) extra_batches: &'a mut usize,
-    /// Where lone datagrams may wait for those of others.
+    /// Set if single datagrams may be coalesced with those of other publications.
     pub(super) coalesce: Option<CoalesceContext<'a>>,
 }
 
-/// Others on the same endpoint that send a datagram now and then.
+/// Coalescing state of an endpoint in one duty cycle.
 pub(super) struct CoalesceContext<'a> {
     pub(super) coalescer: &'a mut DatagramCoalescer,
-    /// Streams with a lone datagram in this duty cycle …
-    pub(super) lone: usize,
-    /// … and in the last one. It is worth to wait where there are several.
+    /// Publications with a single datagram in this duty cycle.
+    pub(super) singles: usize,
+    /// The same in the last duty cycle. Datagrams are coalesced where there are several.
     pub(super) singles_before: usize,
-    /// Of the publication whose turn it is.
+    /// Slot of the publication that is polled.
     pub(super) slot: Slot,
 }
 
 impl PublicationContext<'_> {
-    /// Whether a plan's lone datagram waits for those of others. All that wait leave before any other data.
+    /// Queues the single datagram of a plan. Returns false if the plan has to be sent by itself; queued datagrams are
+    /// flushed before any other data is sent.
     fn try_coalesce(&mut self, plan: &SendPlan, term: &Region) -> bool {
         let Some(coalesce) = &mut self.coalesce else {
             return false;
         };
-        let lone = plan.single_datagram();
-        coalesce.lone += usize::from(lone.is_some());
-        let is_worth_it = coalesce.lone.max(coalesce.singles_before) > 1;
-        let joins = lone.filter(|run| {
+        let single = plan.single_datagram();
+        coalesce.singles += usize::from(single.is_some());
+        let is_worth_it = coalesce.singles.max(coalesce.singles_before) > 1;
+        let coalesced = single.filter(|run| {
             is_worth_it
                 && run.frames.length <= DatagramCoalescer::MAX_DATAGRAM_LENGTH
                 && coalesce.coalescer.has_capacity()
         });
-        let length = joins.map_or(0, |run| run.frames.length as usize);
+        let length = coalesced.map_or(0, |run| run.frames.length as usize);
         if coalesce.coalescer.has_datagrams()
-            && (joins.is_none() || !coalesce.coalescer.fits(length))
+            && (coalesced.is_none() || !coalesce.coalescer.fits(length))
         {
             self.flush_coalescer();
         }
-        let (Some(run), Some(coalesce)) = (joins, &mut self.coalesce) else {
+        let (Some(run), Some(coalesce)) = (coalesced, &mut self.coalesce) else {
             return false;
         };
         let datagram = term.bytes(run.offset, length);
@@ -123,7 +126,7 @@ impl PublicationContext<'_> {
         true
     }
 
-    /// Sends what waits.
+    /// Sends the queued datagrams.
     pub(super) fn flush_coalescer(&mut self) {
         if let Some(coalesce) = &mut self.coalesce
             && coalesce.coalescer.has_datagrams()
@@ -136,10 +139,10 @@ impl PublicationContext<'_> {
     }
 }
 
-/// What came of one batch.
+/// Result of one send batch.
 struct BatchResult {
     bytes: usize,
-    /// There may be more where that came from.
+    /// True if more data may be committed.
     is_full: bool,
 }
 
@@ -151,7 +154,7 @@ impl BatchResult {
 }
 
 impl SenderPublication {
-    /// A publication that has sent nothing yet.
+    /// Returns a publication that has sent nothing.
     #[must_use]
     pub fn new(mut spec: SenderPublicationSpec) -> Self {
         let none = SenderFlowControlSpec::Max {
@@ -190,30 +193,30 @@ impl SenderPublication {
         }
     }
 
-    /// Identity.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> PublicationId {
         self.spec.id
     }
 
-    /// The endpoint it belongs to.
+    /// Returns the id of its endpoint.
     #[must_use]
     pub fn endpoint(&self) -> EndpointId {
         self.spec.endpoint
     }
 
-    /// Session and stream.
+    /// Returns session id and stream id.
     pub(super) fn key(&self) -> (i32, i32) {
         (self.spec.session_id, self.spec.stream_id)
     }
 
-    /// The sender has it now. The first SETUP leaves in the first turn.
+    /// Called when the sender takes the publication over. The first poll sends the first SETUP.
     pub(super) fn start(&mut self, now: Now) {
         self.setup_sent_ns = now.nanos - SETUP_HEARTBEAT_INTERVAL_NS - 1;
         self.sent_ns = now.nanos - SETUP_HEARTBEAT_INTERVAL_NS - 1;
     }
 
-    /// One duty cycle (docs/spec/wire.md §3.2). Returns the bytes of data sent.
+    /// Does the work of one duty cycle. Returns the bytes of data sent (docs/spec/wire.md §3.2).
     pub(super) fn poll(&mut self, context: &mut PublicationContext<'_>) -> usize {
         context.transport.set_peer(self.peer);
         if self.needs_setup {
@@ -227,13 +230,12 @@ impl SenderPublication {
         sent
     }
 
-    /// Whether more is to be sent as soon as there is room or time.
+    /// Returns true if data is waiting for the socket, or a retransmission is pending.
     pub(super) fn is_pending(&self) -> bool {
         self.had_short_send || self.retransmits.is_pending()
     }
 
-    /// As long as whole trains are there, if nobody else sends: what a publisher has just written is sent from the cache,
-    /// what it has written long ago from memory.
+    /// Sends a batch, and more if no other publication is active: data that was just published is still in the cache.
     fn send_data(&mut self, context: &mut PublicationContext<'_>) -> usize {
         (self.had_short_send, self.is_flow_controlled) = (false, false);
         let mut batch = self.send_batch(context);
@@ -246,7 +248,8 @@ impl SenderPublication {
         sent
     }
 
-    /// The road: straight from the term buffer to the wire, but for a lone datagram that has coalesce (docs/spec/wire.md §3.4).
+    /// Hot path. Sends directly from the term buffer, except for a single datagram that is coalesced (docs/spec/wire.md
+    /// §3.4).
     fn send_batch(&mut self, context: &mut PublicationContext<'_>) -> BatchResult {
         let window = self.limit - self.position;
         if window <= 0 {
@@ -304,7 +307,7 @@ impl SenderPublication {
         }
     }
 
-    /// What became of a datagram that waited for others.
+    /// Handles the outcome of a coalesced datagram.
     pub(super) fn on_coalesced_result(
         &mut self,
         datagram: QueuedDatagram,
@@ -316,11 +319,11 @@ impl SenderPublication {
         }
         self.had_short_send = true;
         self.send_uncoalesced = datagram.outcome == SendOutcome::Rejected;
-        // As if it had sent nothing, which is so.
+        // Nothing was sent in this cycle.
         self.on_idle(context);
     }
 
-    /// So many bytes went out, with which the stream moves so far.
+    /// Records that `bytes` were sent, which advances the position by `advance`.
     fn on_sent(&mut self, advance: i64, bytes: usize, context: &PublicationContext<'_>) {
         self.position += advance;
         self.max_advertised_position = self.position.min(self.limit);
@@ -336,7 +339,7 @@ impl SenderPublication {
         self.spec.sender_position.set(self.position);
     }
 
-    /// Counted once, then not again before data went out.
+    /// Counts a stall once, until data is sent again.
     #[cold]
     fn back_pressure(&mut self, context: &PublicationContext<'_>) {
         if self.count_next_back_pressure {
@@ -361,10 +364,10 @@ impl SenderPublication {
         self.receivers_changed();
     }
 
-    /// Without a receiver the furthest spy moves the stream (docs/spec/wire.md §2.12).
+    /// Advances the position to that of the furthest spy, where there is no receiver (docs/spec/wire.md §2.12).
     fn follow_spies(&mut self) {
-        // A spy's position is written by a client process: nobody has read what was not published, nor a part of a
-        // frame.
+        // A spy's position is written by a client process: it is ignored beyond the published position, and rounded
+        // down to the frame alignment.
         let published = self.spec.log.producer_position();
         let furthest = self
             .spies
@@ -388,7 +391,7 @@ impl SenderPublication {
         self.spies.retain(|spy| spy.id() != counter_id);
     }
 
-    /// Whether its SETUP asked for a response channel.
+    /// Returns true if its SETUP asks for a response channel.
     pub(super) fn wants_response(&self) -> bool {
         self.spec.wants_response
     }
@@ -401,7 +404,7 @@ impl SenderPublication {
         self.geometry.position(term_id, term_offset)
     }
 
-    /// Tells the conductor, if there is news.
+    /// Publishes the connection state to the conductor if it has changed.
     pub(super) fn receivers_changed(&mut self) {
         let has_receivers = !self.receivers.is_empty();
         let has_required = self.flow_control.has_required_receivers();
@@ -425,8 +428,8 @@ impl SenderPublication {
 impl Pollable for SenderPublication {
     type Wake = TailSnapshot;
 
-    /// A publication that has sent everything and may send more has nothing to do before its publisher moves the tail, its
-    /// next heartbeat is due or a receiver times out.
+    /// A publication that has sent everything and may send more has nothing to do before its publisher moves the tail,
+    /// its next heartbeat is due or a receiver times out.
     fn idle_until(&self, now_ns: i64) -> Option<IdleUntil<TailSnapshot>> {
         let is_quiet = self.has_initial_connection
             && !self.needs_setup
@@ -452,7 +455,7 @@ impl Pollable for SenderPublication {
     }
 }
 
-/// Writes the time into the frames of a plan, just before they go out.
+/// Writes the send timestamp into the frames of a plan.
 pub(super) fn stamp(timestamp: Option<&SendTimestamp>, plan: &SendPlan, term: &Region) {
     if let Some(timestamp) = timestamp {
         for run in plan.runs() {
@@ -461,7 +464,7 @@ pub(super) fn stamp(timestamp: Option<&SendTimestamp>, plan: &SendPlan, term: &R
     }
 }
 
-/// Sends a plan; a lone run, which is the common case, without setting up a batch.
+/// Sends a plan. A single run, the common case, needs no batch.
 pub(super) fn transmit(
     plan: &SendPlan,
     term: &Region,

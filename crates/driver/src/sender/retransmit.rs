@@ -1,11 +1,12 @@
 //! Retransmission of data that receivers ask for with NAKs (docs/spec/wire.md §3.8).
 //!
-//! Input: [`RetransmitHandler::on_nak`] for each valid NAK, then [`RetransmitHandler::poll`] in each poll of the publication.
-//! Output: `poll` calls back for each range to send. Long ranges are spread over several polls, so that small NAKs cannot keep
-//! the sender from its other streams; repeated NAKs are ignored while a range is pending and during the linger time after it.
-//! A NAK is much shorter than the data it asks for, so retransmission is limited: to a multiple of what is sent, plus a rate
-//! in bytes per second. Within the limit ranges are served in stream order and not in the order of NAKs (`queue`): forged
-//! NAKs get no larger share than real ones, and what a receiver misses is sent in bounded time whatever else is asked for.
+//! Input: [`RetransmitHandler::on_nak`] for each valid NAK, then [`RetransmitHandler::poll`] in each poll of the
+//! publication. Output: `poll` calls back for each range to send. Long ranges are spread over several polls, so that
+//! small NAKs cannot keep the sender from its other streams; repeated NAKs are ignored while a range is pending and
+//! during the linger time after it. A NAK is much shorter than the data it asks for, so retransmission is limited: to a
+//! multiple of what is sent, plus a rate in bytes per second. Within the limit ranges are served in stream order and
+//! not in the order of NAKs (`queue`): forged NAKs get no larger share than real ones, and what a receiver misses is
+//! sent in bounded time whatever else is asked for.
 
 mod queue;
 
@@ -19,7 +20,8 @@ pub(super) use self::queue::StreamRange;
 /// Bytes that may be retransmitted per byte sent: each of four receivers may lose it.
 const RESENDS_PER_BYTE: i64 = 4;
 
-/// Fewest bytes per second that may be retransmitted, whatever was sent. The limit is half a term per second if that is more.
+/// Fewest bytes per second that may be retransmitted, whatever was sent. The limit is half a term per second if that is
+/// more.
 const MIN_BYTES_PER_SECOND: i64 = 1 << 20;
 
 /// Fewest ranges that are kept apart, even where only one receiver asks.
@@ -51,7 +53,8 @@ pub(super) enum RetransmitOutcome {
 #[derive(Debug)]
 pub(super) struct RetransmitHandler {
     queue: RetransmitQueue,
-    /// Ranges sent within the linger time. For a single receiver, which misses one range at a time, only the last is kept.
+    /// Ranges sent within the linger time. For a single receiver, which misses one range at a time, only the last is
+    /// kept.
     lingering: Vec<Lingering>,
     spec: RetransmitSpec,
     bucket: TokenBucket,
@@ -114,8 +117,8 @@ impl RetransmitHandler {
         !self.queue.is_empty()
     }
 
-    /// Sends what is due, up to the limits. `resend` gets the rest of a range and true if nothing of it was sent yet, and
-    /// sends its start.
+    /// Sends what is due, up to the limits. `resend` gets the rest of a range and true if nothing of it was sent yet,
+    /// and sends its start.
     pub(super) fn poll(
         &mut self,
         now_ns: i64,

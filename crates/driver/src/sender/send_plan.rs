@@ -39,12 +39,12 @@ pub(super) struct SendPlan {
 }
 
 impl SendPlan {
-    /// Returns a plan of what is committed in `term` from `offset` on, within the bounds. Each datagram contains as many whole
-    /// frames as fit and is never delayed to fill it (docs/spec/wire.md §3.4).
+    /// Returns a plan of what is committed in `term` from `offset` on, within the bounds. Each datagram contains as
+    /// many whole frames as fit and is never delayed to fill it (docs/spec/wire.md §3.4).
     ///
     /// # Errors
-    /// The first frame is corrupt, or larger than any datagram. A later frame of that kind ends the plan and is reported by the
-    /// next one.
+    /// The first frame is corrupt, or larger than any datagram. A later frame of that kind ends the plan and is
+    /// reported by the next one.
     pub(super) fn scan(term: &Region, offset: i32, bounds: Bounds) -> Result<Self, CorruptFrame> {
         let none = SegmentRun {
             offset: 0,
@@ -62,7 +62,8 @@ impl SendPlan {
             is_full: false,
         };
         let mut at = offset;
-        // Padding needs only 32 bytes of the window itself, but reduces the window of what follows by all of its length.
+        // Padding needs only 32 bytes of the window itself, but reduces the window of what follows by all of its
+        // length.
         let mut window = bounds.window;
         let mut bytes = MAX_BATCH_BYTES;
         let mut datagrams = bounds.datagrams;

@@ -1,4 +1,4 @@
-//! The sending half of an endpoint.
+//! Sending side of an endpoint: its socket and its destinations.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::destinations::Destinations;
 use crate::boundary::{Destination, SendDestination};
 use crate::error_reporter::ErrorReporter;
 
-/// A socket and who is behind it.
+/// Socket with a set of destinations.
 #[derive(Debug)]
 pub(super) struct SendTransport {
     pub(super) socket: Box<dyn Transport>,
@@ -18,20 +18,20 @@ pub(super) struct SendTransport {
     channel: Arc<str>,
 }
 
-/// Where datagrams go.
+/// Destinations of datagrams.
 #[derive(Debug)]
 enum DestinationSet {
-    /// To the peer of the socket.
+    /// The peer of the connected socket.
     Connected,
-    /// To one address.
+    /// One address.
     Single(SocketAddr),
-    /// To each of several.
+    /// Each of several.
     Multi(Destinations),
-    /// To the peer of the publication whose turn it is, once that knows it.
+    /// The peer of the publication that is polled, once that is known.
     Learned(Option<SocketAddr>),
 }
 
-/// What came of an answer: so many datagrams, of which some found no room or no destinations.
+/// Counts of a reply: datagrams, and those of them that were not sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReplyCounts {
     pub(super) datagrams: i64,
@@ -64,8 +64,8 @@ impl SendTransport {
         }
     }
 
-    /// Sends a batch to every destination. Returns how many bytes of it all of them took; what is missing is offered
-    /// again later. The batch names no destination, that is filled in here.
+    /// Sends a batch to every destination, and sets the destinations of its items. Returns the bytes that were sent to
+    /// all; the caller offers the rest again later.
     pub(super) fn send(
         &mut self,
         batch: &mut [Transmit<'_>],
@@ -97,7 +97,7 @@ impl SendTransport {
         }
     }
 
-    /// Answers one receiver, if it is one of those that are sent to.
+    /// Sends a reply to one receiver, if it is among the destinations.
     pub(super) fn reply_to(
         &mut self,
         frame: &[u8],
@@ -122,7 +122,7 @@ impl SendTransport {
         counts
     }
 
-    /// The peer's name, or that of a destination, resolved to another address.
+    /// Sets the new address of the peer or of a destination whose name was resolved again.
     pub(super) fn change_destination(
         &mut self,
         destination: Option<i64>,
@@ -137,7 +137,8 @@ impl SendTransport {
             (DestinationSet::Single(present), None) => *present = address,
             (DestinationSet::Connected, None) => {
                 if let Err(error) = self.socket.connect(address) {
-                    // The destinations there may open later, and nobody connects again: the name means this address by now.
+                    // A route may exist later, but the socket is not connected again: send to the new address
+                    // explicitly.
                     self.destinations = DestinationSet::Single(address);
                     reporter.report(now, &self.channel, &error);
                 }
@@ -150,12 +151,12 @@ impl SendTransport {
         }
     }
 
-    /// Whether all publications speak to the same peers.
+    /// Returns true if all publications send to the same destinations.
     pub(super) fn has_shared_destinations(&self) -> bool {
         !matches!(self.destinations, DestinationSet::Learned(_))
     }
 
-    /// Whether a datagram goes to one place, and to the same one whoever sends it.
+    /// Returns true if the datagrams of all publications go to one and the same address.
     pub(super) fn has_single_destination(&self) -> bool {
         matches!(
             self.destinations,
@@ -163,7 +164,7 @@ impl SendTransport {
         )
     }
 
-    /// Whom the next sends go to, where each publication has its own peer.
+    /// Sets the peer of the next sends, where each publication has its own.
     pub(super) fn set_peer(&mut self, learned: Option<SocketAddr>) {
         if let DestinationSet::Learned(peer) = &mut self.destinations {
             *peer = learned;
@@ -182,7 +183,7 @@ impl SendTransport {
         }
     }
 
-    /// A status message was accepted.
+    /// Handles an accepted status message.
     pub(super) fn on_status(
         &mut self,
         receiver_id: i64,
@@ -198,7 +199,7 @@ impl SendTransport {
         }
     }
 
-    /// Registration id of the destination that a control frame came from, -1 if it has none.
+    /// Returns the registration id of the destination that a control frame came from, -1 if it has none.
     pub(super) fn destination_id(&self, receiver_id: i64, source: SocketAddr) -> i64 {
         match &self.destinations {
             DestinationSet::Multi(destinations) => destinations.id_of(receiver_id, source),
@@ -208,7 +209,7 @@ impl SendTransport {
         }
     }
 
-    /// Hands out the destinations whose names should be resolved again.
+    /// Passes on the destinations whose names should be resolved again.
     pub(super) fn silent_destinations(&mut self, now: Now, take: impl FnMut(i64)) {
         if let DestinationSet::Multi(destinations) = &mut self.destinations {
             destinations.silent_named(now.nanos, take);

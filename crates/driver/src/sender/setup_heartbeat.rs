@@ -40,8 +40,8 @@ impl SenderPublication {
         self.needs_setup = !self.has_initial_connection || self.is_setup_elicited;
     }
 
-    /// Sends or queues a heartbeat with the sender's position and, if the stream has ended there, the end-of-stream flag
-    /// (docs/spec/wire.md §3.5).
+    /// Sends or queues a heartbeat with the sender's position and, if the stream has ended there, the end-of-stream
+    /// flag (docs/spec/wire.md §3.5).
     pub(super) fn send_heartbeat(&mut self, context: &mut PublicationContext<'_>) {
         let shared = &self.spec.shared;
         let flags = if shared.is_revoked() {

@@ -1,4 +1,4 @@
-//! What the event log is told of one publication.
+//! Event-log entries of one publication.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use taran_protocol::event::EventCode;
 
 use crate::event_log::{EventLog, FieldValue};
 
-/// The event log, and whose events they are.
+/// Event log with the identity of a publication.
 #[derive(Clone, Debug)]
 pub struct StreamLog {
-    /// Where events go.
+    /// Event log.
     pub events: EventLog,
     /// Session.
     pub session_id: i32,
@@ -20,12 +20,12 @@ pub struct StreamLog {
 }
 
 impl StreamLog {
-    /// Flow control counts one receiver more.
+    /// Logs that flow control added a receiver.
     pub(super) fn receiver_added(&self, receiver_id: i64, count: usize) {
         self.receivers(EventCode::FlowControlReceiverAdded, receiver_id, count);
     }
 
-    /// Flow control counts one receiver less.
+    /// Logs that flow control removed a receiver.
     pub(super) fn receiver_removed(&self, receiver_id: i64, count: usize) {
         self.receivers(EventCode::FlowControlReceiverRemoved, receiver_id, count);
     }
@@ -43,7 +43,7 @@ impl StreamLog {
         );
     }
 
-    /// A stretch is about to be sent again.
+    /// Logs that a range is about to be retransmitted.
     pub(super) fn resend(&self, term_id: i32, term_offset: i32, length: i64) {
         self.events.log(
             EventCode::Resend,

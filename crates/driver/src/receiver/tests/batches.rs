@@ -50,7 +50,7 @@ fn poll_gro_batches_is_limited_to_128_kib() {
     // Noise that could be a stream: GRO batches of 32 KiB.
     let gro_batch = vec![0xFF; 32 * 1024];
     for _ in 0..2 * BATCH {
-        fixture.socket.arrive_train(&gro_batch, 1_024);
+        fixture.socket.arrive_batch(&gro_batch, 1_024);
     }
     // First a whole batch; then, with the length known, 128 KiB at a time.
     for gro_batches in [BATCH, BATCH + 4, BATCH + 8] {

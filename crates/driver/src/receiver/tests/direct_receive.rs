@@ -80,7 +80,7 @@ impl StreamFixture {
     }
 
     fn arrive(&mut self, bytes: &[u8]) {
-        self.fixture.socket.arrive_train(bytes, DATAGRAM as usize);
+        self.fixture.socket.arrive_batch(bytes, DATAGRAM as usize);
     }
 
     /// Sends the next datagrams of the stream.

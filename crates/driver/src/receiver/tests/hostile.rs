@@ -38,7 +38,7 @@ fn mutated_datagrams_do_not_exceed_window() {
             datagram[at] = random.u8(..);
         }
         datagram.truncate(random.usize(..=datagram.len()));
-        fixture.socket.arrive_train(&datagram, random.usize(1..200));
+        fixture.socket.arrive_batch(&datagram, random.usize(1..200));
         fixture.now_ns += 1_000;
         fixture.cycle();
         while fixture.event().is_some() {}

@@ -26,7 +26,7 @@ fn segment_run_is_inserted_in_one_pass() {
     let run: Vec<u8> = (0..20)
         .flat_map(|index| data(START + index * 1280, &[320; 4]))
         .collect();
-    fixture.socket.arrive_train(&run, 1280);
+    fixture.socket.arrive_batch(&run, 1280);
     fixture.cycle();
     assert_eq!(fixture.log_bytes(START, 25_600), run);
     assert_eq!(fixture.positions(), (25_600, 25_600));
@@ -40,7 +40,7 @@ fn segment_run_across_term_end_is_split() {
     let run: Vec<u8> = (0..4)
         .flat_map(|index| data(2 * 65_536 - 2560 + index * 1280, &[1280]))
         .collect();
-    fixture.socket.arrive_train(&run, 1280);
+    fixture.socket.arrive_batch(&run, 1280);
     fixture.cycle();
     assert_eq!(fixture.rebuild_position.get(), 2 * 65_536 + 2560);
     assert_eq!(fixture.log_bytes(2 * 65_536 - 2560, 2560), run[..2560]);
@@ -58,7 +58,7 @@ fn segment_run_with_duplicate_part_inserts_remainder() {
         .collect();
     let expected = run.clone();
     run[128 + 40] ^= 0xFF;
-    fixture.socket.arrive_train(&run, 128);
+    fixture.socket.arrive_batch(&run, 128);
     fixture.cycle();
     assert_eq!(
         fixture.log_bytes(START, 512),
@@ -75,7 +75,7 @@ fn segment_run_with_invalid_datagram_keeps_others() {
         .flat_map(|index| data(START + index * 128, &[128]))
         .collect();
     run[128] = 200;
-    fixture.socket.arrive_train(&run, 128);
+    fixture.socket.arrive_batch(&run, 128);
     fixture.cycle();
     assert_eq!(fixture.positions(), (512, 128));
     assert_eq!(fixture.counters.invalid_packets.get(), 1);
@@ -284,7 +284,7 @@ fn frame_longer_than_its_segment_is_invalid() {
     assert_eq!(run.len(), 128);
     let inner = data(START + 64, &[64]);
     run[64..].copy_from_slice(&inner);
-    fixture.socket.arrive_train(&run, 64);
+    fixture.socket.arrive_batch(&run, 64);
     fixture.cycle();
     assert_eq!(fixture.counters.invalid_packets.get(), 1);
     assert_eq!(fixture.frame_at(START), None);
@@ -299,7 +299,7 @@ fn segment_behind_heartbeat_is_inserted() {
     let follower = data(START + 32, &[32]);
     fixture
         .socket
-        .arrive_train(&[heartbeat.as_bytes(), &follower].concat(), 32);
+        .arrive_batch(&[heartbeat.as_bytes(), &follower].concat(), 32);
     fixture.cycle();
     assert_eq!(fixture.counters.heartbeats_received.get(), 1);
     assert_eq!(fixture.log_bytes(START + 32, 32), follower);
@@ -311,7 +311,7 @@ fn slot_behind_last_frame_is_zero() {
     fixture.arrive(&data(START, &[64]));
     assert_eq!(fixture.frame_at(START + 64), None);
     let run: Vec<u8> = [data(START + 64, &[1024]), data(START + 1088, &[1024])].concat();
-    fixture.socket.arrive_train(&run, 1024);
+    fixture.socket.arrive_batch(&run, 1024);
     fixture.cycle();
     assert_eq!(fixture.positions(), (2112, 2112));
     assert_eq!(fixture.frame_at(START + 2112), None);
@@ -360,7 +360,7 @@ fn gap_before_heartbeat_position_ignores_stale_frames() {
     assert_eq!(fixture.positions(), (320, 128));
     // A segment run that arrives late.
     let run: Vec<u8> = [data(START + 128, &[96]), data(START + 224, &[96])].concat();
-    fixture.socket.arrive_train(&run, 96);
+    fixture.socket.arrive_batch(&run, 96);
     fixture.cycle();
     assert_eq!(fixture.positions(), (320, 320));
     assert_eq!(fixture.frame_at(START + 320), None);

@@ -1,15 +1,17 @@
 //! Deadlines of an image are met beside many idle ones while the receiver has other work. Each case is run alone and
-//! with companions.
+//! with others.
 
 use super::*;
-use crate::testing::crowd::{self, Busy, COMPANIONS, CYCLE_NS, LAP_NS, time_until};
+use crate::testing::many_streams::{
+    self, BusyAgent, CYCLE_NS, OTHER_STREAMS, SWEEP_PERIOD_NS, time_until,
+};
 
 /// Returns an image that has been idle for long, alone or with others like it.
-fn idle_image(companions: i32) -> ReceiverFixture {
+fn idle_image(others: i32) -> ReceiverFixture {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[12_288]));
     fixture.subscriber.set(START);
-    for number in 0..companions {
+    for number in 0..others {
         let subscriber = Counter::detached();
         subscriber.set(START);
         let shared = Arc::new(ImageShared::new(START, WINDOW));
@@ -32,14 +34,14 @@ fn idle_image(companions: i32) -> ReceiverFixture {
         ))));
     }
     for _ in 0..4_000 {
-        fixture.working();
+        fixture.busy_cycle();
     }
     fixture.socket.sent();
     fixture
 }
 
-impl Busy for ReceiverFixture {
-    fn working(&mut self) -> Vec<Vec<u8>> {
+impl BusyAgent for ReceiverFixture {
+    fn busy_cycle(&mut self) -> Vec<Vec<u8>> {
         self.now_ns += CYCLE_NS;
         self.socket.sent();
         self.arrive(b"noise");
@@ -49,9 +51,9 @@ impl Busy for ReceiverFixture {
     }
 }
 
-/// Checks that with companions it takes at most `slack_ns` longer than alone.
-fn takes_the_same(slack_ns: i64, scenario: impl Fn(&mut ReceiverFixture) -> i64) {
-    crowd::takes_the_same(idle_image, slack_ns, scenario);
+/// Checks that with others it takes at most `slack_ns` longer than alone.
+fn assert_same_time(slack_ns: i64, scenario: impl Fn(&mut ReceiverFixture) -> i64) {
+    many_streams::assert_same_time(idle_image, slack_ns, scenario);
 }
 
 /// Returns true if a frame has this type and these flags.
@@ -69,26 +71,26 @@ const END: i64 = START + 12_288;
 
 #[test]
 fn gap_is_naked_on_time_and_repeatedly() {
-    takes_the_same(0, |fixture| {
+    assert_same_time(0, |fixture| {
         fixture.socket.arrive(&data(END + 1_024, &[64]));
         time_until(fixture, |_, sent| has(sent, NAK, 0))
     });
     // For longer than an image stays active without progress.
-    let naks = |companions| {
-        let mut fixture = idle_image(companions);
+    let naks = |others| {
+        let mut fixture = idle_image(others);
         fixture.socket.arrive(&data(END + 1_024, &[64]));
         for _ in 0..10_000 {
-            fixture.working();
+            fixture.busy_cycle();
         }
         fixture.naks.get()
     };
     assert!(naks(0) > 50);
-    assert_eq!(naks(COMPANIONS), naks(0));
+    assert_eq!(naks(OTHER_STREAMS), naks(0));
 }
 
 #[test]
 fn gap_announced_by_heartbeat_is_naked_on_time() {
-    takes_the_same(0, |fixture| {
+    assert_same_time(0, |fixture| {
         let end = END + 1_024;
         let (term_id, offset) = (geometry().term_id(end), geometry().term_offset(end));
         let heartbeat = DataHeader::heartbeat(0xC0, SESSION, STREAM, term_id, offset);
@@ -102,13 +104,13 @@ fn received_data_is_published_at_once() {
     let is_known = |fixture: &ReceiverFixture, end| {
         fixture.rebuild_position.get() == end && fixture.shared.rebuild_position() == end
     };
-    takes_the_same(0, |fixture| {
+    assert_same_time(0, |fixture| {
         fixture.socket.arrive(&data(END, &[64]));
         time_until(fixture, |fixture, _| is_known(fixture, END + 64))
     });
-    takes_the_same(0, |fixture| {
+    assert_same_time(0, |fixture| {
         let train = [data(END, &[64]), data(END + 64, &[64])].concat();
-        fixture.socket.arrive_train(&train, 64);
+        fixture.socket.arrive_batch(&train, 64);
         time_until(fixture, |fixture, _| is_known(fixture, END + 128))
     });
 }
@@ -116,11 +118,11 @@ fn received_data_is_published_at_once() {
 /// Returns the time until the progress that a subscriber made after `cycles` is sent, while `also` arrives in each
 /// cycle.
 fn progress_sent_after(cycles: usize, also: &[u8]) -> i64 {
-    let mut fixture = idle_image(COMPANIONS);
+    let mut fixture = idle_image(OTHER_STREAMS);
     // The first one carries new information, the repetitions do not.
     fixture.arrive(also);
     for _ in 0..cycles {
-        fixture.working();
+        fixture.busy_cycle();
     }
     fixture.subscriber.set(END);
     time_until(&mut fixture, |fixture, sent| {
@@ -145,7 +147,7 @@ fn repeated_heartbeat_or_setup_causes_no_poll() {
 
 #[test]
 fn subscriber_progress_is_sent_within_sweep_period() {
-    takes_the_same(LAP_NS, |fixture| {
+    assert_same_time(SWEEP_PERIOD_NS, |fixture| {
         fixture.subscriber.set(END);
         time_until(fixture, |_, sent| has(sent, STATUS, 0))
     });
@@ -153,22 +155,22 @@ fn subscriber_progress_is_sent_within_sweep_period() {
 
 /// Checks that a frame of this type is repeated every 200 ms plus at most one sweep period.
 fn is_repeated_in_time(frame_type: u8, begin: impl Fn(&mut ReceiverFixture)) {
-    let times = |companions| {
-        let mut fixture = idle_image(companions);
+    let times = |others| {
+        let mut fixture = idle_image(others);
         begin(&mut fixture);
         let mut sent_at = Vec::new();
         for cycle in 0..20_000 {
-            if has(&fixture.working(), frame_type, 0) {
+            if has(&fixture.busy_cycle(), frame_type, 0) {
                 sent_at.push(cycle * CYCLE_NS);
             }
         }
         sent_at
     };
-    let (alone, with_companions) = (times(0), times(COMPANIONS));
+    let (alone, with_companions) = (times(0), times(OTHER_STREAMS));
     assert!(alone.len() >= 4 && with_companions.len() + 1 >= alone.len());
     for pair in with_companions.windows(2) {
         let between = pair[1] - pair[0];
-        assert!((200 * MS..=200 * MS + LAP_NS + CYCLE_NS).contains(&between));
+        assert!((200 * MS..=200 * MS + SWEEP_PERIOD_NS + CYCLE_NS).contains(&between));
     }
 }
 
@@ -179,14 +181,14 @@ fn status_message_is_repeated_within_sweep_period_of_deadline() {
 
 #[test]
 fn silent_image_times_out_within_sweep_period() {
-    takes_the_same(LAP_NS, |fixture| {
+    assert_same_time(SWEEP_PERIOD_NS, |fixture| {
         time_until(fixture, |fixture, _| fixture.shared.is_timed_out())
     });
 }
 
 #[test]
 fn image_without_subscription_sends_eos_at_once() {
-    takes_the_same(0, |fixture| {
+    assert_same_time(0, |fixture| {
         fixture.command(ReceiverCommand::RemoveSubscription {
             endpoint: ENDPOINT,
             stream_id: STREAM,
@@ -198,7 +200,7 @@ fn image_without_subscription_sends_eos_at_once() {
 
 #[test]
 fn draining_image_sends_eos_within_sweep_period() {
-    takes_the_same(LAP_NS, |fixture| {
+    assert_same_time(SWEEP_PERIOD_NS, |fixture| {
         fixture.shared.conductor_state(ImageState::Draining);
         time_until(fixture, |_, sent| has(sent, STATUS, EOS))
     });
@@ -206,7 +208,7 @@ fn draining_image_sends_eos_within_sweep_period() {
 
 #[test]
 fn ended_stream_is_answered_with_eos_at_once() {
-    takes_the_same(0, |fixture| {
+    assert_same_time(0, |fixture| {
         let (term_id, offset) = (geometry().term_id(END), geometry().term_offset(END));
         let heartbeat = DataHeader::heartbeat(0xE0, SESSION, STREAM, term_id, offset);
         fixture.socket.arrive(heartbeat.as_bytes());
@@ -216,7 +218,7 @@ fn ended_stream_is_answered_with_eos_at_once() {
 
 #[test]
 fn rejection_is_sent_at_status_message_deadline_and_repeated() {
-    takes_the_same(LAP_NS, |fixture| {
+    assert_same_time(SWEEP_PERIOD_NS, |fixture| {
         fixture.reject("no");
         time_until(fixture, |_, sent| has(sent, ERROR, 0))
     });
@@ -225,7 +227,7 @@ fn rejection_is_sent_at_status_message_deadline_and_repeated() {
 
 #[test]
 fn response_setup_is_sent_at_once() {
-    takes_the_same(0, |fixture| {
+    assert_same_time(0, |fixture| {
         fixture.command(ReceiverCommand::SetResponseSession {
             endpoint: ENDPOINT,
             image: IMAGE,
@@ -237,8 +239,8 @@ fn response_setup_is_sent_at_once() {
 
 #[test]
 fn new_image_sends_status_message_at_once() {
-    let with_companions = |companions| {
-        let mut fixture = idle_image(companions);
+    let with_companions = |others| {
+        let mut fixture = idle_image(others);
         fixture.command(ReceiverCommand::RemoveImage {
             endpoint: ENDPOINT,
             image: IMAGE,
@@ -253,28 +255,28 @@ fn new_image_sends_status_message_at_once() {
         ))));
         time_until(&mut fixture, |_, sent| has(sent, STATUS, 0))
     };
-    assert_eq!((with_companions(0), with_companions(COMPANIONS)), (0, 0));
+    assert_eq!((with_companions(0), with_companions(OTHER_STREAMS)), (0, 0));
 }
 
 #[test]
 fn setup_without_image_requests_image_at_once() {
-    let mut fixture = idle_image(COMPANIONS);
+    let mut fixture = idle_image(OTHER_STREAMS);
     fixture.command(ReceiverCommand::RemoveImage {
         endpoint: ENDPOINT,
         image: IMAGE,
     });
     while fixture.event().is_some() {}
     fixture.socket.arrive(setup().as_bytes());
-    fixture.working();
+    fixture.busy_cycle();
     assert!(matches!(
         fixture.event(),
         Some(ConductorEvent::CreateImage(_))
     ));
 }
 
-/// Sends a heartbeat to all companions: their later status messages are repetitions.
+/// Sends a heartbeat to all others: their later status messages are repetitions.
 fn refresh_companions(fixture: &mut ReceiverFixture) {
-    for number in 0..COMPANIONS {
+    for number in 0..OTHER_STREAMS {
         let (term_id, offset) = (geometry().term_id(START), geometry().term_offset(START));
         let heartbeat = DataHeader::heartbeat(0xC0, number, STREAM, term_id, offset);
         fixture.arrive(heartbeat.as_bytes());
@@ -291,7 +293,7 @@ fn cycle(fixture: &mut ReceiverFixture) -> Vec<Vec<u8>> {
 
 #[test]
 fn repeated_status_messages_of_many_images_share_send_calls() {
-    let mut fixture = idle_image(COMPANIONS);
+    let mut fixture = idle_image(OTHER_STREAMS);
     refresh_companions(&mut fixture);
     let calls = fixture.socket.send_calls();
     let before = fixture.counters.status_messages_sent.get();
@@ -301,7 +303,7 @@ fn repeated_status_messages_of_many_images_share_send_calls() {
         assert!(sent.iter().all(|it| it[6] == STATUS));
         received += sent.len();
     }
-    assert!(received >= 4 * COMPANIONS as usize, "{received}");
+    assert!(received >= 4 * OTHER_STREAMS as usize, "{received}");
     let calls = fixture.socket.send_calls() - calls;
     assert!(2 * calls <= received, "{calls} calls for {received}");
     let counted = fixture.counters.status_messages_sent.get() - before;
@@ -311,7 +313,7 @@ fn repeated_status_messages_of_many_images_share_send_calls() {
 /// A stream that receives all the time, from the same sender.
 #[test]
 fn repeated_status_messages_beside_busy_stream_share_send_calls() {
-    let mut fixture = idle_image(COMPANIONS);
+    let mut fixture = idle_image(OTHER_STREAMS);
     refresh_companions(&mut fixture);
     // Align to positions at which frames of 1,024 bytes fit into terms.
     let first = END + 832;
@@ -332,7 +334,7 @@ fn repeated_status_messages_beside_busy_stream_share_send_calls() {
     assert!(own > 2_000, "more often than the batch delay: {own}");
     let calls = fixture.socket.send_calls() - calls;
     let (repetitions, repetition_calls) = (received - own, calls - own);
-    assert!(repetitions >= 4 * COMPANIONS as usize, "{repetitions}");
+    assert!(repetitions >= 4 * OTHER_STREAMS as usize, "{repetitions}");
     assert!(
         2 * repetition_calls <= repetitions,
         "{repetition_calls} calls for {repetitions}"
@@ -341,7 +343,7 @@ fn repeated_status_messages_beside_busy_stream_share_send_calls() {
 
 #[test]
 fn nak_is_sent_after_queued_status_message() {
-    let mut fixture = idle_image(COMPANIONS);
+    let mut fixture = idle_image(OTHER_STREAMS);
     refresh_companions(&mut fixture);
     let waits = (0..4_000).find(|_| {
         cycle(&mut fixture);

@@ -1,8 +1,11 @@
-//! One receiver, or the fastest of many (docs/spec/wire.md §4.3).
+//! Max flow control: the limit of the only receiver, or of the fastest of several (docs/spec/wire.md §4.3).
 
 use super::{FlowControl, StatusReport};
 
+/// Unicast or max multicast flow control.
 #[derive(Debug)]
+#[doc(alias = "UnicastFlowControl")]
+#[doc(alias = "MaxMulticastFlowControl")]
 pub(super) struct MaxFlowControl {
     retransmit_window_multiple: i32,
 }
@@ -48,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_only_grows() {
+    fn limit_after_lower_status_is_unchanged() {
         let mut max = MaxFlowControl::new(16);
         let report = |position, window| StatusReport {
             receiver_id: 1,

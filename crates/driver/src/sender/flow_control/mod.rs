@@ -1,8 +1,9 @@
-//! How far the sender may run ahead of its receivers (docs/spec/wire.md §4).
+//! Flow control: the sender limit of a publication (docs/spec/wire.md §4).
 //!
-//! A strategy is chosen when a publication is made, by the driver's options and the channel's `fc`, or by whoever embeds
-//! the driver ([`DriverContext::flow_control`](crate::DriverContext::flow_control)). From then on it belongs to the
-//! publication's sender half, and is asked when a receiver speaks and when there is nothing to send: never for a message.
+//! A strategy is chosen when a publication is created, by the driver's options and the channel's `fc`, or by a program
+//! that embeds the driver ([`DriverContext::flow_control`](crate::DriverContext::flow_control)). It is owned by the
+//! sender's half of the publication, and called for status messages and when there is nothing to send, never per
+//! message.
 
 mod max;
 mod min;
@@ -11,87 +12,91 @@ use std::fmt::Debug;
 
 use crate::boundary::SenderFlowControlSpec;
 
-/// A status message that was accepted, as flow control sees it.
+/// An accepted status message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusReport {
-    /// Who.
+    /// Id of the receiver.
     pub receiver_id: i64,
-    /// Its group, if it tells.
+    /// Group tag of the receiver, if the message has one.
     pub group_tag: Option<i64>,
-    /// Up to where it has consumed the stream, in bytes; within half a term of the sender's position.
+    /// Consumption position in bytes; within half a term of the sender position.
     pub position: i64,
-    /// Bytes that it takes beyond, not negative.
+    /// Receiver window in bytes, not negative.
     pub window: i32,
-    /// It has everything, or leaves.
+    /// True if the receiver has the whole stream, or leaves.
     pub is_end_of_stream: bool,
 }
 
-/// Turns what receivers say into the sender's limit. One per publication, owned by its sender half.
+/// Flow control strategy of a publication. Computes the sender limit.
 ///
-/// Input comes through the `on_…` methods, in the sender's duty cycle: they must not block. Those that return a position
-/// return the sender limit from now on: nothing behind it is sent. `now_ns` is the driver's monotonic clock.
+/// Input comes through the `on_…` methods, in the sender's duty cycle: they must not block. Those that return a
+/// position return the new sender limit: nothing beyond it is sent. `now_ns` is the driver's monotonic clock.
 pub trait FlowControl: Send + Debug {
-    /// A status message was accepted. `limit` is the present sender limit.
+    /// Handles an accepted status message. `limit` is the current sender limit. Returns the new one.
     fn on_status(&mut self, report: &StatusReport, limit: i64, now_ns: i64) -> i64;
 
-    /// Nothing was sent in this duty cycle: the time to forget receivers. `limit` is the present sender limit.
+    /// Called in a duty cycle that sent nothing, to remove receivers that timed out. `limit` is the current sender
+    /// limit. Returns the new one.
     fn on_idle(&mut self, limit: i64, now_ns: i64) -> i64;
 
-    /// Until when [`on_idle`](Self::on_idle) changes nothing if no receiver speaks before: it need not be asked for so long.
-    /// By default it is, in each duty cycle or, where nothing was sent for a while, in one of several. Asked after each look
-    /// and each status message; where the latter brings an earlier time, that must be now.
+    /// Returns the last time at which [`on_idle`](Self::on_idle) changes nothing unless a status message arrives
+    /// before: it is not called until then. By default it is called in each duty cycle or, for an idle publication,
+    /// when that is polled. The driver reads the deadline after each poll and each status message. A status message
+    /// that brings it forward must make it due at once.
     fn next_deadline_ns(&self) -> i64 {
         i64::MIN
     }
 
-    /// A receiver, with the group tag that it told, asked for a SETUP.
+    /// Handles the request of a receiver, with its group tag, for a SETUP.
     fn on_setup_requested(&mut self, group_tag: Option<i64>) {
         let _ = group_tag;
     }
 
-    /// A SETUP that was asked for is about to be sent.
+    /// Called before a SETUP is sent that was asked for.
     fn on_requested_setup(&mut self, limit: i64, now_ns: i64) {
         let _ = (limit, now_ns);
     }
 
-    /// A receiver rejected the stream.
+    /// Handles an error of a receiver: it rejects the stream.
     fn on_error(&mut self, receiver_id: i64, group_tag: Option<i64>, now_ns: i64) {
         let _ = (receiver_id, group_tag, now_ns);
     }
 
-    /// There are as many receivers as the strategy asks for: without, the publication is not connected.
+    /// Returns true if there are as many receivers as the strategy requires. Otherwise the publication is not
+    /// connected.
     fn has_required_receivers(&self) -> bool {
         true
     }
 
-    /// Whether, since this was last asked, there were too many receivers to wait for one that counts. The driver records it
+    /// Returns true if a receiver was rejected since the last call, because there are too many. The driver records it
     /// as an error.
     fn take_rejected(&mut self) -> bool {
         false
     }
 
-    /// Longest answer to one NAK, as a multiple of the receiver window (docs/spec/wire.md §3.8); at least 1.
+    /// Returns the limit of the data retransmitted for one NAK, as a multiple of the receiver window; at least 1
+    /// (docs/spec/wire.md §3.8).
     fn retransmit_window_multiple(&self) -> i32;
 }
 
-/// The publication that a strategy is wanted for.
+/// The publication that a strategy is requested for.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowControlRequest<'a> {
-    /// Its channel, as its client gave it.
+    /// Channel, as given by the client.
     pub channel: &'a str,
-    /// Its registration id.
+    /// Registration id.
     pub registration_id: i64,
-    /// Its session.
+    /// Session id.
     pub session_id: i32,
-    /// Its stream.
+    /// Stream id.
     pub stream_id: i32,
-    /// Length of its terms in bytes.
+    /// Term length in bytes.
     pub term_length: i32,
-    /// It may have many receivers: multicast, or several destinations.
+    /// True if it may have many receivers: multicast, or several destinations.
     pub is_group: bool,
 }
 
-/// Chooses strategies; `None` leaves the choice to options and channel.
+/// Factory of strategies. `None` leaves the choice to options and channel.
 pub type FlowControlSupplier =
     Box<dyn FnMut(&FlowControlRequest<'_>) -> Option<Box<dyn FlowControl>> + Send>;
 

@@ -1,9 +1,9 @@
 //! Queue of ranges to retransmit. Each byte is sent at most once per pass over the queue.
 //!
-//! A NAK may be forged, so one request must not drop, delay or reject another. Adjacent and overlapping ranges are merged. If
-//! there are too many, the two nearest are merged, including what lies between them. Ranges are served in stream order from
-//! the end of the last one on, and then from the beginning: a range waits for at most twice the bytes that may be
-//! retransmitted, however much is asked for in the meantime.
+//! A NAK may be forged, so one request must not drop, delay or reject another. Adjacent and overlapping ranges are
+//! merged. If there are too many, the two nearest are merged, including what lies between them. Ranges are served in
+//! stream order from the end of the last one on, and then from the beginning: a range waits for at most twice the bytes
+//! that may be retransmitted, however much is asked for in the meantime.
 
 /// Range of the stream. It begins at a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +180,8 @@ impl RetransmitQueue {
         Some((next.range, !next.is_started))
     }
 
-    /// Records that `advanced` bytes from the start of `next` were sent; more than its length if padding reaches beyond it.
+    /// Records that `advanced` bytes from the start of `next` were sent; more than its length if padding reaches beyond
+    /// it.
     pub(super) fn on_sent(&mut self, next: StreamRange, advanced: i64) {
         self.advance(next, advanced, true);
     }

@@ -11,117 +11,99 @@ const GROUP: RetransmitSpec = RetransmitSpec {
     ..UNICAST
 };
 
-fn stretch(position: i64, length: i64) -> StreamRange {
+fn range(position: i64, length: i64) -> StreamRange {
     StreamRange { position, length }
 }
 
-/// What a turn sends again, at most 1000 bytes of each stretch.
-fn turn(retransmits: &mut RetransmitHandler, now_ns: i64) -> Vec<StreamRange> {
+/// What a turn sends again, at most 1000 bytes of each range.
+fn poll(retransmits: &mut RetransmitHandler, now_ns: i64) -> Vec<StreamRange> {
     let mut sent = Vec::new();
     retransmits.poll(now_ns, |rest, _| {
-        sent.push(stretch(rest.position, rest.length.min(1000)));
+        sent.push(range(rest.position, rest.length.min(1000)));
         RetransmitOutcome::Sent(rest.length.min(1000))
     });
     sent
 }
 
 #[test]
-fn a_nak_is_answered_at_once_and_its_repetition_ignored_until_linger_ends() {
+fn nak_is_answered_at_once_and_repetition_suppressed_until_linger_ends() {
     let mut retransmits = RetransmitHandler::new(UNICAST, 1 << 30);
+    assert_eq!(retransmits.on_nak(range(64, 320), 0), NakOutcome::Accepted);
+    assert_eq!(poll(&mut retransmits, 0), [range(64, 320)]);
+    assert_eq!(poll(&mut retransmits, 1), []);
     assert_eq!(
-        retransmits.on_nak(stretch(64, 320), 0),
-        NakOutcome::Accepted
-    );
-    assert_eq!(turn(&mut retransmits, 0), [stretch(64, 320)]);
-    assert_eq!(turn(&mut retransmits, 1), []);
-    assert_eq!(
-        retransmits.on_nak(stretch(64, 320), 10 * MS),
+        retransmits.on_nak(range(64, 320), 10 * MS),
         NakOutcome::Suppressed
     );
     assert_eq!(
-        retransmits.on_nak(stretch(128, 32), 10 * MS),
+        retransmits.on_nak(range(128, 32), 10 * MS),
         NakOutcome::Suppressed
     );
     assert_eq!(
-        retransmits.on_nak(stretch(64, 320), 10 * MS + 1),
+        retransmits.on_nak(range(64, 320), 10 * MS + 1),
         NakOutcome::Accepted
     );
-    assert_eq!(turn(&mut retransmits, 10 * MS + 1), [stretch(64, 320)]);
+    assert_eq!(poll(&mut retransmits, 10 * MS + 1), [range(64, 320)]);
 }
 
 #[test]
-fn a_long_answer_takes_several_turns() {
+fn long_range_takes_several_polls() {
     let mut retransmits = RetransmitHandler::new(UNICAST, 1 << 30);
+    assert_eq!(retransmits.on_nak(range(0, 2500), 0), NakOutcome::Accepted);
+    assert_eq!(poll(&mut retransmits, 0), [range(0, 1000)]);
     assert_eq!(
-        retransmits.on_nak(stretch(0, 2500), 0),
-        NakOutcome::Accepted
-    );
-    assert_eq!(turn(&mut retransmits, 0), [stretch(0, 1000)]);
-    assert_eq!(
-        retransmits.on_nak(stretch(0, 2500), 0),
+        retransmits.on_nak(range(0, 2500), 0),
         NakOutcome::Suppressed
     );
-    assert_eq!(turn(&mut retransmits, 1), [stretch(1000, 1000)]);
-    assert_eq!(turn(&mut retransmits, 2), [stretch(2000, 500)]);
-    assert_eq!(turn(&mut retransmits, 3), []);
+    assert_eq!(poll(&mut retransmits, 1), [range(1000, 1000)]);
+    assert_eq!(poll(&mut retransmits, 2), [range(2000, 500)]);
+    assert_eq!(poll(&mut retransmits, 3), []);
     assert_eq!(
-        retransmits.on_nak(stretch(0, 2500), 10 * MS),
+        retransmits.on_nak(range(0, 2500), 10 * MS),
         NakOutcome::Suppressed
     );
     assert_eq!(
-        retransmits.on_nak(stretch(0, 2500), 10 * MS + 1),
+        retransmits.on_nak(range(0, 2500), 10 * MS + 1),
         NakOutcome::Accepted
     );
 }
 
 #[test]
-fn what_cannot_be_sent_is_left_to_the_next_nak() {
+fn blocked_range_is_left_to_next_nak() {
     let mut retransmits = RetransmitHandler::new(UNICAST, 1 << 30);
-    assert_eq!(
-        retransmits.on_nak(stretch(0, 2500), 0),
-        NakOutcome::Accepted
-    );
+    assert_eq!(retransmits.on_nak(range(0, 2500), 0), NakOutcome::Accepted);
     retransmits.poll(0, |_, _| RetransmitOutcome::Blocked(0));
-    assert_eq!(turn(&mut retransmits, 1), []);
-    assert_eq!(
-        retransmits.on_nak(stretch(0, 2500), 1),
-        NakOutcome::Accepted
-    );
+    assert_eq!(poll(&mut retransmits, 1), []);
+    assert_eq!(retransmits.on_nak(range(0, 2500), 1), NakOutcome::Accepted);
     retransmits.poll(1, |_, _| RetransmitOutcome::Blocked(1000));
     assert_eq!(
-        retransmits.on_nak(stretch(0, 1000), 2),
+        retransmits.on_nak(range(0, 1000), 2),
         NakOutcome::Suppressed
     );
-    assert_eq!(
-        retransmits.on_nak(stretch(0, 2500), 2),
-        NakOutcome::Accepted
-    );
-    assert_eq!(turn(&mut retransmits, 2), [stretch(1000, 1000)]);
+    assert_eq!(retransmits.on_nak(range(0, 2500), 2), NakOutcome::Accepted);
+    assert_eq!(poll(&mut retransmits, 2), [range(1000, 1000)]);
 }
 
 #[test]
-fn an_answer_of_nothing_is_no_answer() {
+fn blocked_range_without_bytes_does_not_linger() {
     let mut retransmits = RetransmitHandler::new(GROUP, 1 << 30);
-    retransmits.on_nak(stretch(0, 64), 0);
+    retransmits.on_nak(range(0, 64), 0);
     retransmits.poll(0, |_, _| RetransmitOutcome::Blocked(0));
     assert!(!retransmits.is_pending());
-    assert_eq!(retransmits.on_nak(stretch(0, 64), 0), NakOutcome::Accepted);
+    assert_eq!(retransmits.on_nak(range(0, 64), 0), NakOutcome::Accepted);
 }
 
 #[test]
-fn unicast_turns_to_the_newest_nak() {
+fn unicast_keeps_only_last_range_lingering() {
     let mut retransmits = RetransmitHandler::new(UNICAST, 1 << 30);
-    assert_eq!(retransmits.on_nak(stretch(0, 64), 0), NakOutcome::Accepted);
-    turn(&mut retransmits, 0);
-    assert_eq!(
-        retransmits.on_nak(stretch(640, 64), 1),
-        NakOutcome::Accepted
-    );
-    assert_eq!(turn(&mut retransmits, 1), [stretch(640, 64)]);
+    assert_eq!(retransmits.on_nak(range(0, 64), 0), NakOutcome::Accepted);
+    poll(&mut retransmits, 0);
+    assert_eq!(retransmits.on_nak(range(640, 64), 1), NakOutcome::Accepted);
+    assert_eq!(poll(&mut retransmits, 1), [range(640, 64)]);
 }
 
 #[test]
-fn more_than_can_be_kept_apart_become_one_with_what_lies_between() {
+fn too_many_ranges_are_merged() {
     let mut retransmits = RetransmitHandler::new(GROUP, 1 << 30);
     for (position, verdict) in [
         (0, NakOutcome::Accepted),
@@ -131,61 +113,58 @@ fn more_than_can_be_kept_apart_become_one_with_what_lies_between() {
         (5_200, NakOutcome::Overflow),
         (8_000, NakOutcome::Overflow),
     ] {
-        assert_eq!(retransmits.on_nak(stretch(position, 64), 0), verdict);
+        assert_eq!(retransmits.on_nak(range(position, 64), 0), verdict);
     }
-    let sent = turn(&mut retransmits, 0);
+    let sent = poll(&mut retransmits, 0);
     assert_eq!(
         sent,
         [
-            stretch(0, 1_000),
-            stretch(1_000, 64),
-            stretch(2_000, 64),
-            stretch(5_000, 264),
+            range(0, 1_000),
+            range(1_000, 64),
+            range(2_000, 64),
+            range(5_000, 264),
         ]
     );
-    assert_eq!(turn(&mut retransmits, 0), [stretch(8_000, 64)]);
+    assert_eq!(poll(&mut retransmits, 0), [range(8_000, 64)]);
 }
 
 #[test]
-fn what_follows_an_answer_is_not_suppressed_with_it() {
+fn range_behind_lingering_one_is_not_suppressed() {
     let mut retransmits = RetransmitHandler::new(UNICAST, 1 << 30);
-    retransmits.on_nak(stretch(640, 64), 0);
-    turn(&mut retransmits, 0);
+    retransmits.on_nak(range(640, 64), 0);
+    poll(&mut retransmits, 0);
+    assert_eq!(retransmits.on_nak(range(640, 320), 1), NakOutcome::Accepted);
+    assert_eq!(poll(&mut retransmits, 1), [range(704, 256)]);
+    retransmits.on_nak(range(1_280, 64), 1);
     assert_eq!(
-        retransmits.on_nak(stretch(640, 320), 1),
+        retransmits.on_nak(range(1_280, 320), 1),
         NakOutcome::Accepted
     );
-    assert_eq!(turn(&mut retransmits, 1), [stretch(704, 256)]);
-    retransmits.on_nak(stretch(1_280, 64), 1);
-    assert_eq!(
-        retransmits.on_nak(stretch(1_280, 320), 1),
-        NakOutcome::Accepted
-    );
-    assert_eq!(turn(&mut retransmits, 1), [stretch(1_280, 320)]);
+    assert_eq!(poll(&mut retransmits, 1), [range(1_280, 320)]);
 }
 
 #[test]
-fn what_was_passed_waits_for_the_next_lap() {
+fn range_behind_cursor_waits_for_next_pass() {
     let mut retransmits = RetransmitHandler::new(UNICAST, 1 << 30);
     let mut expected = 0;
     for number in 0..10 {
         // Nothing lingers.
         let now_ns = number * 20 * MS;
-        retransmits.on_nak(stretch(0, 3_000), now_ns);
-        for sent in turn(&mut retransmits, now_ns) {
-            assert_eq!(sent, stretch(expected, 1_000));
+        retransmits.on_nak(range(0, 3_000), now_ns);
+        for sent in poll(&mut retransmits, now_ns) {
+            assert_eq!(sent, range(expected, 1_000));
             expected = (expected + 1_000) % 3_000;
         }
     }
 }
 
 #[test]
-fn the_answers_of_a_group_share_the_bytes_of_a_turn() {
+fn ranges_of_group_share_bytes_of_a_poll() {
     let long = i64::from(MAX_BATCH_BYTES);
     let mut retransmits = RetransmitHandler::new(GROUP, 1 << 30);
-    retransmits.on_nak(stretch(0, 2 * long), 0);
-    retransmits.on_nak(stretch(4 * long, 64), 0);
-    let mut turn = || {
+    retransmits.on_nak(range(0, 2 * long), 0);
+    retransmits.on_nak(range(4 * long, 64), 0);
+    let mut poll_once = || {
         let mut sent = Vec::new();
         retransmits.poll(0, |rest, _| {
             sent.push((rest.position, rest.length.min(long)));
@@ -193,13 +172,13 @@ fn the_answers_of_a_group_share_the_bytes_of_a_turn() {
         });
         sent
     };
-    assert_eq!(turn(), [(0, long)]);
-    assert_eq!(turn(), [(long, long)]);
-    assert_eq!(turn(), [(4 * long, 64)]);
+    assert_eq!(poll_once(), [(0, long)]);
+    assert_eq!(poll_once(), [(long, long)]);
+    assert_eq!(poll_once(), [(4 * long, 64)]);
 }
 
 #[test]
-fn a_delay_is_waited_for_strictly() {
+fn delayed_range_is_sent_after_delay() {
     let mut retransmits = RetransmitHandler::new(
         RetransmitSpec {
             delay_ns: 5,
@@ -207,24 +186,21 @@ fn a_delay_is_waited_for_strictly() {
         },
         1 << 30,
     );
-    assert_eq!(retransmits.on_nak(stretch(0, 64), 0), NakOutcome::Accepted);
-    assert_eq!(turn(&mut retransmits, 5), []);
-    assert_eq!(
-        retransmits.on_nak(stretch(0, 64), 5),
-        NakOutcome::Suppressed
-    );
-    assert_eq!(turn(&mut retransmits, 6), [stretch(0, 64)]);
+    assert_eq!(retransmits.on_nak(range(0, 64), 0), NakOutcome::Accepted);
+    assert_eq!(poll(&mut retransmits, 5), []);
+    assert_eq!(retransmits.on_nak(range(0, 64), 5), NakOutcome::Suppressed);
+    assert_eq!(poll(&mut retransmits, 6), [range(0, 64)]);
 }
 
 #[test]
-fn what_is_sent_again_is_limited_by_what_is_sent_and_by_time() {
+fn retransmission_is_limited_by_sent_bytes_and_rate() {
     let mut retransmits = RetransmitHandler::new(UNICAST, 64 * 1024);
     let ask = |retransmits: &mut RetransmitHandler, from: i64, count: i64, now_ns: i64| {
         let mut sent = 0;
         for number in from..from + count {
             // Each for something else.
-            retransmits.on_nak(stretch(number * 1_000, 1_000), now_ns);
-            sent += turn(retransmits, now_ns)
+            retransmits.on_nak(range(number * 1_000, 1_000), now_ns);
+            sent += poll(retransmits, now_ns)
                 .iter()
                 .map(|it| it.length)
                 .sum::<i64>();
@@ -237,7 +213,7 @@ fn what_is_sent_again_is_limited_by_what_is_sent_and_by_time() {
         (second / 1_000 + 1) * 1_000
     );
     assert_eq!(
-        retransmits.on_nak(stretch(3_000_000, 1_000), 0),
+        retransmits.on_nak(range(3_000_000, 1_000), 0),
         NakOutcome::Overflow
     );
     retransmits.on_data_sent(100_000);
@@ -314,7 +290,7 @@ mod forger {
             1 => most,
             _ => random.i64(32..=most.max(32)),
         };
-        stretch(position, length.min(most))
+        range(position, length.min(most))
     }
 
     proptest! {
@@ -360,7 +336,7 @@ mod forger {
                 }
                 if turn > 300 && turn % 100 == 1 {
                     stream.since.get_or_insert(0);
-                    retransmits.on_nak(stretch(stream.missing, frame), now_ns);
+                    retransmits.on_nak(range(stream.missing, frame), now_ns);
                 }
                 for _ in 0..forged_per_turn {
                     retransmits.on_nak(ask(&mut random, &stream, oldest, head), now_ns);

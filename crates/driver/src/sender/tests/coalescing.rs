@@ -1,10 +1,10 @@
-//! Several streams of one endpoint that have a message now and then: their datagrams share a call.
+//! Coalescing of single datagrams of several streams on one endpoint.
 
 use super::*;
 
 const STREAMS: i32 = 5;
 
-/// One of several streams with a receiver each.
+/// A stream with a receiver.
 struct Stream {
     log: LogBuffers,
     position: Counter,
@@ -31,7 +31,7 @@ impl Stream {
 }
 
 impl SenderFixture {
-    /// The receiver of one of them has all that was published.
+    /// The receiver of a stream acknowledges all that was published.
     fn status_of_stream(&mut self, session_id: i32, stream: &Stream) {
         let message = StatusMessage {
             session_id: session_id.into(),
@@ -43,12 +43,14 @@ impl SenderFixture {
     }
 }
 
-/// A sender with as many streams, all connected, beside the fixture's own, which has nothing to say.
-fn company() -> (SenderFixture, Vec<Stream>) {
-    company_of(|_| {})
+/// Returns a sender with [`STREAMS`] connected streams, besides the idle one of the fixture.
+fn several_streams() -> (SenderFixture, Vec<Stream>) {
+    several_streams_with(|_| {})
 }
 
-fn company_of(change: impl Fn(&mut SenderPublicationSpec)) -> (SenderFixture, Vec<Stream>) {
+fn several_streams_with(
+    change: impl Fn(&mut SenderPublicationSpec),
+) -> (SenderFixture, Vec<Stream>) {
     let mut fixture = SenderFixture::connected(32_768);
     let streams = (0..STREAMS).map(|session_id| {
         let stream = Stream {
@@ -83,14 +85,14 @@ fn company_of(change: impl Fn(&mut SenderPublicationSpec)) -> (SenderFixture, Ve
         stream
     });
     let mut streams: Vec<Stream> = streams.collect();
-    // Each says something once: from then on they are known to be several.
+    // Each sends a datagram once: from then on datagrams are coalesced.
     publish(&mut streams, &[64; STREAMS as usize]);
     fixture.cycle();
     fixture.socket.sent();
     (fixture, streams)
 }
 
-/// Each commits a frame of its length; what has to be sent.
+/// Commits a frame on each stream. Returns the expected datagrams.
 fn publish(streams: &mut [Stream], lengths: &[i32]) -> Vec<Vec<u8>> {
     let streams = streams.iter_mut().zip(0..).zip(lengths);
     streams
@@ -98,7 +100,7 @@ fn publish(streams: &mut [Stream], lengths: &[i32]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// What a duty cycle sends, and with how many calls.
+/// Returns what a duty cycle sends, and the number of calls.
 fn sent(fixture: &mut SenderFixture) -> (Vec<Vec<u8>>, usize) {
     let calls = fixture.socket.send_calls();
     (fixture.sent(), fixture.socket.send_calls() - calls)
@@ -108,7 +110,7 @@ fn session(datagram: &[u8]) -> i32 {
     i32::from_le_bytes(datagram[12..16].try_into().unwrap())
 }
 
-/// Checks that they are the same, in whatever order.
+/// Asserts that both are equal, in any order.
 #[track_caller]
 fn expect_all(mut sent: Vec<Vec<u8>>, mut wanted: Vec<Vec<u8>>) {
     let sessions: Vec<i32> = sent.iter().map(|it| session(it)).collect();
@@ -124,8 +126,8 @@ fn expect_all_moved(streams: &[Stream]) {
 }
 
 #[test]
-fn one_call_takes_the_datagrams_of_all() {
-    let (mut fixture, mut streams) = company();
+fn single_datagrams_of_several_streams_share_one_call() {
+    let (mut fixture, mut streams) = several_streams();
     let bytes = fixture.counters.bytes_sent.get();
     for lengths in [[320; 5], [96, 320, 96, 64, 1_408]] {
         let wanted = publish(&mut streams, &lengths);
@@ -140,8 +142,8 @@ fn one_call_takes_the_datagrams_of_all() {
 }
 
 #[test]
-fn the_first_of_several_does_not_wait_for_others_that_may_not_come() {
-    let (mut fixture, mut streams) = company();
+fn first_single_datagram_is_sent_uncoalesced() {
+    let (mut fixture, mut streams) = several_streams();
     sent(&mut fixture);
     for calls in [2, 1] {
         let wanted = publish(&mut streams, &[320; 5]);
@@ -152,10 +154,11 @@ fn the_first_of_several_does_not_wait_for_others_that_may_not_come() {
 }
 
 #[test]
-fn a_busy_stream_is_no_company_even_if_it_sends_datagram_by_datagram() {
-    let (mut fixture, mut streams) = company_of(|spec| spec.max_datagrams_per_send = Some(1));
+fn busy_stream_with_one_datagram_per_send_is_not_coalesced() {
+    let (mut fixture, mut streams) =
+        several_streams_with(|spec| spec.max_datagrams_per_send = Some(1));
     sent(&mut fixture);
-    // One that sends alone sends four of them at a time.
+    // The only active publication sends four batches per cycle.
     let wanted: Vec<u8> = (0..12).flat_map(|_| streams[0].publish(0, 1_408)).collect();
     let mut all = Vec::new();
     for _ in 0..3 {
@@ -167,31 +170,31 @@ fn a_busy_stream_is_no_company_even_if_it_sends_datagram_by_datagram() {
 }
 
 #[test]
-fn those_that_wait_leave_before_a_train() {
-    let (mut fixture, mut streams) = company();
+fn coalesced_datagrams_are_flushed_before_a_batch() {
+    let (mut fixture, mut streams) = several_streams();
     let mut behind = 0;
-    // Another one has its turn first each time.
+    // A different stream is polled first each time.
     for _ in 0..6 {
         publish(&mut streams, &[64; 5]);
         sent(&mut fixture);
         let mut wanted = publish(&mut streams, &[320; 5]);
-        let train: Vec<u8> = (0..2).flat_map(|_| streams[2].publish(2, 1_408)).collect();
-        let lone = wanted.remove(2);
+        let batch: Vec<u8> = (0..2).flat_map(|_| streams[2].publish(2, 1_408)).collect();
+        let single = wanted.remove(2);
         let (sent, _) = sent(&mut fixture);
-        let of_train = sent.iter().position(|it| session(it) == 2).unwrap();
-        behind += usize::from(of_train > 0);
-        let (trained, others): (Vec<_>, Vec<_>) = sent.into_iter().partition(|it| session(it) == 2);
-        assert!(trained.concat() == [lone, train].concat());
+        let batch_index = sent.iter().position(|it| session(it) == 2).unwrap();
+        behind += usize::from(batch_index > 0);
+        let (batched, others): (Vec<_>, Vec<_>) = sent.into_iter().partition(|it| session(it) == 2);
+        assert!(batched.concat() == [single, batch].concat());
         expect_all(others, wanted);
         fixture.status_of_stream(2, &streams[2]);
     }
-    assert!(behind > 1, "who came before the train waited for it");
+    assert!(behind > 1, "streams before the batch were flushed");
     expect_all_moved(&streams);
 }
 
 #[test]
-fn those_that_wait_leave_before_what_is_sent_again() {
-    let (mut fixture, mut streams) = company();
+fn coalesced_datagrams_are_flushed_before_a_retransmit() {
+    let (mut fixture, mut streams) = several_streams();
     let again = streams[1].log.term_at(START).bytes(192, 64).to_vec();
     fixture.socket.arrive(nak(1, STREAM, START, 64).as_bytes());
     fixture.cycle();
@@ -203,8 +206,8 @@ fn those_that_wait_leave_before_what_is_sent_again() {
 }
 
 #[test]
-fn what_finds_no_room_is_sent_later() {
-    let (mut fixture, mut streams) = company();
+fn coalesced_datagrams_after_short_send_are_sent_later() {
+    let (mut fixture, mut streams) = several_streams();
     fixture.socket.room(Some(2 * 320 + 100));
     let wanted = publish(&mut streams, &[320; 5]);
     let (mut all, _) = sent(&mut fixture);
@@ -220,11 +223,11 @@ fn what_finds_no_room_is_sent_later() {
 }
 
 #[test]
-fn what_is_refused_each_time_holds_up_the_others_once_and_is_told() {
-    let (mut fixture, mut streams) = company();
+fn rejected_datagram_delays_others_once_and_is_reported() {
+    let (mut fixture, mut streams) = several_streams();
     let errors = fixture.errors.count();
     fixture.socket.refuse(96);
-    // Two of the streams have such a datagram first, the others one more in each turn.
+    // Two of the streams have such a datagram first, the others send one more in each cycle.
     publish(&mut streams, &[320, 96, 320, 96, 320]);
     let mut all = Vec::new();
     for _ in 0..3 {
@@ -246,8 +249,8 @@ fn what_is_refused_each_time_holds_up_the_others_once_and_is_told() {
 }
 
 #[test]
-fn nothing_goes_through_a_broken_socket_and_receivers_are_forgotten_meanwhile() {
-    let (mut fixture, mut streams) = company();
+fn broken_socket_sends_nothing_and_receivers_time_out() {
+    let (mut fixture, mut streams) = several_streams();
     let before = fixture.errors.count();
     fixture.socket.set_broken(true);
     let wanted = publish(&mut streams, &[320; 5]);

@@ -8,7 +8,7 @@ use super::super::{CONTROL_BATCH, CONTROL_BATCHES};
 use super::*;
 
 #[test]
-fn the_status_message_of_the_worked_example_opens_the_window() {
+fn status_message_of_worked_example_sets_limit() {
     let mut fixture = SenderFixture::new();
     fixture.cycle();
     fixture.socket.arrive(&hex(
@@ -22,7 +22,7 @@ fn the_status_message_of_the_worked_example_opens_the_window() {
 }
 
 #[test]
-fn an_implausible_position_is_rejected() {
+fn status_message_with_implausible_position_is_rejected() {
     let mut fixture = SenderFixture::connected(32_768);
     let limit = fixture.limit.get();
     for position in [START - 32_768 - 32, START + 32_768 + 32] {
@@ -50,7 +50,7 @@ fn an_implausible_position_is_rejected() {
 }
 
 #[test]
-fn a_receiver_that_stands_still_is_believed_although_padding_led_far_ahead() {
+fn status_message_in_front_of_long_padding_is_accepted() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.publish(-(65_536 - 192));
     fixture.cycle();
@@ -67,7 +67,7 @@ fn a_receiver_that_stands_still_is_believed_although_padding_led_far_ahead() {
 }
 
 #[test]
-fn what_thousands_of_receivers_say_is_taken_in_large_bites() {
+fn status_messages_of_thousands_of_receivers_are_received_in_several_batches() {
     let mut fixture = SenderFixture::new();
     let limit = CONTROL_BATCH * CONTROL_BATCHES;
     let status = fixture.status_message(RECEIVER, 0, START, 32_768);
@@ -86,7 +86,7 @@ fn what_thousands_of_receivers_say_is_taken_in_large_bites() {
 }
 
 #[test]
-fn a_malformed_status_message_is_an_invalid_packet() {
+fn malformed_status_message_is_an_invalid_packet() {
     let mut fixture = SenderFixture::connected(32_768);
     let received = fixture.counters.status_messages_received.get();
     let good = fixture.status_message(RECEIVER, 0, START, 32_768);
@@ -159,7 +159,7 @@ fn control_frames_are_routed_by_session_and_stream() {
 }
 
 #[test]
-fn a_nak_is_answered_with_the_same_bytes() {
+fn nak_retransmits_the_same_bytes() {
     let mut fixture = SenderFixture::connected(32_768);
     for _ in 0..10 {
         fixture.publish(320);
@@ -169,7 +169,7 @@ fn a_nak_is_answered_with_the_same_bytes() {
     fixture
         .socket
         .arrive(nak(SESSION, STREAM, START + 320, 640).as_bytes());
-    assert_eq!(fixture.answers(), [fixture.log_bytes(START + 320, 640)]);
+    assert_eq!(fixture.replies(), [fixture.log_bytes(START + 320, 640)]);
     assert_eq!(
         (fixture.naks.get(), fixture.counters.naks_received.get()),
         (1, 1)
@@ -191,12 +191,12 @@ fn a_nak_is_answered_with_the_same_bytes() {
         .socket
         .arrive(nak(SESSION, STREAM, START + 640, 320).as_bytes());
     fixture.now_ns += 10 * MS;
-    assert_eq!(fixture.answers(), [[0; 0]; 0], "suppressed while lingering");
+    assert_eq!(fixture.replies(), [[0; 0]; 0], "suppressed while lingering");
     fixture
         .socket
         .arrive(nak(SESSION, STREAM, START + 640, 320).as_bytes());
     fixture.now_ns += CONTROL_BACKOFF_NS;
-    assert_eq!(fixture.answers(), [fixture.log_bytes(START + 640, 320)]);
+    assert_eq!(fixture.replies(), [fixture.log_bytes(START + 640, 320)]);
     assert_eq!(
         (fixture.naks.get(), fixture.counters.retransmits_sent.get()),
         (3, 2)
@@ -204,7 +204,7 @@ fn a_nak_is_answered_with_the_same_bytes() {
 }
 
 #[test]
-fn an_answer_that_finds_no_room_at_all_is_a_short_send() {
+fn retransmit_into_full_socket_is_a_short_send() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.publish(320);
     fixture.cycle();
@@ -214,13 +214,13 @@ fn an_answer_that_finds_no_room_at_all_is_a_short_send() {
     fixture
         .socket
         .arrive(nak(SESSION, STREAM, START, 320).as_bytes());
-    assert_eq!(fixture.answers(), [[0; 0]; 0]);
+    assert_eq!(fixture.replies(), [[0; 0]; 0]);
     assert_eq!(fixture.counters.short_sends.get(), short + 1);
     assert_eq!(fixture.counters.retransmits_sent.get(), 0);
 }
 
 #[test]
-fn a_burst_of_naks_is_answered_once_with_all_that_is_missed() {
+fn burst_of_naks_retransmits_each_range_once() {
     let mut fixture = SenderFixture::connected(32_768);
     for _ in 0..8 {
         fixture.publish(320);
@@ -237,7 +237,7 @@ fn a_burst_of_naks_is_answered_once_with_all_that_is_missed() {
 }
 
 #[test]
-fn the_nak_of_the_worked_example_is_understood() {
+fn nak_of_worked_example_is_accepted() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.publish(64);
     fixture.cycle();
@@ -245,11 +245,11 @@ fn the_nak_of_the_worked_example_is_understood() {
     fixture.socket.arrive(&hex(
         "1c 00 00 00 00 00 02 00  4d 3c 2b 1a e9 03 00 00  65 00 00 00 c0 00 00 00  40 00 00 00",
     ));
-    assert_eq!(fixture.answers(), [fixture.log_bytes(START, 64)]);
+    assert_eq!(fixture.replies(), [fixture.log_bytes(START, 64)]);
 }
 
 #[test]
-fn a_nak_never_sends_what_was_not_sent_before_or_is_too_old() {
+fn nak_beyond_position_or_too_old_retransmits_nothing() {
     let mut fixture = SenderFixture::connected(640);
     for _ in 0..4 {
         fixture.publish(320);
@@ -260,16 +260,16 @@ fn a_nak_never_sends_what_was_not_sent_before_or_is_too_old() {
         fixture
             .socket
             .arrive(nak(SESSION, STREAM, position, length).as_bytes());
-        assert_eq!(fixture.answers(), [[0; 0]; 0], "{position}");
+        assert_eq!(fixture.replies(), [[0; 0]; 0], "{position}");
     }
     fixture
         .socket
         .arrive(nak(SESSION, STREAM, START + 320, 960).as_bytes());
-    assert_eq!(fixture.answers(), [fixture.log_bytes(START + 320, 320)]);
+    assert_eq!(fixture.replies(), [fixture.log_bytes(START + 320, 320)]);
 }
 
 #[test]
-fn what_has_become_too_old_by_the_time_of_its_answer_is_not_sent() {
+fn range_too_old_when_due_is_not_retransmitted() {
     let mut fixture = SenderFixture::with(|spec| spec.retransmit.delay_ns = 5 * MS);
     fixture.connect(32_768);
     for _ in 0..130 {
@@ -294,7 +294,7 @@ fn what_has_become_too_old_by_the_time_of_its_answer_is_not_sent() {
 }
 
 #[test]
-fn a_nak_outside_the_term_is_an_invalid_packet() {
+fn nak_outside_term_is_an_invalid_packet() {
     let mut fixture = SenderFixture::connected(32_768);
     for bad in [
         Nak {
@@ -332,7 +332,7 @@ fn a_nak_outside_the_term_is_an_invalid_packet() {
 }
 
 #[test]
-fn an_error_frame_of_a_receiver_is_told_once() {
+fn error_frame_of_known_receiver_is_reported_once() {
     let mut fixture = SenderFixture::connected(32_768);
     let frame = hex("30 00 00 00 00 08 04 00  4d 3c 2b 1a e9 03 00 00
                      88 77 66 55 44 33 22 11  07 00 00 00 00 00 00 00
@@ -357,7 +357,7 @@ fn an_error_frame_of_a_receiver_is_told_once() {
 }
 
 #[test]
-fn an_error_frame_of_a_stranger_changes_nothing() {
+fn error_frame_of_unknown_receiver_changes_nothing() {
     let mut fixture = SenderFixture::connected(32_768);
     let mut buffer = [0; ERROR_FRAME_LENGTH_MAX];
     fixture.socket.arrive(ErrorFrame::write(
@@ -375,7 +375,7 @@ fn an_error_frame_of_a_stranger_changes_nothing() {
 }
 
 #[test]
-fn a_round_trip_request_is_answered_and_an_answer_is_not() {
+fn rtt_request_is_answered_and_reply_is_not() {
     let mut fixture = SenderFixture::connected(32_768);
     let mut frame = hex(
         "28 00 00 00 00 80 06 00  4d 3c 2b 1a e9 03 00 00
@@ -389,7 +389,7 @@ fn a_round_trip_request_is_answered_and_an_answer_is_not() {
 }
 
 #[test]
-fn garbage_raises_the_counter_and_nothing_else() {
+fn invalid_frame_only_increments_counter() {
     let mut fixture = SenderFixture::connected(32_768);
     let limit = fixture.limit.get();
     let mut random = fastrand::Rng::with_seed(42);
@@ -410,7 +410,7 @@ fn garbage_raises_the_counter_and_nothing_else() {
 }
 
 #[test]
-fn frames_of_senders_are_ignored() {
+fn data_and_setup_frames_are_ignored() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.publish(64);
     fixture.socket.arrive(&fixture.log_bytes(START, 64));
@@ -420,7 +420,7 @@ fn frames_of_senders_are_ignored() {
 }
 
 #[test]
-fn an_unconnected_socket_names_its_peer_on_every_send() {
+fn unconnected_socket_sets_destination_on_every_send() {
     let mut fixture = SenderFixture::new();
     let socket = FakeSocket::default();
     let address = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 9), 99));
@@ -461,7 +461,7 @@ fn an_unconnected_socket_names_its_peer_on_every_send() {
 }
 
 #[test]
-fn a_peer_that_moved_where_there_is_no_way_yet_is_reached_once_there_is() {
+fn peer_moved_to_unreachable_address_is_sent_to_explicitly() {
     let mut fixture = SenderFixture::new();
     let moved = "10.0.0.99:4040".parse().unwrap();
     fixture.socket.set_broken(true);
@@ -478,7 +478,7 @@ fn a_peer_that_moved_where_there_is_no_way_yet_is_reached_once_there_is() {
 }
 
 #[test]
-fn strangers_do_not_keep_a_silent_peer_from_being_looked_up_again() {
+fn status_messages_of_unknown_streams_do_not_delay_re_resolution() {
     let mut fixture = SenderFixture::with_endpoint(|endpoint| {
         endpoint.re_resolution_timeout_ns = Some(5_000 * MS);
     });
@@ -505,7 +505,7 @@ fn strangers_do_not_keep_a_silent_peer_from_being_looked_up_again() {
 }
 
 #[test]
-fn more_receivers_than_are_waited_for_are_an_error() {
+fn too_many_receivers_is_an_error() {
     for is_slowest in [false, true] {
         let mut fixture = SenderFixture::with(|spec| {
             spec.is_group = true;

@@ -1,9 +1,9 @@
-//! How often a sender asks for what receivers say, while it has nothing to send.
+//! Polls of the control sockets while the sender has nothing to send.
 
 use super::*;
 
-/// A sender that has all it needs and was told nothing at its last look.
-fn calm() -> SenderFixture {
+/// Returns a connected sender whose last poll of the control socket found nothing.
+fn idle_sender() -> SenderFixture {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.publish(320);
     fixture.cycle();
@@ -11,8 +11,8 @@ fn calm() -> SenderFixture {
     fixture
 }
 
-/// Looks at the socket in so many duty cycles, each so much after the one before.
-fn looks(fixture: &mut SenderFixture, cycles: usize, nanos: i64) -> usize {
+/// Returns the polls of the socket in a number of duty cycles, `nanos` apart.
+fn polls(fixture: &mut SenderFixture, cycles: usize, nanos: i64) -> usize {
     let before = fixture.socket.receive_calls();
     (0..cycles).for_each(|_| {
         fixture.cycle_after(nanos);
@@ -21,34 +21,34 @@ fn looks(fixture: &mut SenderFixture, cycles: usize, nanos: i64) -> usize {
 }
 
 #[test]
-fn silent_receivers_are_not_asked_in_each_turn() {
-    let mut fixture = calm();
-    assert_eq!(looks(&mut fixture, 100, CONTROL_BACKOFF_NS / 10), 10);
+fn control_poll_after_empty_poll_backs_off() {
+    let mut fixture = idle_sender();
+    assert_eq!(polls(&mut fixture, 100, CONTROL_BACKOFF_NS / 10), 10);
 }
 
 #[test]
-fn who_has_not_asked_for_long_asks_at_once() {
-    let mut fixture = calm();
+fn control_poll_after_long_cycle_is_not_delayed() {
+    let mut fixture = idle_sender();
     for nanos in [CONTROL_BACKOFF_NS, CONTROL_BACKOFF_NS + 1, MS, 1_000 * MS] {
-        assert_eq!(looks(&mut fixture, 10, nanos), 10, "{nanos}");
+        assert_eq!(polls(&mut fixture, 10, nanos), 10, "{nanos}");
     }
 }
 
 #[test]
-fn who_has_no_clock_that_moves_asks_in_each_turn() {
-    let mut fixture = calm();
-    assert_eq!(looks(&mut fixture, 10, 0), 10);
+fn control_poll_with_stopped_clock_happens_every_cycle() {
+    let mut fixture = idle_sender();
+    assert_eq!(polls(&mut fixture, 10, 0), 10);
 }
 
 #[test]
-fn what_was_said_is_heard_in_time_and_what_follows_it_at_once() {
-    let mut fixture = calm();
+fn control_frame_ends_backoff() {
+    let mut fixture = idle_sender();
     fixture
         .socket
         .arrive(nak(SESSION, STREAM, START, 320).as_bytes());
     for _ in 1..10 {
         fixture.cycle_after(CONTROL_BACKOFF_NS / 10);
-        assert_eq!(fixture.naks.get(), 0, "not worth a look");
+        assert_eq!(fixture.naks.get(), 0, "back-off");
     }
     fixture.cycle_after(CONTROL_BACKOFF_NS / 10);
     assert_eq!(fixture.naks.get(), 1);
@@ -57,15 +57,19 @@ fn what_was_said_is_heard_in_time_and_what_follows_it_at_once() {
             .socket
             .arrive(nak(SESSION, STREAM, START, 320).as_bytes());
         fixture.cycle_after(1);
-        assert_eq!(fixture.naks.get(), later, "whoever speaks is listened to");
+        assert_eq!(
+            fixture.naks.get(),
+            later,
+            "no back-off after a control frame"
+        );
     }
-    // One more look finds that it is silent again.
-    assert_eq!(looks(&mut fixture, 5, 1), 1);
+    // One more poll finds nothing.
+    assert_eq!(polls(&mut fixture, 5, 1), 1);
 }
 
-/// Its window is used up, to the last byte or to where the next frame does not fit.
+/// The window is used up, to the last byte or up to a frame that does not fit.
 #[test]
-fn who_may_send_nothing_asks_in_each_turn() {
+fn flow_controlled_sender_polls_control_every_cycle() {
     for (window, frames) in [(640, 2), (640, 3), (700, 2), (700, 3)] {
         let mut fixture = SenderFixture::connected(window);
         (0..frames).for_each(|_| fixture.publish(320));
@@ -74,7 +78,7 @@ fn who_may_send_nothing_asks_in_each_turn() {
         let is_flow_controlled = window == 640 || frames == 3;
         let expected = if is_flow_controlled { 20 } else { 2 };
         assert_eq!(
-            looks(&mut fixture, 20, CONTROL_BACKOFF_NS / 10),
+            polls(&mut fixture, 20, CONTROL_BACKOFF_NS / 10),
             expected,
             "{frames} frames for a window of {window}"
         );
@@ -91,16 +95,15 @@ fn who_may_send_nothing_asks_in_each_turn() {
 }
 
 #[test]
-fn who_has_no_receiver_yet_asks_in_each_turn() {
+fn unconnected_sender_polls_control_every_cycle() {
     let mut fixture = SenderFixture::new();
     fixture.cycle();
-    assert_eq!(looks(&mut fixture, 20, 1), 20);
+    assert_eq!(polls(&mut fixture, 20, 1), 20);
 }
 
-/// One that waits does not wait for the others, who do not.
 #[test]
-fn one_that_is_held_up_is_enough() {
-    let mut fixture = calm();
+fn one_flow_controlled_publication_disables_backoff() {
+    let mut fixture = idle_sender();
     let spec = SenderPublicationSpec {
         id: PublicationId(3),
         session_id: SESSION + 1,
@@ -114,13 +117,12 @@ fn one_that_is_held_up_is_enough() {
         SenderPublication::new(spec),
     )));
     fixture.cycle_after(1);
-    assert_eq!(looks(&mut fixture, 20, 1), 20);
+    assert_eq!(polls(&mut fixture, 20, 1), 20);
 }
 
-/// While data flows, silent receivers are asked as often as ever.
 #[test]
-fn who_sends_asks_every_few_turns() {
-    let mut fixture = calm();
+fn active_sender_polls_control_every_few_cycles() {
+    let mut fixture = idle_sender();
     let before = fixture.socket.receive_calls();
     for _ in 0..24 {
         fixture.publish(320);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_frame_goes_out_as_it_lies_in_the_log() {
+fn frame_is_sent_as_in_log() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.publish(37);
     let sent = fixture.sent();
@@ -16,7 +16,7 @@ fn a_frame_goes_out_as_it_lies_in_the_log() {
 }
 
 #[test]
-fn a_lone_frame_costs_one_call() {
+fn single_frame_is_sent_with_one_call() {
     let mut fixture = SenderFixture::connected(32_768);
     let (sends, receives) = (fixture.socket.send_calls(), fixture.socket.receive_calls());
     fixture.publish(320);
@@ -31,7 +31,7 @@ fn a_lone_frame_costs_one_call() {
 }
 
 #[test]
-fn padding_travels_as_its_header() {
+fn padding_is_sent_as_header() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.publish(37);
     fixture.publish(-64);
@@ -49,7 +49,7 @@ fn padding_travels_as_its_header() {
 }
 
 #[test]
-fn the_stream_goes_on_in_the_next_term() {
+fn stream_continues_in_next_term() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.publish(-(65_536 - 192));
     fixture.publish(64);
@@ -61,7 +61,7 @@ fn the_stream_goes_on_in_the_next_term() {
 }
 
 #[test]
-fn a_burst_goes_out_in_one_call() {
+fn burst_is_sent_with_one_call() {
     let mut fixture = SenderFixture::connected(32_768);
     for _ in 0..100 {
         fixture.publish(320);
@@ -74,7 +74,7 @@ fn a_burst_goes_out_in_one_call() {
 }
 
 #[test]
-fn unequal_datagrams_go_out_in_one_call_too() {
+fn unequal_datagrams_are_sent_with_one_call() {
     let mut fixture = SenderFixture::connected(32_768);
     for length in [1000, 1400, 1400, 96, 1400] {
         fixture.publish(length);
@@ -88,7 +88,7 @@ fn unequal_datagrams_go_out_in_one_call_too() {
 }
 
 #[test]
-fn the_window_is_not_overrun_and_a_stall_counts_once() {
+fn window_is_not_exceeded_and_stall_counts_once() {
     let mut fixture = SenderFixture::connected(640);
     for _ in 0..5 {
         fixture.publish(320);
@@ -117,7 +117,7 @@ fn the_window_is_not_overrun_and_a_stall_counts_once() {
 }
 
 #[test]
-fn what_the_socket_does_not_take_is_sent_later() {
+fn data_after_short_send_is_sent_later() {
     let mut fixture = SenderFixture::connected(32_768);
     for _ in 0..8 {
         fixture.publish(320);
@@ -138,7 +138,7 @@ fn what_the_socket_does_not_take_is_sent_later() {
 }
 
 #[test]
-fn a_broken_network_is_recorded_once_a_second_and_survived() {
+fn broken_network_is_reported_once_per_second() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.publish(320);
     fixture.socket.set_broken(true);
@@ -155,7 +155,7 @@ fn a_broken_network_is_recorded_once_a_second_and_survived() {
 }
 
 #[test]
-fn a_send_can_be_limited_to_a_number_of_datagrams_and_a_turn_has_a_few() {
+fn max_datagrams_per_send_limits_each_batch() {
     let mut fixture = SenderFixture::with(|spec| spec.max_datagrams_per_send = Some(2));
     fixture.connect(32_768);
     for _ in 0..40 {
@@ -169,7 +169,7 @@ fn a_send_can_be_limited_to_a_number_of_datagrams_and_a_turn_has_a_few() {
 }
 
 #[test]
-fn a_corrupt_frame_stops_its_stream_and_is_reported() {
+fn corrupt_frame_stops_stream_and_is_reported() {
     let mut fixture = SenderFixture::connected(32_768);
     let offset = fixture.log.geometry().term_offset(START) as usize;
     fixture
@@ -184,7 +184,7 @@ fn a_corrupt_frame_stops_its_stream_and_is_reported() {
 }
 
 #[test]
-fn receivers_are_heard_every_so_often_while_data_flows() {
+fn control_is_polled_every_few_cycles_while_data_is_sent() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.cycle();
     let receives = fixture.socket.receive_calls();
@@ -199,7 +199,7 @@ fn receivers_are_heard_every_so_often_while_data_flows() {
 }
 
 #[test]
-fn publications_take_turns() {
+fn publications_rotate_in_first_place() {
     let mut fixture = SenderFixture::connected(32_768);
     let mut spec = fixture.publication_spec();
     spec.id = PublicationId(3);
@@ -241,7 +241,7 @@ fn add(
 }
 
 #[test]
-fn a_stream_that_is_not_alone_sends_no_more_than_the_others() {
+fn one_of_several_active_streams_sends_one_batch_per_cycle() {
     let limit = |spec: &mut SenderPublicationSpec| spec.max_datagrams_per_send = Some(2);
     let mut fixture = SenderFixture::with(limit);
     fixture.connect(32_768);
@@ -263,7 +263,7 @@ fn a_stream_that_is_not_alone_sends_no_more_than_the_others() {
 }
 
 #[test]
-fn an_answer_that_is_due_later_does_not_wait_for_its_turn_among_many() {
+fn delayed_retransmit_is_polled_when_due() {
     let mut fixture = SenderFixture::with(|spec| spec.retransmit.delay_ns = MS);
     fixture.connect(32_768);
     fixture.publish(320);

@@ -80,7 +80,7 @@ impl SenderFixture {
 }
 
 #[test]
-fn each_destination_gets_each_datagram_and_another_is_the_first_each_time() {
+fn send_reaches_each_destination_in_rotating_order() {
     let (mut fixture, count) = fixture(Destination::Manual);
     let [a, b, c] = [1, 2, 3].map(|last| address(last, 4_040));
     for (id, address) in [(11, a), (12, b), (13, c)] {
@@ -107,7 +107,7 @@ fn each_destination_gets_each_datagram_and_another_is_the_first_each_time() {
 }
 
 #[test]
-fn without_a_destination_everything_counts_as_sent() {
+fn send_without_destinations_counts_as_sent() {
     let (mut fixture, _) = fixture(Destination::Manual);
     fixture.status(START, 32_768);
     fixture.cycle();
@@ -118,7 +118,7 @@ fn without_a_destination_everything_counts_as_sent() {
 }
 
 #[test]
-fn what_one_destination_did_not_take_is_offered_to_all_again() {
+fn short_send_to_one_destination_is_repeated_to_all() {
     let (mut fixture, _) = fixture(Destination::Manual);
     fixture.add(11, Some(address(1, 4_040)), false);
     fixture.add(12, Some(address(2, 4_040)), false);
@@ -136,12 +136,12 @@ fn what_one_destination_did_not_take_is_offered_to_all_again() {
 }
 
 #[test]
-fn a_destination_that_cannot_be_reached_does_not_hold_back_the_others() {
+fn unreachable_destination_does_not_delay_others() {
     let (mut fixture, _) = fixture(Destination::Manual);
     let (good, bad) = (address(1, 4_040), address(2, 4_040));
     fixture.add(11, Some(bad), false);
     fixture.add(12, Some(good), false);
-    fixture.socket.break_way_to(bad);
+    fixture.socket.make_unreachable(bad);
     fixture.status_from(good, 1, 0, START);
     fixture.cycle();
     for _ in 0..3 {
@@ -152,7 +152,7 @@ fn a_destination_that_cannot_be_reached_does_not_hold_back_the_others() {
 }
 
 #[test]
-fn a_name_without_an_address_is_asked_for_again_every_five_seconds() {
+fn unresolved_name_is_resolved_again_every_five_seconds() {
     let (mut fixture, count) = fixture(Destination::Manual);
     let (named, literal) = (address(1, 4_040), address(2, 4_040));
     fixture.add(11, None, true);
@@ -200,7 +200,7 @@ fn a_name_without_an_address_is_asked_for_again_every_five_seconds() {
 }
 
 #[test]
-fn a_named_receiver_that_speaks_from_elsewhere_is_looked_up_and_so_is_its_successor() {
+fn named_destination_with_status_from_other_address_is_resolved_again() {
     let (mut fixture, _) = fixture(Destination::Manual);
     let (first, elsewhere) = (address(1, 4_040), address(2, 4_040));
     fixture.add(11, Some(first), true);
@@ -251,7 +251,7 @@ fn a_named_receiver_that_speaks_from_elsewhere_is_looked_up_and_so_is_its_succes
 }
 
 #[test]
-fn who_measures_the_round_trip_is_answered_alone_where_it_is_known() {
+fn rtt_reply_goes_to_known_receiver_only() {
     let (mut fixture, _) = fixture(Destination::Manual);
     let (known, other) = (address(1, 4_040), address(2, 4_040));
     let group = SocketAddr::from(([224, 0, 1, 9], 4_040));
@@ -266,7 +266,7 @@ fn who_measures_the_round_trip_is_answered_alone_where_it_is_known() {
 }
 
 #[test]
-fn who_measures_the_round_trip_behind_a_group_or_a_router_is_answered_through_it() {
+fn rtt_reply_goes_through_group_or_router() {
     let (mut fixture, _) = fixture(Destination::Manual);
     let (known, router) = (address(1, 4_040), address(2, 4_040));
     let group = |port| SocketAddr::from(([224, 0, 1, 9], port));
@@ -289,7 +289,7 @@ fn who_measures_the_round_trip_behind_a_group_or_a_router_is_answered_through_it
 }
 
 #[test]
-fn answers_through_several_groups_count_each() {
+fn rtt_replies_through_several_groups_count_each() {
     let (mut fixture, _) = fixture(Destination::Manual);
     for last in [8, 9] {
         let group = SocketAddr::from(([224, 0, 1, last], 4_040));
@@ -299,7 +299,7 @@ fn answers_through_several_groups_count_each() {
 }
 
 #[test]
-fn receivers_announce_themselves_and_are_forgotten_five_seconds_after_their_last_word() {
+fn dynamic_destination_is_added_by_status_and_removed_after_five_seconds() {
     let (mut fixture, count) = fixture(Destination::Dynamic);
     let [a, b] = [1, 2].map(|last| address(last, 4_040));
     // Neither session nor stream: it only announces.
@@ -332,7 +332,7 @@ fn receivers_announce_themselves_and_are_forgotten_five_seconds_after_their_last
 }
 
 #[test]
-fn a_receiver_is_known_by_id_and_port_and_followed_where_it_moves() {
+fn dynamic_destination_follows_receiver_to_new_address() {
     let (mut fixture, count) = fixture(Destination::Dynamic);
     let (a, elsewhere) = (address(1, 4_040), address(9, 4_040));
     fixture.status_from(a, 1, 0, START);
@@ -350,7 +350,7 @@ fn a_receiver_is_known_by_id_and_port_and_followed_where_it_moves() {
 }
 
 #[test]
-fn a_rejected_status_message_announces_nobody() {
+fn rejected_status_message_adds_no_destination() {
     let (mut fixture, count) = fixture(Destination::Dynamic);
     fixture.status_from(address(1, 4_040), 1, 0, START + 65_536);
     fixture.cycle();
@@ -359,7 +359,7 @@ fn a_rejected_status_message_announces_nobody() {
 }
 
 #[test]
-fn invented_receivers_do_not_fill_memory_nor_drive_out_those_that_are_there() {
+fn forged_receivers_are_bounded_and_evict_none() {
     let (mut fixture, count) = fixture(Destination::Dynamic);
     let first = address(1, 4_040);
     fixture.status_from(first, 0, 0, START);
@@ -376,7 +376,7 @@ fn invented_receivers_do_not_fill_memory_nor_drive_out_those_that_are_there() {
 }
 
 #[test]
-fn an_error_frame_names_the_destination_it_came_from() {
+fn error_frame_reports_its_destination() {
     let (mut fixture, _) = fixture(Destination::Manual);
     let a = address(1, 4_040);
     fixture.add(11, Some(a), false);

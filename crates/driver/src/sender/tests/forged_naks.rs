@@ -51,7 +51,7 @@ fn answered_after(
 }
 
 #[test]
-fn of_other_frames_do_not_turn_the_sender_away_from_a_receiver() {
+fn forged_naks_of_other_frames_do_not_suppress_a_receiver() {
     let mut fixture = fixture(1);
     let others =
         |fixture: &SenderFixture, turn: i64| ask(fixture, START + 320 * (20 + turn % 20), 320);
@@ -59,7 +59,7 @@ fn of_other_frames_do_not_turn_the_sender_away_from_a_receiver() {
 }
 
 #[test]
-fn of_many_frames_do_not_take_the_room_of_a_receiver_in_a_group() {
+fn forged_naks_of_many_frames_do_not_displace_a_group_member() {
     let mut fixture = fixture(2);
     let others = |fixture: &SenderFixture, turn: i64| {
         for other in 0..4 {
@@ -70,14 +70,14 @@ fn of_many_frames_do_not_take_the_room_of_a_receiver_in_a_group() {
 }
 
 #[test]
-fn of_less_than_is_missed_do_not_stand_for_all_of_it() {
+fn forged_naks_of_part_of_a_gap_do_not_suppress_the_rest() {
     let mut fixture = fixture(1);
     let less = |fixture: &SenderFixture, _| ask(fixture, MISSED, 32);
     assert_eq!(answered_after(&mut fixture, less, less), Some(0));
 }
 
 #[test]
-fn of_all_that_there_is_do_not_use_up_what_a_receiver_needs() {
+fn forged_naks_of_whole_stream_do_not_exhaust_the_limit() {
     let mut fixture = fixture(1);
     // Everything but what is missed, as long as anything may be sent again.
     let all = |fixture: &SenderFixture| {
@@ -99,18 +99,18 @@ fn of_all_that_there_is_do_not_use_up_what_a_receiver_needs() {
 }
 
 #[test]
-fn that_begin_in_the_middle_of_a_frame_are_not_answered() {
+fn forged_naks_within_a_frame_are_ignored() {
     let mut fixture = fixture(2);
     for offset in (32..320).step_by(32) {
         ask(&fixture, MISSED + offset, 640);
-        assert_eq!(fixture.answers(), [[0; 0]; 0], "{offset}");
+        assert_eq!(fixture.replies(), [[0; 0]; 0], "{offset}");
     }
     ask(&fixture, MISSED, 320);
-    assert_eq!(fixture.answers(), [fixture.log_bytes(MISSED, 320)]);
+    assert_eq!(fixture.replies(), [fixture.log_bytes(MISSED, 320)]);
 }
 
 #[test]
-fn that_become_too_old_do_not_take_with_them_what_follows() {
+fn forged_naks_that_expire_do_not_drop_later_data() {
     let mut fixture = SenderFixture::with(|spec| spec.retransmit.delay_ns = MS);
     fixture.connect(32_768);
     for _ in 0..130 {

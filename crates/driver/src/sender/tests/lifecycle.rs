@@ -5,7 +5,7 @@ use taran_protocol::log::ExclusiveAppender;
 use super::*;
 
 #[test]
-fn a_silent_receiver_is_gone_after_five_seconds() {
+fn silent_receiver_is_removed_after_five_seconds() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.cycle_after(4_999 * MS);
     assert!(fixture.shared.has_receivers());
@@ -19,7 +19,7 @@ fn a_silent_receiver_is_gone_after_five_seconds() {
 }
 
 #[test]
-fn a_receiver_that_has_everything_says_so() {
+fn end_of_stream_status_of_unicast_receiver_is_recorded() {
     let mut fixture = SenderFixture::connected(32_768);
     assert!(!fixture.shared.is_unicast_end_of_stream_received());
     fixture.status_of(RECEIVER, StatusMessage::EOS, START, 32_768);
@@ -29,7 +29,7 @@ fn a_receiver_that_has_everything_says_so() {
 }
 
 #[test]
-fn a_receiver_that_leaves_does_not_speak_for_the_next_one() {
+fn end_of_stream_of_receiver_is_reset_by_its_successor() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.status_of(RECEIVER, StatusMessage::EOS, START, 32_768);
     fixture.status_of(RECEIVER + 1, 0, START, 32_768);
@@ -39,7 +39,7 @@ fn a_receiver_that_leaves_does_not_speak_for_the_next_one() {
 }
 
 #[test]
-fn one_of_a_group_does_not_end_the_stream_for_all() {
+fn end_of_stream_of_group_member_is_not_recorded() {
     let mut fixture = SenderFixture::with(|spec| spec.is_group = true);
     fixture.connect(32_768);
     fixture.status_of(7, 0, START, 32_768);
@@ -50,7 +50,7 @@ fn one_of_a_group_does_not_end_the_stream_for_all() {
 }
 
 #[test]
-fn spies_move_a_stream_that_nobody_receives() {
+fn spies_advance_stream_without_receivers() {
     let mut fixture = SenderFixture::with(|spec| spec.spies_simulate_connection = true);
     let mut appender = ExclusiveAppender::new(fixture.log.clone()).unwrap();
     for _ in 0..10 {
@@ -96,7 +96,7 @@ fn spies_move_a_stream_that_nobody_receives() {
 }
 
 #[test]
-fn a_removed_publication_goes_back_to_the_conductor() {
+fn removed_publication_is_returned_to_conductor() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.command(SenderCommand::RemovePublication {
         endpoint: ENDPOINT,
@@ -115,7 +115,7 @@ fn a_removed_publication_goes_back_to_the_conductor() {
 }
 
 #[test]
-fn a_removed_endpoint_takes_its_publications_along_and_nothing_is_lost_in_a_full_queue() {
+fn removed_endpoint_is_returned_with_its_publications_despite_full_queue() {
     let mut fixture = SenderFixture::connected(32_768);
     for id in 3..10 {
         let spec = SenderPublicationSpec {
@@ -153,7 +153,7 @@ fn a_removed_endpoint_takes_its_publications_along_and_nothing_is_lost_in_a_full
 }
 
 #[test]
-fn a_publication_for_an_unknown_endpoint_comes_back() {
+fn publication_for_unknown_endpoint_is_returned() {
     let mut fixture = SenderFixture::connected(32_768);
     let spec = SenderPublicationSpec {
         endpoint: EndpointId(99),
@@ -196,7 +196,7 @@ fn remove(fixture: &mut SenderFixture, id: i64) {
     fixture.cycle();
 }
 
-fn set_peer(fixture: &mut SenderFixture, sessions: std::ops::Range<i32>) {
+fn send_naks(fixture: &mut SenderFixture, sessions: std::ops::Range<i32>) {
     for session_id in sessions {
         fixture
             .socket
@@ -206,27 +206,27 @@ fn set_peer(fixture: &mut SenderFixture, sessions: std::ops::Range<i32>) {
 }
 
 #[test]
-fn what_is_said_to_a_publication_reaches_it_when_others_are_gone() {
-    for (gone, reached) in [(10, [0, 1, 1, 1]), (11, [1, 0, 1, 1]), (13, [1, 1, 1, 0])] {
+fn control_frames_reach_publication_after_others_are_removed() {
+    for (removed, reached) in [(10, [0, 1, 1, 1]), (11, [1, 0, 1, 1]), (13, [1, 1, 1, 0])] {
         let mut fixture = SenderFixture::new();
         let counts = add_with_sessions(&mut fixture, &[10, 11, 12, 13]);
-        remove(&mut fixture, gone);
-        set_peer(&mut fixture, 10..14);
+        remove(&mut fixture, removed);
+        send_naks(&mut fixture, 10..14);
         let received: Vec<i64> = counts.iter().map(Counter::get).collect();
-        assert_eq!(received, reached, "without {gone}");
+        assert_eq!(received, reached, "without {removed}");
     }
 }
 
 #[test]
-fn of_publications_with_one_session_the_oldest_is_spoken_to() {
+fn control_frames_of_shared_session_go_to_oldest_publication() {
     let mut fixture = SenderFixture::new();
     let counts = add_with_sessions(&mut fixture, &[7, 5, 6, 5, 5]);
     let received = |fixture: &mut SenderFixture| -> Vec<i64> {
-        set_peer(fixture, 5..8);
+        send_naks(fixture, 5..8);
         counts.iter().map(Counter::get).collect()
     };
     assert_eq!(received(&mut fixture), [1, 1, 1, 0, 0]);
-    // A younger one that goes changes nothing, and the oldest leaves its place to the next.
+    // Removing a younger publication changes nothing; removing the oldest reroutes to the next.
     remove(&mut fixture, 14);
     assert_eq!(received(&mut fixture), [2, 2, 2, 0, 0]);
     remove(&mut fixture, 11);

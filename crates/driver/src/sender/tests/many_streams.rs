@@ -1,26 +1,27 @@
-//! What a publication has to do in time, it does beside many calm ones while the sender has other work. Each is told alone
-//! and in a crowd.
+//! Timing of a publication among many idle ones while the sender has other work, compared with the same publication
+//! alone.
 
 use super::*;
-use crate::testing::crowd::{self, Busy, COMPANIONS, CYCLE_NS, LAP_NS, time_until};
+use crate::testing::many_streams::{
+    self, BusyAgent, CYCLE_NS, OTHER_STREAMS, SWEEP_PERIOD_NS, time_until,
+};
 
-const ANNOUNCE_NS: i64 = 100 * MS;
-/// Heartbeats wait for others for so long at most.
-const SHARE_NS: i64 = MS;
+const HEARTBEAT_NS: i64 = 100 * MS;
+/// Longest delay of a queued heartbeat.
+const MAX_DELAY_NS: i64 = MS;
 
-/// A publication that has sent forty frames of 320 bytes and nothing for long, alone or with others like it, each of which
-/// has a receiver.
-fn calm(companions: i32) -> SenderFixture {
+/// Returns an idle publication that has sent forty frames of 320 bytes, among `others` idle ones with a receiver each.
+fn idle_publication(others: i32) -> SenderFixture {
     let mut fixture = SenderFixture::connected(32_768);
     for _ in 0..40 {
         fixture.publish(320);
     }
     fixture.cycle();
-    for session_id in 0..companions {
+    for session_id in 0..others {
         let spec = SenderPublicationSpec {
             id: PublicationId(1_000 + i64::from(session_id)),
             session_id,
-            // Nothing is ever written here.
+            // Nothing is published here.
             log: log(LogKind::Exclusive, START),
             sender_position: Counter::detached(),
             sender_limit: Counter::detached(),
@@ -32,9 +33,9 @@ fn calm(companions: i32) -> SenderFixture {
     }
     for cycle in 0..4_000 {
         if cycle % 1_000 == 0 {
-            listen(&mut fixture, companions);
+            send_statuses(&mut fixture, others);
         }
-        fixture.working();
+        fixture.busy_cycle();
     }
     fixture.socket.sent();
     fixture
@@ -47,9 +48,9 @@ fn add(fixture: &mut SenderFixture, spec: SenderPublicationSpec) {
     fixture.cycle();
 }
 
-/// All that receive say that they are there.
-fn listen(fixture: &mut SenderFixture, companions: i32) {
-    for session_id in 0..companions {
+/// All receivers send a status message.
+fn send_statuses(fixture: &mut SenderFixture, others: i32) {
+    for session_id in 0..others {
         let message = StatusMessage {
             session_id: session_id.into(),
             ..fixture.status_message(RECEIVER, 0, START, 32_768)
@@ -68,8 +69,8 @@ fn nothing() -> SenderCommand {
     }
 }
 
-impl Busy for SenderFixture {
-    fn working(&mut self) -> Vec<Vec<u8>> {
+impl BusyAgent for SenderFixture {
+    fn busy_cycle(&mut self) -> Vec<Vec<u8>> {
         self.socket.sent();
         self.command(nothing());
         self.cycle_after(CYCLE_NS);
@@ -79,9 +80,9 @@ impl Busy for SenderFixture {
     }
 }
 
-/// Checks that in a crowd it takes no more time than alone, but for so much. Receivers are heard every few cycles.
-fn takes_the_same(slack_ns: i64, story: impl Fn(&mut SenderFixture) -> i64) {
-    crowd::takes_the_same(calm, slack_ns, story);
+/// Asserts that among many idle streams a scenario takes at most a few cycles longer than alone.
+fn assert_same_time(slack_ns: i64, scenario: impl Fn(&mut SenderFixture) -> i64) {
+    many_streams::assert_same_time(idle_publication, slack_ns, scenario);
 }
 
 const DATA: u8 = 1;
@@ -90,13 +91,13 @@ const HEARD_NS: i64 = 10 * CYCLE_NS;
 
 fn heartbeats(sent: &[Vec<u8>], flags: u8) -> usize {
     let fits = |it: &&Vec<u8>| it.len() == 32 && it[6] == DATA && it[..4] == [0; 4];
-    let told = sent.iter().filter(fits);
-    told.filter(|it| it[5] & flags == flags).count()
+    let counted = sent.iter().filter(fits);
+    counted.filter(|it| it[5] & flags == flags).count()
 }
 
 #[test]
-fn what_a_receiver_misses_is_sent_again_when_it_is_heard() {
-    takes_the_same(HEARD_NS, |fixture| {
+fn nak_among_many_streams_is_answered_at_once() {
+    assert_same_time(HEARD_NS, |fixture| {
         let wanted = fixture.log_bytes(START + 320, 320);
         fixture
             .socket
@@ -106,25 +107,25 @@ fn what_a_receiver_misses_is_sent_again_when_it_is_heard() {
 }
 
 #[test]
-fn a_delayed_answer_is_sent_at_its_time() {
-    let late = |companions| {
-        let mut fixture = calm_with_delay(companions, 20 * MS);
+fn delayed_retransmit_among_many_streams_is_on_time() {
+    let late = |others| {
+        let mut fixture = idle_publication_with_delay(others, 20 * MS);
         let wanted = fixture.log_bytes(START + 320, 320);
         fixture
             .socket
             .arrive(nak(SESSION, STREAM, START + 320, 320).as_bytes());
         time_until(&mut fixture, |_, sent| sent.contains(&wanted))
     };
-    let (alone, crowded) = (late(0), late(COMPANIONS));
+    let (alone, among_many) = (late(0), late(OTHER_STREAMS));
     assert!(
-        alone >= 20 * MS && crowded <= alone + HEARD_NS,
-        "{crowded} ns, {alone} ns alone"
+        alone >= 20 * MS && among_many <= alone + HEARD_NS,
+        "{among_many} ns, {alone} ns alone"
     );
 }
 
-/// [`calm`], where retransmissions are delayed.
-fn calm_with_delay(companions: i32, delay_ns: i64) -> SenderFixture {
-    let mut fixture = calm(companions);
+/// As [`idle_publication`], where retransmissions are delayed.
+fn idle_publication_with_delay(others: i32, delay_ns: i64) -> SenderFixture {
+    let mut fixture = idle_publication(others);
     fixture.command(SenderCommand::RemovePublication {
         endpoint: ENDPOINT,
         publication: PUBLICATION,
@@ -136,18 +137,18 @@ fn calm_with_delay(companions: i32, delay_ns: i64) -> SenderFixture {
     fixture.shared = Arc::new(PublicationShared::new(START));
     spec.shared = Arc::clone(&fixture.shared);
     add(&mut fixture, spec);
-    listen(&mut fixture, 0);
+    send_statuses(&mut fixture, 0);
     for _ in 0..4_000 {
-        fixture.working();
+        fixture.busy_cycle();
     }
     assert_eq!(fixture.position.get(), START + 40 * 320);
     fixture
 }
 
 #[test]
-fn an_answer_that_takes_long_is_gone_on_with_until_it_is_complete() {
-    let cycles = |companions| {
-        let mut fixture = calm(companions);
+fn long_retransmit_among_many_streams_completes() {
+    let cycles = |others| {
+        let mut fixture = idle_publication(others);
         fixture
             .socket
             .arrive(nak(SESSION, STREAM, START, 40 * 320).as_bytes());
@@ -157,12 +158,12 @@ fn an_answer_that_takes_long_is_gone_on_with_until_it_is_complete() {
             bytes >= 40 * 320
         })
     };
-    assert!(cycles(COMPANIONS) <= cycles(0) + HEARD_NS);
+    assert!(cycles(OTHER_STREAMS) <= cycles(0) + HEARD_NS);
 }
 
 #[test]
-fn what_is_published_is_sent_within_a_lap() {
-    takes_the_same(LAP_NS, |fixture| {
+fn published_data_among_many_streams_is_sent_within_sweep_period() {
+    assert_same_time(SWEEP_PERIOD_NS, |fixture| {
         fixture.publish(320);
         let wanted = fixture.log_bytes(START + 40 * 320, 320);
         time_until(fixture, |_, sent| sent.contains(&wanted))
@@ -171,7 +172,7 @@ fn what_is_published_is_sent_within_a_lap() {
 
 /// When something published is sent, if its receiver says all the time that it is there, or does not.
 fn sent_after(is_told: bool) -> i64 {
-    let mut fixture = calm(COMPANIONS);
+    let mut fixture = idle_publication(OTHER_STREAMS);
     fixture.publish(320);
     let wanted = fixture.log_bytes(START + 40 * 320, 320);
     time_until(&mut fixture, |fixture, sent| {
@@ -186,21 +187,21 @@ fn sent_after(is_told: bool) -> i64 {
 }
 
 #[test]
-fn a_receiver_that_is_where_it_was_gives_no_turn() {
+fn repeated_status_message_does_not_schedule_publication() {
     let without = sent_after(false);
     assert!(without > 0, "it is not its turn at once");
     assert_eq!(sent_after(true), without);
 }
 
 #[test]
-fn what_waited_for_a_receiver_is_sent_when_it_is_heard() {
-    takes_the_same(HEARD_NS, |fixture| {
-        // The window is used up, and the publication calm for that.
+fn status_message_that_raises_limit_sends_waiting_data() {
+    assert_same_time(HEARD_NS, |fixture| {
+        // The window is used up, and the publication is idle.
         for _ in 0..130 {
             fixture.publish(320);
         }
         for _ in 0..4_000 {
-            fixture.working();
+            fixture.busy_cycle();
         }
         let position = fixture.position.get();
         assert!(position < fixture.tail, "{}", fixture.tail - position);
@@ -210,13 +211,13 @@ fn what_waited_for_a_receiver_is_sent_when_it_is_heard() {
 }
 
 #[test]
-fn what_found_no_room_is_sent_when_there_is_some() {
-    takes_the_same(0, |fixture| {
+fn data_after_short_send_is_sent_when_socket_has_room() {
+    assert_same_time(0, |fixture| {
         fixture.publish(320);
         fixture.socket.room(Some(0));
         // Until it was looked at, and for longer than anybody counts as busy without moving.
         for _ in 0..4_000 {
-            fixture.working();
+            fixture.busy_cycle();
         }
         assert_eq!(fixture.position.get(), START + 40 * 320);
         fixture.socket.room(None);
@@ -225,8 +226,8 @@ fn what_found_no_room_is_sent_when_there_is_some() {
 }
 
 #[test]
-fn a_new_stream_is_announced_at_once() {
-    takes_the_same(0, |fixture| {
+fn new_stream_among_many_sends_setup_at_once() {
+    assert_same_time(0, |fixture| {
         fixture.command(SenderCommand::RemovePublication {
             endpoint: ENDPOINT,
             publication: PUBLICATION,
@@ -241,57 +242,57 @@ fn a_new_stream_is_announced_at_once() {
 }
 
 #[test]
-fn a_receiver_that_asks_what_the_stream_is_is_told_when_it_is_heard() {
-    takes_the_same(HEARD_NS, |fixture| {
+fn setup_request_among_many_streams_is_answered_at_once() {
+    assert_same_time(HEARD_NS, |fixture| {
         fixture.status_of(RECEIVER, StatusMessage::SEND_SETUP, 0, 0);
         time_until(fixture, |_, sent| sent.iter().any(|it| it[6] == SETUP))
     });
 }
 
 #[test]
-fn heartbeats_come_within_a_lap_of_their_time() {
-    let mut fixture = calm(COMPANIONS);
+fn heartbeat_among_many_streams_is_at_most_a_sweep_period_late() {
+    let mut fixture = idle_publication(OTHER_STREAMS);
     let mut times = Vec::new();
     for cycle in 0..20_000 {
-        if heartbeats(&fixture.working(), 0) > 0 {
+        if heartbeats(&fixture.busy_cycle(), 0) > 0 {
             times.push(cycle * CYCLE_NS);
         }
     }
     assert!(times.len() >= 9, "{}", times.len());
     for pair in times.windows(2) {
         let between = pair[1] - pair[0];
-        let late = LAP_NS + CYCLE_NS + SHARE_NS;
-        assert!((ANNOUNCE_NS - SHARE_NS..=ANNOUNCE_NS + late).contains(&between));
+        let late = SWEEP_PERIOD_NS + CYCLE_NS + MAX_DELAY_NS;
+        assert!((HEARTBEAT_NS - MAX_DELAY_NS..=HEARTBEAT_NS + late).contains(&between));
     }
 }
 
 #[test]
-fn heartbeats_of_a_crowd_share_calls() {
-    let mut fixture = calm(COMPANIONS);
+fn heartbeats_of_many_streams_share_calls() {
+    let mut fixture = idle_publication(OTHER_STREAMS);
     fixture.socket.sent();
-    let (calls, told) = (
+    let (calls, counted) = (
         fixture.socket.send_calls(),
         fixture.counters.heartbeats_sent.get(),
     );
-    let mut heard = 0;
+    let mut arrived = 0;
     for _ in 0..1_000_000_000 / CYCLE_NS {
         fixture.command(nothing());
         fixture.cycle_after(CYCLE_NS);
-        heard += heartbeats(&fixture.socket.sent(), 0) as i64;
+        arrived += heartbeats(&fixture.socket.sent(), 0) as i64;
     }
     let calls = (fixture.socket.send_calls() - calls) as i64;
-    assert!(heard >= 9 * i64::from(COMPANIONS), "{heard}");
-    assert!(calls <= 1_000_000_000 / SHARE_NS, "{calls} calls");
+    assert!(arrived >= 9 * i64::from(OTHER_STREAMS), "{arrived}");
+    assert!(calls <= 1_000_000_000 / MAX_DELAY_NS, "{calls} calls");
     // Some were collected before, and some are not sent yet.
-    let told = fixture.counters.heartbeats_sent.get() - told;
-    assert_eq!(told, heard);
+    let counted = fixture.counters.heartbeats_sent.get() - counted;
+    assert_eq!(counted, arrived);
 }
 
 #[test]
-fn who_goes_on_says_what_was_collected_first() {
-    let mut fixture = calm(COMPANIONS);
+fn data_flushes_queued_heartbeat_first() {
+    let mut fixture = idle_publication(OTHER_STREAMS);
     let collected = (0..4_000).find(|_| {
-        assert_eq!(heartbeats(&fixture.working(), 0), 0);
+        assert_eq!(heartbeats(&fixture.busy_cycle(), 0), 0);
         let endpoint = &mut fixture.sender.endpoints[0];
         let queued = endpoint
             .publication(PUBLICATION)
@@ -303,13 +304,13 @@ fn who_goes_on_says_what_was_collected_first() {
     let endpoint = &mut fixture.sender.endpoints[0];
     let slot = endpoint.slot_of(SESSION, STREAM).unwrap();
     endpoint.schedule_once(slot);
-    let sent = fixture.working();
+    let sent = fixture.busy_cycle();
     assert_eq!((sent.len(), heartbeats(&sent[..1], 0)), (2, 1));
 }
 
 #[test]
-fn the_end_of_a_stream_is_told_with_the_next_heartbeat() {
-    takes_the_same(LAP_NS, |fixture| {
+fn end_of_stream_among_many_streams_is_in_next_heartbeat() {
+    assert_same_time(SWEEP_PERIOD_NS, |fixture| {
         time_until(fixture, |_, sent| heartbeats(sent, 0) > 0);
         fixture.shared.conductor_end_of_stream();
         time_until(fixture, |_, sent| heartbeats(sent, DataHeader::EOS) > 0)
@@ -317,8 +318,8 @@ fn the_end_of_a_stream_is_told_with_the_next_heartbeat() {
 }
 
 #[test]
-fn a_receiver_that_falls_silent_is_gone_within_a_lap_of_its_time() {
-    takes_the_same(LAP_NS, |fixture| {
+fn silent_receiver_among_many_streams_is_removed_within_sweep_period() {
+    assert_same_time(SWEEP_PERIOD_NS, |fixture| {
         fixture.status(fixture.position.get(), 32_768);
         time_until(fixture, |fixture, _| fixture.shared.has_receivers());
         time_until(fixture, |fixture, _| !fixture.shared.has_receivers())

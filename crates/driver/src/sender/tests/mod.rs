@@ -1,4 +1,4 @@
-//! The sender in virtual time, on a socket whose other end the test holds.
+//! Tests of the sender in virtual time, on a fake socket.
 
 mod coalescing;
 mod control;
@@ -34,7 +34,7 @@ use crate::testing::*;
 const ENDPOINT: EndpointId = EndpointId(1);
 const PUBLICATION: PublicationId = PublicationId(2);
 
-/// A sender with one publication, joined at position 65,536 + 192 as in the worked examples.
+/// Sender with one publication that starts at position 65,536 + 192, as in the worked examples.
 struct SenderFixture {
     sender: Sender,
     commands: queue::Sender<SenderCommand>,
@@ -64,17 +64,17 @@ impl SenderFixture {
     }
 
     fn with_endpoint(change: impl FnOnce(&mut SendEndpointSpec)) -> Self {
-        Self::made_of(Destination::Connected, change, |_| {})
+        Self::with_specs(Destination::Connected, change, |_| {})
     }
 
     fn sending_to(
         destination: Destination,
         change: impl FnOnce(&mut SenderPublicationSpec),
     ) -> Self {
-        Self::made_of(destination, |_| {}, change)
+        Self::with_specs(destination, |_| {}, change)
     }
 
-    fn made_of(
+    fn with_specs(
         destination: Destination,
         change_endpoint: impl FnOnce(&mut SendEndpointSpec),
         change: impl FnOnce(&mut SenderPublicationSpec),
@@ -177,26 +177,26 @@ impl SenderFixture {
         self.commands.try_send(command).unwrap();
     }
 
-    /// One duty cycle now.
+    /// Runs a duty cycle now.
     fn cycle(&mut self) -> usize {
         self.sender.do_work(at(self.now_ns))
     }
 
-    /// One duty cycle, so much later.
+    /// Runs a duty cycle `nanos` later.
     fn cycle_after(&mut self, nanos: i64) -> usize {
         self.now_ns += nanos;
         self.cycle()
     }
 
-    /// What one duty cycle sends.
+    /// Returns what one duty cycle sends.
     fn sent(&mut self) -> Vec<Vec<u8>> {
         self.socket.sent();
         self.cycle();
         self.socket.sent()
     }
 
-    /// What is sent in answer to what has arrived.
-    fn answers(&mut self) -> Vec<Vec<u8>> {
+    /// Returns what is sent in reply to the frames that have arrived.
+    fn replies(&mut self) -> Vec<Vec<u8>> {
         self.cycle();
         self.sent()
     }
@@ -231,13 +231,13 @@ impl SenderFixture {
         move_tail(&self.log, self.tail);
     }
 
-    /// The bytes of the log from a position on.
+    /// Returns the bytes of the log from a position on.
     fn log_bytes(&self, position: i64, length: usize) -> Vec<u8> {
         let offset = self.log.geometry().term_offset(position) as usize;
         self.log.term_at(position).bytes(offset, length).to_vec()
     }
 
-    /// A status message arrives and is heard in the next duty cycle.
+    /// A status message arrives. It is received in the next duty cycle.
     fn status(&mut self, position: i64, window: i32) {
         self.status_of(RECEIVER, 0, position, window);
     }
@@ -266,7 +266,7 @@ impl SenderFixture {
         }
     }
 
-    /// SETUP exchanged, a receiver with this window, heartbeat sent, nothing left to do.
+    /// Returns a connected, idle publication with a receiver of this window.
     fn connected(window: i32) -> Self {
         let mut fixture = Self::new();
         fixture.connect(window);
@@ -282,7 +282,7 @@ impl SenderFixture {
     }
 }
 
-/// What a receiver says that misses so many bytes of a stream.
+/// Returns a NAK for `length` bytes at `position`.
 fn nak(session_id: i32, stream_id: i32, position: i64, length: i32) -> Nak {
     let geometry = TermGeometry::new(INITIAL_TERM, TERM_LENGTH).unwrap();
     Nak {

@@ -14,7 +14,7 @@ fn response_setup(session_id: i32, stream_id: i32) -> ResponseSetup {
 }
 
 #[test]
-fn an_answer_goes_to_who_asked_for_its_setup() {
+fn response_is_sent_to_source_of_setup_request() {
     let mut fixture =
         SenderFixture::sending_to(Destination::Learned, |spec| spec.is_response = true);
     fixture.cycle_after(101 * MS);
@@ -40,7 +40,7 @@ fn an_answer_goes_to_who_asked_for_its_setup() {
 
 /// It may share the endpoint by a tag alone, without a word of responses.
 #[test]
-fn a_stream_that_nobody_asked_for_is_sent_to_nobody() {
+fn response_without_setup_request_is_not_sent() {
     let mut fixture =
         SenderFixture::sending_to(Destination::Learned, |spec| spec.is_response = false);
     let rttm = Rttm {
@@ -60,7 +60,7 @@ fn a_stream_that_nobody_asked_for_is_sent_to_nobody() {
 }
 
 #[test]
-fn who_asked_for_a_response_hears_under_which_session_it_comes() {
+fn response_setup_of_requester_is_forwarded() {
     let mut fixture =
         SenderFixture::sending_to(Destination::Connected, |spec| spec.wants_response = true);
     for (session_id, stream_id) in [(SESSION + 1, STREAM), (SESSION, STREAM + 1)] {
@@ -84,7 +84,7 @@ fn who_asked_for_a_response_hears_under_which_session_it_comes() {
 }
 
 #[test]
-fn who_did_not_ask_for_a_response_hears_of_none() {
+fn response_setup_of_other_publication_is_ignored() {
     let mut fixture = SenderFixture::new();
     fixture
         .socket

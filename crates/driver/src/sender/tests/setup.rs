@@ -7,12 +7,12 @@ const SETUP: &str = "28 00 00 00 00 00 05 00  c0 00 00 00 4d 3c 2b 1a
                      80 05 00 00 00 00 00 00";
 
 #[test]
-fn the_first_turn_sends_the_setup_of_the_worked_example() {
+fn first_cycle_sends_setup_of_worked_example() {
     assert_eq!(SenderFixture::new().sent(), [hex(SETUP)]);
 }
 
 #[test]
-fn setup_tells_group_response_and_ttl() {
+fn setup_contains_group_response_and_ttl() {
     let mut fixture = SenderFixture::with(|spec| {
         spec.is_group = true;
         spec.wants_response = true;
@@ -25,7 +25,7 @@ fn setup_tells_group_response_and_ttl() {
 }
 
 #[test]
-fn setup_repeats_strictly_after_100_ms_until_a_receiver_speaks() {
+fn setup_repeats_after_100_ms_until_first_status_message() {
     let mut fixture = SenderFixture::new();
     for _ in 0..3 {
         assert_eq!(fixture.sent(), [hex(SETUP)]);
@@ -42,7 +42,7 @@ fn setup_repeats_strictly_after_100_ms_until_a_receiver_speaks() {
 }
 
 #[test]
-fn an_elicited_setup_is_sent_once_while_there_is_a_receiver() {
+fn elicited_setup_with_receiver_is_sent_once() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.now_ns += 200 * MS;
     fixture.status_of(RECEIVER, StatusMessage::SEND_SETUP, 100 << 16, 0);
@@ -61,7 +61,7 @@ fn an_elicited_setup_is_sent_once_while_there_is_a_receiver() {
 }
 
 #[test]
-fn without_a_receiver_elicited_setups_keep_flowing() {
+fn elicited_setup_without_receiver_repeats() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.cycle_after(6_000 * MS);
     assert!(!fixture.shared.has_receivers());
@@ -77,7 +77,7 @@ fn without_a_receiver_elicited_setups_keep_flowing() {
 }
 
 #[test]
-fn an_ended_stream_answers_no_setup_request() {
+fn setup_request_after_end_of_stream_is_ignored() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.shared.conductor_end_of_stream();
     fixture.status_of(RECEIVER, StatusMessage::SEND_SETUP, 0, 0);
@@ -97,7 +97,7 @@ fn heartbeat(flags: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_quiet_stream_sends_the_heartbeat_of_the_worked_example() {
+fn idle_stream_sends_heartbeat_of_worked_example() {
     let mut fixture = SenderFixture::connected(32_768);
     fixture.publish(64);
     fixture.cycle();
@@ -119,7 +119,7 @@ fn a_quiet_stream_sends_the_heartbeat_of_the_worked_example() {
 }
 
 #[test]
-fn a_stream_that_shall_not_signal_its_end_does_not() {
+fn end_of_stream_flag_is_omitted_if_disabled() {
     let mut fixture = SenderFixture::with(|spec| spec.signals_end_of_stream = false);
     fixture.connect(32_768);
     fixture.shared.conductor_end_of_stream();
@@ -128,7 +128,7 @@ fn a_stream_that_shall_not_signal_its_end_does_not() {
 }
 
 #[test]
-fn a_stream_without_a_receiver_ever_has_no_heartbeat() {
+fn stream_without_receiver_sends_no_heartbeat() {
     let mut fixture = SenderFixture::new();
     for _ in 0..10 {
         fixture.cycle_after(150 * MS);
@@ -137,7 +137,7 @@ fn a_stream_without_a_receiver_ever_has_no_heartbeat() {
 }
 
 #[test]
-fn data_takes_the_place_of_heartbeats() {
+fn data_replaces_heartbeats() {
     let mut fixture = SenderFixture::connected(32_768);
     for _ in 0..5 {
         fixture.now_ns += 90 * MS;

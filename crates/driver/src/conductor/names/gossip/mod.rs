@@ -98,8 +98,8 @@ impl Gossip {
         counters: &mut Counters,
         now: Now,
     ) -> Result<Self, Failure> {
-        let faults = ErrorReporter::new(errors.clone());
-        let socket = Socket::new(transport, settings.mtu, counted.short_sends, faults);
+        let reporter = ErrorReporter::new(errors.clone());
+        let socket = Socket::new(transport, settings.mtu, counted.short_sends, reporter);
         let neighbor_count = counters.resolver_neighbors(socket.local_address())?;
         let cache_size = counters.resolver_cache_entries(&settings.name)?;
         let bootstrap = settings.bootstrap.iter().enumerate();

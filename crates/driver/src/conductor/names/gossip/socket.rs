@@ -19,7 +19,7 @@ pub(super) struct Socket {
     batch: ReceiveBatch,
     frame: Box<[u8]>,
     short_sends: Counter,
-    faults: ErrorReporter,
+    reporter: ErrorReporter,
 }
 
 impl Socket {
@@ -28,14 +28,14 @@ impl Socket {
         transport: Box<dyn Transport>,
         mtu: usize,
         short_sends: Counter,
-        faults: ErrorReporter,
+        reporter: ErrorReporter,
     ) -> Self {
         Self {
             transport,
             batch: ReceiveBatch::new(DATAGRAMS),
             frame: vec![0; mtu].into_boxed_slice(),
             short_sends,
-            faults,
+            reporter,
         }
     }
 
@@ -64,7 +64,7 @@ impl Socket {
                 Ok(_) => {}
                 Err(error) => {
                     let what = format!("Failed to send resolution frames to neighbor ({peer})");
-                    self.faults.report(now, &what, &error);
+                    self.reporter.report(now, &what, &error);
                 }
             }
         }
@@ -75,7 +75,7 @@ impl Socket {
     pub(super) fn receive(&mut self, now: Now) -> impl Iterator<Item = Datagram<'_>> {
         if let Err(error) = self.transport.receive(&mut self.batch) {
             self.batch.clear();
-            self.faults.report(now, "name resolver", &error);
+            self.reporter.report(now, "name resolver", &error);
         }
         self.batch.datagrams()
     }
