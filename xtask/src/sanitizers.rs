@@ -26,9 +26,9 @@ const MIRI: &[&str] = &[
     "broadcast::",
     "queue::",
     "counters::",
-    "memory::tests::nothing_outside",
+    "memory::tests::accesses_outside",
     "memory::tests::views_keep",
-    "memory::tests::a_claim",
+    "memory::tests::claim_is",
     "memory::tests::racing_copies",
 ];
 

@@ -30,8 +30,8 @@ impl ThreadWaker {
 /// work. Clones are the same waker.
 ///
 /// If a sender enqueues work and then calls [`wake`](Self::wake), the agent sees the work before it parks for long: the
-/// lock orders `wake` and [`register`](Self::register), and work enqueued before a `wake` without a registered thread is
-/// visible to the first duty cycle.
+/// lock orders `wake` and [`register`](Self::register), and work enqueued before a `wake` without a registered thread
+/// is visible to the first duty cycle.
 #[derive(Clone, Debug, Default)]
 pub struct AgentWaker(Arc<Mutex<Option<ThreadWaker>>>);
 

@@ -1,4 +1,4 @@
-//! Where things lie in a broadcast buffer (docs/spec/shared-memory.md §4.1).
+//! Layout of a broadcast buffer (docs/spec/shared-memory.md §4.1).
 
 use super::BroadcastError;
 use crate::{
@@ -10,20 +10,20 @@ use crate::{
 
 pub(super) use crate::records::{HEADER_LENGTH, MAX_CAPACITY, PADDING, aligned};
 
-/// Bytes behind the records of a broadcast buffer.
+/// Length of the trailer behind the records of a broadcast buffer.
 pub const TRAILER_LENGTH: usize = 128;
 
-/// With less, the longest message would not fit.
+/// Smallest capacity: the longest message must fit.
 pub(super) const MIN_CAPACITY: usize = 16;
 
 overlay! {
     /// The positions of a broadcast buffer. All count bytes from its beginning and never wrap.
     pub(super) struct Trailer: 128 {
-        /// Up to where the transmitter is writing.
+        /// Position up to which the transmitter is writing.
         0 => tail_intent: AtomicI64,
-        /// Up to where records can be read.
+        /// Position up to which records can be read.
         8 => tail: AtomicI64,
-        /// Where the newest record starts.
+        /// Position of the newest record.
         16 => latest: AtomicI64,
         24 => padding_24: Padding<104>,
     }

@@ -1,9 +1,10 @@
 //! Messages from one transmitter to any number of receivers, in any number of processes (docs/spec/shared-memory.md
-//! §4). Carries the driver's answers.
+//! §4). Carries the
+//! driver's responses.
 //!
 //! The buffer is a power of two of bytes and a trailer. The transmitter never waits: a receiver that falls behind by
-//! more than the buffer is lapped, and told so. A record may therefore be overwritten while it is read; it is copied
-//! first, and believed only when the transmitter has not come near meanwhile.
+//! more than the buffer is lapped, which is an error of its next call. A record may be overwritten while it is read; it
+//! is copied first, and delivered only if the transmitter has not reached it meanwhile.
 
 mod layout;
 mod receiver;
@@ -19,10 +20,10 @@ pub use transmitter::{TransmitError, Transmitter};
 
 use thiserror::Error;
 
-/// Why a region cannot be a broadcast buffer.
+/// A region is not a broadcast buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BroadcastError {
-    /// The length is not a power of two and a trailer.
+    /// The length is not a power of two plus the trailer.
     #[error(
         "a broadcast buffer cannot be {length} bytes long: it needs a power of two from {} to {}, and \
          {TRAILER_LENGTH} bytes of trailer",

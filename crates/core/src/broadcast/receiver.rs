@@ -11,10 +11,10 @@ use crate::{
     sync::{Ordering, fence},
 };
 
-/// First room for copies; it grows to the longest message seen.
+/// Initial length of the copy buffer, which grows to the longest message.
 const SCRATCH_LENGTH: usize = 4096;
 
-/// Why messages were lost.
+/// Messages were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReceiveError {
     /// The transmitter has overwritten messages that were not received yet. The next one received is the newest.
@@ -26,7 +26,7 @@ pub enum ReceiveError {
         /// How far the transmitter was ahead, in bytes.
         behind: i64,
     },
-    /// A record is not one that a transmitter writes: some process has damaged the buffer. Everything up to the tail
+    /// A record is not one that a transmitter writes: another process has damaged the buffer. Everything up to the tail
     /// is skipped.
     #[error(
         "a record of length {length} at position {position} of the broadcast buffer cannot be: the memory was damaged"
@@ -39,7 +39,7 @@ pub enum ReceiveError {
     },
 }
 
-/// The end that receives. Each sees all messages from its opening on.
+/// The receiving end. Each receives all messages since its opening.
 #[derive(Debug)]
 pub struct Receiver {
     buffer: Buffer,
@@ -50,8 +50,8 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Opens the broadcast buffer that fills a region. The first message received is the newest one, which may be for
-    /// somebody else.
+    /// Opens the broadcast buffer in a region. The first message received is the newest one, which may be for another
+    /// client.
     pub fn open(region: &Region) -> Result<Self, BroadcastError> {
         let buffer = Buffer::open(region)?;
         let next = buffer.trailer.latest.load(Ordering::Acquire);
@@ -67,15 +67,15 @@ impl Receiver {
         })
     }
 
-    /// Hands the next message (type, payload) to `handler`, if there is one; tells if there was. The payload is a copy
-    /// that was intact when it was made.
+    /// Passes the next message (type, payload) to `handler`; returns false if there is none. The payload is a
+    /// consistent copy.
     pub fn receive(&mut self, handler: impl FnOnce(i32, &[u8])) -> Result<bool, ReceiveError> {
         // Acquires the record, released by `Transmitter::transmit`.
-        let tail = between_records(self.buffer.trailer.tail.load(Ordering::Acquire));
+        let tail = align_to_record(self.buffer.trailer.tail.load(Ordering::Acquire));
         let cursor = self.next;
         let unread = tail.wrapping_sub(cursor);
         if unread < -(self.buffer.capacity() as i64) {
-            // Damage to the position of the newest message has led us away for ever.
+            // A damaged position of the newest message has led the receiver to an invalid position.
             return Err(self.skip_to(tail, cursor, 0));
         }
         if unread <= 0 {
@@ -103,8 +103,8 @@ impl Receiver {
         ReceiveError::Corrupt { position, length }
     }
 
-    /// Copies the message at a position, or behind the padding there, into the scratch. It may be overwritten at the
-    /// same time: whatever comes out, also an error, is to be believed only if the position proves intact afterwards.
+    /// Copies the message at a position, or behind the padding there, into the scratch. It may be overwritten
+    /// concurrently: the result, also an error, is valid only if the position was not overwritten.
     fn copy_record(&mut self, cursor: i64) -> Result<Record, BadRecord> {
         let buffer = &self.buffer;
         let mut position = cursor;
@@ -143,26 +143,26 @@ impl Receiver {
         })
     }
 
-    /// How far the transmitter has gone past the bytes at a position since they were written, if it has.
+    /// Returns the distance of the transmitter, if it has overwritten the bytes at a position.
     fn overwritten(&self, cursor: i64) -> Option<i64> {
         // If a byte that was copied is newer than the record, this makes the intent that was stored before it visible.
         // The partner is the release fence in `Transmitter::transmit`.
         fence(Ordering::Acquire);
         let intent = self.buffer.trailer.tail_intent.load(Ordering::Acquire);
         let behind = intent.wrapping_sub(cursor);
-        // Also when it makes no sense: an intent behind the cursor is damage.
+        // Also if it is inconsistent: an intent behind the cursor is damaged.
         (behind > self.buffer.capacity() as i64).then_some(behind)
     }
 
-    /// Goes on with the newest message. If that is where we are, and was overwritten, positions are damaged, and would
-    /// lead here for ever.
+    /// Continues with the newest message. If that is the current position, which was overwritten, the positions are
+    /// damaged; then continues at the tail.
     #[cold]
     fn resume(&mut self, tail: i64) {
-        let latest = between_records(self.buffer.trailer.latest.load(Ordering::Acquire));
+        let latest = align_to_record(self.buffer.trailer.latest.load(Ordering::Acquire));
         self.next = if latest == self.next { tail } else { latest };
     }
 
-    /// How often the transmitter has overwritten messages that were not received.
+    /// Returns how often the transmitter has overwritten messages that were not received.
     pub fn lapped_count(&self) -> u64 {
         self.lapped_count
     }
@@ -173,8 +173,8 @@ impl Receiver {
     }
 }
 
-/// Damage to a position must not lead into a record's header.
-fn between_records(position: i64) -> i64 {
+/// Aligns a position, which may be damaged, to a record header.
+fn align_to_record(position: i64) -> i64 {
     position & !(HEADER_LENGTH as i64 - 1)
 }
 

@@ -11,7 +11,7 @@ use crate::{
     sync::{Ordering, fence},
 };
 
-/// Why a message was not transmitted. It never will be.
+/// A message cannot be transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TransmitError {
     /// The message is longer than the buffer takes.
@@ -29,16 +29,16 @@ pub enum TransmitError {
     BadTypeId(i32),
 }
 
-/// The end that transmits. There must be one only, in all processes.
+/// The transmitting end. There must be only one, in all processes.
 #[derive(Debug)]
 pub struct Transmitter {
     buffer: Buffer,
-    /// The transmitter's own tail. The one in the trailer is for receivers to read, and never believed here.
+    /// The transmitter's tail. The copy in the trailer is for receivers, and is not read here.
     tail: i64,
 }
 
 impl Transmitter {
-    /// Opens the broadcast buffer that fills a region, and goes on where the last transmitter stopped.
+    /// Opens the broadcast buffer in a region, and continues where the last transmitter stopped.
     pub fn open(region: &Region) -> Result<Self, BroadcastError> {
         let buffer = Buffer::open(region)?;
         let tail = buffer.trailer.tail.load(Ordering::Acquire);
@@ -48,7 +48,7 @@ impl Transmitter {
         Ok(Self { buffer, tail })
     }
 
-    /// Shows a message to all receivers.
+    /// Transmits a message to all receivers.
     pub fn transmit(&mut self, type_id: i32, payload: &[u8]) -> Result<(), TransmitError> {
         if type_id < 1 {
             return Err(TransmitError::BadTypeId(type_id));
@@ -72,8 +72,8 @@ impl Transmitter {
         let next = current.wrapping_add((padding + space) as i64);
 
         trailer.tail_intent.store(next, Ordering::Release);
-        // Whoever sees a byte of what follows sees the intent, too. The partner is the acquire fence in
-        // `Receiver::is_intact`.
+        // A receiver that sees a byte of the following writes also sees the intent. The partner is the acquire fence in
+        // `Receiver::overwritten`.
         fence(Ordering::Release);
         if padding > 0 {
             // Lengths are below the capacity, which is at most 2^30.

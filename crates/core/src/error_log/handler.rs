@@ -1,4 +1,4 @@
-//! One place for the errors of many threads.
+//! The error handler shared by many threads.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,11 +7,11 @@ use super::{ErrorLog, ErrorLogFull};
 use crate::counters::Counter;
 use crate::memory::Region;
 
-/// With a full log, one error a second is passed on; the others are counted.
+/// With a full log, one error per interval goes to the fallback; the others are counted.
 const FALLBACK_INTERVAL_MS: i64 = 1000;
 
-/// Takes errors from any thread: each goes to the log and raises the errors counter; what the log has
-/// no room for goes to a fallback. Clones are the same handler. It takes a lock: not for the road.
+/// Records errors of any thread: each goes to the log and increments the errors counter; errors that do not fit the log
+/// go to a fallback. Clones are the same handler. Takes a lock: not for the hot path.
 #[derive(Clone)]
 pub struct ErrorHandler {
     shared: Arc<SharedHandler>,
@@ -30,16 +30,16 @@ struct State {
     passed_on_at: Option<i64>,
 }
 
-/// An error that the log has no room for.
+/// An error that does not fit the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Unlogged<'a> {
-    /// Its code.
+    /// The error code.
     pub code: i32,
-    /// What it says.
+    /// The description.
     pub description: &'a str,
     /// Why it is not in the log.
     pub reason: ErrorLogFull,
-    /// How many others like it were left out since the last call.
+    /// Number of unlogged errors since the last call that were not passed to the fallback.
     pub left_out: u64,
 }
 
@@ -87,8 +87,7 @@ impl ErrorHandler {
         Self::new(log, errors, |unlogged| eprintln!("{unlogged}"))
     }
 
-    /// A handler with a small log and a counter that nobody else can see, and standard error as the
-    /// fallback: for tests.
+    /// A handler with a small private log and counter, and standard error as the fallback: for tests.
     ///
     /// # Panics
     /// When the operating system has no memory left for a few pages.
@@ -97,10 +96,10 @@ impl ErrorHandler {
         Self::or_stderr(ErrorLog::open(region), Counter::detached())
     }
 
-    /// Takes one observation of an error.
+    /// Records one observation of an error.
     pub fn on_error(&self, now_epoch_ms: i64, code: i32, description: &str) {
         self.shared.errors.increment();
-        // A thread that panicked in the fallback has left nothing half done that matters here.
+        // A panic in the fallback leaves no inconsistent state.
         let mut state = self
             .shared
             .state
@@ -111,12 +110,12 @@ impl ErrorHandler {
         }
     }
 
-    /// How many observations there were, logged or not.
+    /// Returns the number of observations, logged or not.
     pub fn count(&self) -> i64 {
         self.shared.errors.get()
     }
 
-    /// How many observations the log had no room for.
+    /// Returns the number of observations that did not fit the log.
     pub fn unlogged(&self) -> u64 {
         self.shared
             .state
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_log_refuses_is_counted_and_passed_on_once_a_second() {
+    fn unlogged_errors_are_counted_and_passed_on_once_a_second() {
         let (handler, region, lines) = handler(32);
         handler.on_error(0, 1, "fits");
         for now in [5, 6, 7, 1005, 1006, 2005, -9000] {

@@ -9,11 +9,10 @@ use crate::ascii;
 use crate::memory::{Region, Shared};
 use crate::sync::Ordering;
 
-/// Longest text of one error; what is beyond is cut off.
+/// Longest text of one error; longer ones are truncated.
 const MAX_TEXT: usize = 16 * 1024;
 
-/// The one writer of a log. An error is known by its code and its description: the same pair is the
-/// same record.
+/// The only writer of a log. Code and description identify an error: the same pair is the same record.
 #[derive(Debug)]
 pub struct ErrorLog {
     region: Region,
@@ -21,7 +20,7 @@ pub struct ErrorLog {
     records: HashMap<i32, HashMap<Box<str>, Shared<Header>>>,
 }
 
-/// There is no room for one more distinct error.
+/// There is no space for another distinct error.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error(
     "the error log is full: {used} of {capacity} bytes are used and {needed} are needed (see \
@@ -46,11 +45,11 @@ impl ErrorLog {
         }
     }
 
-    /// Notes an observation at `now_epoch_ms`: in the record of this error if there is one, else in a
-    /// new one with the description as its text.
+    /// Records an observation at `now_epoch_ms`: in the existing record of this error, or in a new one with the
+    /// description as its text.
     ///
     /// # Errors
-    /// The error is new and there is no room for it; nothing was written.
+    /// The error is new and does not fit; nothing was written.
     pub fn record(
         &mut self,
         now_epoch_ms: i64,
@@ -73,7 +72,7 @@ impl ErrorLog {
                 .or_insert(record)
         };
         record.count.fetch_add(1, Ordering::AcqRel);
-        // Release: partner of the reader's acquire; who sees the new time sees the count.
+        // Release: partner of the reader's acquire; a reader that sees the new time sees the count.
         record.last_ms.store(now_epoch_ms, Ordering::Release);
         Ok(())
     }

@@ -1,8 +1,7 @@
-//! The distinct error log: each error once, with how often and when (docs/spec/shared-memory.md §6.1).
+//! The distinct error log: each distinct error once, with count and times (docs/spec/shared-memory.md §6.1).
 //!
-//! [`ErrorLog`] is the one writer. [`ErrorHandler`] makes it common to the threads of a driver,
-//! counts what goes through it and makes sure that nothing is lost in silence when the log is full.
-//! [`read`] is for whoever looks, from any process.
+//! [`ErrorLog`] is the one writer. [`ErrorHandler`] shares it between the threads of a driver, counts
+//! errors, and reports those that a full log cannot record. [`read`] reads a log, from any process.
 
 mod handler;
 mod log;

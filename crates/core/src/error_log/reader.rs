@@ -8,19 +8,18 @@ use crate::sync::Ordering;
 /// One distinct error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorObservation {
-    /// How often it was observed; zero for a moment after the first time.
+    /// Number of observations; zero for a moment after the first one.
     pub count: i32,
     /// When for the first time, epoch milliseconds.
     pub first_ms: i64,
     /// When for the last time, epoch milliseconds.
     pub last_ms: i64,
-    /// What it says: lines of printable ASCII.
+    /// The text: lines of printable ASCII.
     pub text: String,
 }
 
-/// Calls `visit` for each error observed at `since_ms` (epoch) or later, in the order in which they
-/// occurred first; the number of calls. Safe with any bytes in the region: what makes no sense ends
-/// the log.
+/// Calls `visit` for each error observed at `since_ms` (epoch) or later, in the order of their first
+/// observations; returns the number of calls. Safe with any bytes in the region: an invalid record ends the log.
 pub fn read(region: &Region, since_ms: i64, mut visit: impl FnMut(&ErrorObservation)) -> usize {
     let mut visited = 0;
     let mut offset = 0;

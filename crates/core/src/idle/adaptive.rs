@@ -1,16 +1,15 @@
-//! The strategy of the `balanced` profile: quick while traffic flows, out of the way when it does
-//! not.
+//! The strategy of the `balanced` profile: low latency while traffic flows, low CPU use when it does not.
 //!
-//! It measures the gaps between work. While most gaps are short enough to be spun through, the flow
-//! is *live*, and a silence is met by spinning for that long. After that, and at once where spinning
-//! has not paid, it yields for a while and then parks for a sixteenth of the silence so far: a wait
-//! that is late by a few percent of itself, and soon as cheap as the longest park. All of it is
-//! counted in time, not in cycles, because a cycle costs 50 ns in one agent and 5 us in another.
+//! It measures the gaps between work. While most gaps are short enough to be spun through, the flow is *live*, and the
+//! strategy spins for that long in a silence. After that, and immediately if the flow is not live, it yields for a
+//! while and then parks for a sixteenth of the silence so far: a wait that is late by a few percent of its length, and
+//! soon as cheap as the longest park. All of it is counted in time, not in cycles, because a cycle costs 50 ns in one
+//! agent and 5 us in another.
 //!
-//! Spinning does not starve others: every 5 us it offers the core, and while that offer is taken up
-//! (more threads spin than there are cores) it is repeated on each cycle. With five agents in a row on
-//! two cores a message takes a tenth of the time at p99 that it takes with Aeron's back-off, and a
-//! five-hundredth of what it takes with agents that spin regardless.
+//! Spinning does not starve other threads: it yields every 5 us, and on each cycle while other threads use the yielded
+//! core (more threads spin than there are cores). With five agents in a row on two cores a message takes a tenth of the
+//! time at p99 that it takes with Aeron's back-off, and a five-hundredth of what it takes with agents that spin
+//! regardless.
 
 use std::fmt;
 use std::hint;
@@ -21,11 +20,10 @@ use super::IdleStrategy;
 use super::args::Shortest;
 use crate::clock::{Clock, SystemClock, saturating_nanos};
 
-/// How long a spin goes on before it offers the core to others.
-const OFFER_INTERVAL_NS: i64 = 5_000;
-/// A yield longer than this means that another thread ran meanwhile; one that nobody takes up takes a
-/// few hundred nanoseconds.
-const TAKEN_OFFER_NS: i64 = 1_500;
+/// Time between yields during a spin.
+const YIELD_INTERVAL_NS: i64 = 5_000;
+/// A yield longer than this means that another thread ran meanwhile; otherwise it takes a few hundred nanoseconds.
+const CONTENDED_YIELD_NS: i64 = 1_500;
 /// A park lasts the silence so far divided by this.
 const SILENCE_PER_PARK: i64 = 16;
 /// Evidence for a live flow: a gap that spinning covers adds one, a longer one takes four away. So
@@ -139,7 +137,7 @@ struct Phases {
     max_park: i64,
     silent: bool,
     silent_since: i64,
-    last_offer: i64,
+    last_yield: i64,
     contended: bool,
     evidence: u8,
 }
@@ -153,7 +151,7 @@ impl Phases {
             max_park: saturating_nanos(limits.max_park),
             silent: false,
             silent_since: 0,
-            last_offer: 0,
+            last_yield: 0,
             contended: false,
             evidence: 0,
         }
@@ -172,13 +170,13 @@ impl Phases {
         if !self.silent {
             self.silent = true;
             self.silent_since = now;
-            self.last_offer = now;
+            self.last_yield = now;
         }
         let silence = now - self.silent_since;
         let spin = if self.evidence > 0 { self.spin } else { 0 };
         if silence < spin {
-            let offer = self.contended || now - self.last_offer >= OFFER_INTERVAL_NS;
-            if offer { Step::Yield } else { Step::Spin }
+            let yields = self.contended || now - self.last_yield >= YIELD_INTERVAL_NS;
+            if yields { Step::Yield } else { Step::Spin }
         } else if silence < spin.saturating_add(self.yielding) {
             Step::Yield
         } else {
@@ -190,8 +188,8 @@ impl Phases {
     }
 
     fn yielded(&mut self, before: i64, after: i64) {
-        self.last_offer = after;
-        self.contended = after - before > TAKEN_OFFER_NS;
+        self.last_yield = after;
+        self.contended = after - before > CONTENDED_YIELD_NS;
     }
 }
 
@@ -203,7 +201,7 @@ mod tests {
     const MICRO: i64 = 1_000;
     const MILLI: i64 = 1_000_000;
 
-    /// A clock of which each reading takes a microsecond, in the place of the duty cycle.
+    /// A clock that advances by a microsecond per reading, as the duration of a duty cycle.
     #[derive(Debug)]
     struct Ticking(ManualClock);
 
@@ -239,7 +237,7 @@ mod tests {
     #[test]
     fn live_flow_is_spun_through() {
         let parks = flow(&mut strategy(), 100, 50);
-        // The first gap cannot know better.
+        // In the first gap the flow is not live yet.
         assert!(parks[1..].iter().all(Duration::is_zero), "{parks:?}");
     }
 
@@ -304,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn spinning_offers_the_core_now_and_then() {
+    fn spinning_yields_at_intervals() {
         let mut phases = Phases {
             evidence: 1,
             ..Phases::new(AdaptiveLimits::default())
@@ -318,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn contended_core_is_offered_on_each_cycle_until_nobody_takes_it() {
+    fn spinning_yields_on_each_cycle_while_the_core_is_contended() {
         let mut phases = Phases {
             evidence: 1,
             ..Phases::new(AdaptiveLimits::default())

@@ -1,4 +1,4 @@
-//! A strategy that is switched from outside while it runs.
+//! A strategy that is switched at run time.
 
 use std::hint;
 use std::thread;
@@ -14,15 +14,16 @@ const PARK: i64 = 4;
 
 const PARK_TIME: Duration = Duration::from_micros(1);
 
-/// Does what a counter says: 1 nothing, 2 spin, 3 yield, anything else park for 1 us
-/// (docs/spec/uri-and-configuration.md §2.11; system counter 22). Whoever can write the counter switches the mode.
+/// The mode is the value of a counter: 1 nothing, 2 spin, 3 yield, anything else park for 1 us
+/// (docs/spec/uri-and-configuration.md §2.11; system counter 22). Every process that can write the counter can switch
+/// the mode.
 #[derive(Clone, Debug)]
 pub struct Controllable {
     mode: Counter,
 }
 
 impl Controllable {
-    /// Sets the counter to 4, park, and follows it from then on.
+    /// Sets the counter to 4 (park), and follows it afterwards.
     pub fn new(mode: Counter) -> Self {
         mode.set(PARK);
         Self { mode }

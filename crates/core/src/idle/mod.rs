@@ -1,9 +1,8 @@
-//! What an agent's thread does when a duty cycle found no work.
+//! Idle strategies: how an agent's thread waits after a duty cycle without work.
 //!
 //! Contract: after each duty cycle the thread calls [`IdleStrategy::idle`] once with the amount of
-//! work done. With work the strategy returns at once and takes note. Without, it may spin, give up
-//! the time slice, or wait through the `park` function handed in, which may return early when
-//! something brings work. A strategy never waits but through `park`.
+//! work done. With work the strategy returns at once. Without, it may spin, yield, or wait
+//! through the `park` function, which may return early when work arrives. A strategy waits only through `park`.
 
 mod adaptive;
 mod args;
@@ -24,7 +23,7 @@ pub use spec::{IdleError, IdleSpec, parse};
 /// Decides how a thread waits for work.
 pub trait IdleStrategy: Send + Debug {
     /// To be called once after each duty cycle with the work it did; `park` waits for at most the
-    /// given time. Outside an agent, `&mut std::thread::sleep` will do for `park`.
+    /// given time. Outside an agent, `park` can be `&mut std::thread::sleep`.
     fn idle(&mut self, work: usize, park: &mut dyn FnMut(Duration));
 
     /// Forgets the idle cycles so far, as if work had been done.

@@ -1,4 +1,4 @@
-//! The strategies that do the same on each idle cycle.
+//! Strategies without state.
 
 use std::hint;
 use std::thread;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::IdleStrategy;
 
-/// Does nothing: the thread goes round as fast as it can.
+/// Does nothing: busy polling without a pause.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoOp;
 
@@ -14,7 +14,7 @@ impl IdleStrategy for NoOp {
     fn idle(&mut self, _work: usize, _park: &mut dyn FnMut(Duration)) {}
 }
 
-/// Tells the CPU that this is a spin loop, which leaves more of the core to its sibling thread.
+/// Executes a spin-loop hint, which leaves more of the core to its sibling thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spin;
 
@@ -26,7 +26,7 @@ impl IdleStrategy for Spin {
     }
 }
 
-/// Gives up the time slice to whoever else can run.
+/// Yields the time slice to other threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Yield;
 

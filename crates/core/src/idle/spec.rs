@@ -18,7 +18,7 @@ const ACCEPTED: &str =
 const DEFAULT_SLEEP_NS: Duration = Duration::from_nanos(1);
 const DEFAULT_SLEEP_MS: Duration = Duration::from_millis(1);
 
-/// A strategy that was asked for and checked, not yet built: each thread builds its own.
+/// A validated strategy that is not built yet: each thread builds its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleSpec {
     /// [`Adaptive`].
@@ -37,23 +37,23 @@ pub enum IdleSpec {
     Controllable,
 }
 
-/// A name or its arguments were not understood.
+/// An invalid name or arguments of a strategy.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum IdleError {
-    /// No strategy has this name.
+    /// Unknown name.
     #[error("unknown idle strategy `{name}`; accepted: {ACCEPTED}")]
     UnknownName {
         /// The name given.
         name: String,
     },
-    /// The strategy exists, its arguments do not fit.
+    /// Invalid arguments of a known strategy.
     #[error("arguments `{args}` of idle strategy `{strategy}` are not {expected}")]
     BadArguments {
         /// The strategy's canonical name.
         strategy: &'static str,
         /// The arguments given.
         args: String,
-        /// What they should look like.
+        /// The expected form.
         expected: &'static str,
     },
 }
@@ -108,8 +108,8 @@ impl IdleSpec {
         }
     }
 
-    /// The strategy, at its beginning. [`Controllable`] gets a counter that nobody sees and so stays
-    /// in its first mode, park; a driver uses [`Self::build_controlled`].
+    /// Builds the strategy. [`Controllable`] gets a private counter and so stays in its initial mode, park; a driver
+    /// uses [`Self::build_controlled`].
     pub fn build(&self) -> Box<dyn IdleStrategy> {
         match *self {
             Self::Controllable => Box::new(Controllable::new(Counter::detached())),
@@ -122,8 +122,7 @@ impl IdleSpec {
         }
     }
 
-    /// The strategy, at its beginning, with the counter that switches [`Controllable`] (system
-    /// counter 22).
+    /// Builds the strategy, with the counter that switches [`Controllable`] (system counter 22).
     pub fn build_controlled(&self, status: &Counter) -> Box<dyn IdleStrategy> {
         match self {
             Self::Controllable => Box::new(Controllable::new(status.clone())),
@@ -240,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_understood_reads_as_it_prints(
+        fn parsed_spec_prints_as_it_reads(
             name in prop_oneof![Just("adaptive"), Just("backoff"), Just("sleep-ns"), Just("sleep-ms"), Just("spin")],
             args in prop_oneof![
                 "[0-9a-zA-Z -]{0,24}",
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn all_names_of_both_drivers_are_understood() {
+    fn all_names_of_both_drivers_parse() {
         for (names, expected) in [
             (&["noop", "aeron_idle_strategy_noop"][..], IdleSpec::NoOp),
             (
@@ -369,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_name_is_told_the_known_ones() {
+    fn unknown_name_error_lists_the_known_ones() {
         let error = parse("bakcoff", None).unwrap_err().to_string();
         assert!(
             error.contains("`bakcoff`") && error.contains("backoff, noop"),
@@ -378,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_arguments_are_told_the_form() {
+    fn bad_arguments_error_states_the_form() {
         for (name, args) in [
             ("backoff", "10-20-1us"),
             ("backoff", "10-20-2ms-1ms"),

@@ -1,7 +1,7 @@
-//! Which streams lost what (docs/spec/shared-memory.md §6.2): the file `loss-report.dat`.
+//! The loss report, file `loss-report.dat` (docs/spec/shared-memory.md §6.2).
 //!
-//! One entry per image. [`LossReport`] makes entries; each [`LossEntry`] is then updated by the agent
-//! that sees the loss, without asking anyone. [`read`] is for whoever looks, from any process.
+//! One entry per image. [`LossReport`] creates entries; the agent that detects the loss then updates its [`LossEntry`]
+//! without locks. [`read`] reads a report, from any process.
 
 mod reader;
 mod report;
@@ -13,7 +13,7 @@ use crate::overlay;
 use crate::sync::{AtomicI32, AtomicI64};
 
 const ALIGNMENT: usize = 64;
-/// Where the length of the channel is; its text follows.
+/// Offset of the length of the channel; its text follows.
 const CHANNEL_OFFSET: usize = 40;
 const LENGTH_FIELD: usize = 4;
 

@@ -26,8 +26,8 @@ pub struct LossObservation {
     pub source: String,
 }
 
-/// Calls `visit` for each entry, in the order in which they were made; the number of calls. Safe with
-/// any bytes in the region: what makes no sense ends the report.
+/// Calls `visit` for each entry, in the order of creation; returns the number of calls. Safe with any
+/// bytes in the region: an invalid entry ends the report.
 pub fn read(region: &Region, mut visit: impl FnMut(&LossObservation)) -> usize {
     let mut visited = 0;
     let mut offset = 0;

@@ -5,10 +5,10 @@ use crate::ascii;
 use crate::memory::{Region, Shared};
 use crate::sync::Ordering;
 
-/// Longest channel or source; what is beyond is cut off.
+/// Longest channel or source; longer ones are truncated.
 const MAX_TEXT: usize = 4096;
 
-/// The one that makes entries; belongs to one thread.
+/// Creates entries; owned by one thread.
 #[derive(Debug)]
 pub struct LossReport {
     region: Region,
@@ -21,7 +21,7 @@ impl LossReport {
         Self { region, next: 0 }
     }
 
-    /// Makes the entry of an image with its first loss, at `now_epoch_ms`. `channel` is the URI that
+    /// Creates the entry of an image with its first loss, at `now_epoch_ms`. `channel` is the URI that
     /// created the endpoint, `source` the identity of the sender. `None` if the report is full.
     pub fn create_entry(
         &mut self,
@@ -32,7 +32,7 @@ impl LossReport {
         channel: &str,
         source: &str,
     ) -> Option<LossEntry> {
-        // The agent that sees the loss must not allocate: texts go straight into the region.
+        // The agent that detects the loss must not allocate, so texts are written directly into the region.
         let channel_length = stored(channel).count();
         let length = entry_length(channel_length, stored(source).count());
         let end = self
@@ -73,7 +73,7 @@ fn stored(text: &str) -> impl Iterator<Item = u8> + '_ {
     ascii::encode(text).take(MAX_TEXT)
 }
 
-/// The entry of one image; moves to the agent that sees its losses.
+/// The entry of one image; owned by the agent that detects its losses.
 #[derive(Debug)]
 pub struct LossEntry {
     header: Shared<Header>,

@@ -7,7 +7,7 @@ use std::{
 
 use super::layout::{Buffer, HEADER_LENGTH, Index, PADDING};
 
-/// Room for a message in a ring, to be filled in place. The consumer waits for it: commit soon. A claim that is
+/// Space for a message in a ring, to be filled in place. Blocks the consumer until it is committed. A claim that is
 /// dropped is aborted.
 #[must_use = "a claim that is dropped is aborted"]
 pub struct RingClaim<'ring> {
@@ -18,7 +18,7 @@ pub struct RingClaim<'ring> {
 }
 
 impl<'ring> RingClaim<'ring> {
-    /// Takes over a record.
+    /// Begins writing a reserved record.
     ///
     /// # Safety
     ///
@@ -49,7 +49,7 @@ impl<'ring> RingClaim<'ring> {
             .publish(claim.index, claim.length, claim.type_id);
     }
 
-    /// Gives up; the consumer skips the room.
+    /// Aborts the message; the consumer skips its space.
     #[inline]
     pub fn abort(self) {
         drop(self);
@@ -79,7 +79,7 @@ impl Deref for RingClaim<'_> {
 impl DerefMut for RingClaim<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the promise to `begin`: the record lies in the ring and is ours until it is published.
+        // SAFETY: the contract of `begin`: the record lies in the ring and belongs to the claim until it is published.
         unsafe { self.buffer.payload_mut(self.index, self.payload_length()) }
     }
 }

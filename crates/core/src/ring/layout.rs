@@ -1,4 +1,4 @@
-//! Where things lie in a ring (docs/spec/shared-memory.md §3.1).
+//! Layout of a ring (docs/spec/shared-memory.md §3.1).
 
 use super::{RingError, WriteError};
 use crate::{
@@ -10,29 +10,29 @@ use crate::{
 
 pub(super) use crate::records::{HEADER_LENGTH, MAX_CAPACITY, PADDING, aligned};
 
-/// Bytes behind the records of a ring.
+/// Length of the trailer behind the records of a ring.
 pub const TRAILER_LENGTH: usize = 768;
 
-/// With less, the longest message would not fit.
+/// Smallest capacity: the longest message must fit.
 pub(super) const MIN_CAPACITY: usize = 32;
 
 overlay! {
-    /// The positions of a ring. All count bytes from the ring's beginning and never wrap.
+    /// The positions of a ring, in bytes since the creation of the ring; they never wrap.
     pub(super) struct Trailer: 768 {
         0 => padding_0: Padding<128>,
-        /// Where the next record will be claimed.
+        /// Position of the next claim.
         128 => tail: AtomicI64,
         136 => padding_136: Padding<120>,
-        /// A head that a producer has seen, so that producers seldom touch the consumer's.
+        /// Copy of the head for producers, so that they rarely read the consumer's cache line.
         256 => head_cache: AtomicI64,
         264 => padding_264: Padding<120>,
-        /// What the consumer has given back.
+        /// Position up to which the consumer has freed the space.
         384 => head: AtomicI64,
         392 => padding_392: Padding<120>,
         /// The next correlation id.
         512 => correlation: AtomicI64,
         520 => padding_520: Padding<120>,
-        /// When the consumer last showed itself, in milliseconds since the epoch.
+        /// Time of the consumer's last heartbeat, in milliseconds since the epoch.
         640 => heartbeat: AtomicI64,
         648 => padding_648: Padding<120>,
     }
@@ -66,19 +66,19 @@ impl Buffer {
         Ok(Self { data, trailer })
     }
 
-    /// Bytes for records: a power of two.
+    /// Returns the bytes for records: a power of two.
     #[inline]
     pub(super) fn capacity(&self) -> usize {
         self.data.len()
     }
 
-    /// Longest payload in bytes.
+    /// Returns the longest payload in bytes.
     #[inline]
     pub(super) fn max_message_length(&self) -> usize {
         self.capacity() / 8
     }
 
-    /// Where a position lies. A damaged position lies somewhere, too.
+    /// Returns the index of a position, also for a damaged position.
     #[inline]
     pub(super) fn index(&self, position: i64) -> Index {
         let mask = (self.capacity() - 1) & !(HEADER_LENGTH - 1);
@@ -86,13 +86,13 @@ impl Buffer {
         Index(position as usize & mask)
     }
 
-    /// Bytes from a record to the end of the ring.
+    /// Returns the bytes from a record to the end of the ring.
     #[inline]
     pub(super) fn to_end(&self, index: Index) -> usize {
         self.capacity() - index.0
     }
 
-    /// The length of a record: 0 free, negative being written, positive there.
+    /// Returns the length field of a record: 0 free, negative being written, positive published.
     #[inline]
     pub(super) fn length(&self, index: Index) -> &AtomicI32 {
         // SAFETY: an `Index` is a multiple of 8 below the capacity, itself a multiple of 8: 8 bytes follow.
@@ -116,11 +116,12 @@ impl Buffer {
     ///
     /// # Safety
     ///
-    /// `HEADER_LENGTH + len <= self.to_end(index)`, and the record is the caller's alone for the time of the borrow.
+    /// `HEADER_LENGTH + len <= self.to_end(index)`, and the record belongs to the caller exclusively for the duration
+    /// of the borrow.
     #[inline]
-    #[allow(clippy::mut_from_ref)] // shared memory; the caller's promise makes the slice unique
+    #[allow(clippy::mut_from_ref)] // shared memory; the caller guarantees that the slice is unique
     pub(super) unsafe fn payload_mut(&self, index: Index, len: usize) -> &mut [u8] {
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.data.claim_unchecked(index.0 + HEADER_LENGTH, len) }
     }
 
@@ -128,7 +129,7 @@ impl Buffer {
     #[inline]
     pub(super) fn begin(&self, index: Index, length: i32) {
         self.length(index).store(-length, Ordering::Release);
-        // Whoever sees the payload sees the negative length, too: `unblock` looks for it before it gives up on a
+        // A process that sees the payload also sees the negative length, which `unblock` checks before it skips a
         // record. Its partner is the acquire load there.
         fence(Ordering::Release);
     }
@@ -141,20 +142,20 @@ impl Buffer {
         self.length(index).store(length, Ordering::Release);
     }
 
-    /// Turns a stretch of the ring into a record without a message.
+    /// Turns a range of the ring into a padding record.
     pub(super) fn pad(&self, index: Index, length: usize) {
         let length = record_length(length);
         self.begin(index, length);
         self.publish(index, length, PADDING);
     }
 
-    /// Clears a stretch that the consumer is about to give back. `offset + length` is at most the capacity.
+    /// Zeroes a range that the consumer is about to free. `offset + length` is at most the capacity.
     #[inline]
     pub(super) fn clear(&self, index: Index, length: usize) {
         self.data.zero(index.0, length);
     }
 
-    /// Makes a record header read as free.
+    /// Marks a record header as free.
     #[inline]
     pub(super) fn clear_header(&self, index: Index) {
         self.type_id(index).store(0, Ordering::Relaxed);
@@ -177,9 +178,10 @@ impl Buffer {
         Ok(record_length(HEADER_LENGTH + payload))
     }
 
-    /// Bytes between head and tail at some moment of the call.
+    /// Returns the bytes between head and tail at some moment of the call.
     pub(super) fn size(&self) -> usize {
-        // Two looks that agree put the tail between them. A busy consumer may deny that for long, hence the bound.
+        // The tail is consistent with the head if the head was the same before and after it was read. A busy consumer
+        // may prevent that for long, hence the bound.
         let mut head = self.trailer.head.load(Ordering::Acquire);
         let mut size = 0;
         for _ in 0..8 {
@@ -196,7 +198,7 @@ impl Buffer {
     }
 }
 
-/// A length in bytes as a header has it. Every stretch of a ring is shorter than `MAX_CAPACITY`, or as long.
+/// Returns a length in bytes as the header stores it. No range of a ring is longer than `MAX_CAPACITY`.
 #[inline]
 fn record_length(length: usize) -> i32 {
     debug_assert!(length <= MAX_CAPACITY);

@@ -9,14 +9,14 @@ use super::{
 };
 use crate::{memory::Region, sync::Ordering};
 
-/// An end that writes messages. Clones write to the same ring.
+/// A producing end. Clones write to the same ring.
 #[derive(Clone, Debug)]
 pub struct Producer {
     buffer: Buffer,
 }
 
 impl Producer {
-    /// Opens the ring that fills a region.
+    /// Opens the ring in a region.
     pub fn open(region: &Region) -> Result<Self, RingError> {
         Ok(Self {
             buffer: Buffer::open(region)?,
@@ -31,8 +31,8 @@ impl Producer {
         })
     }
 
-    /// Writes a message of `length` bytes in place. What was in the bytes before is unspecified. When `fill` panics
-    /// the message is aborted.
+    /// Writes a message of `length` bytes in place. The initial contents of the bytes are unspecified. If `fill`
+    /// panics, the message is aborted.
     #[inline]
     pub fn write_with(
         &self,
@@ -46,36 +46,36 @@ impl Producer {
         Ok(())
     }
 
-    /// Claims room for a message of `length` bytes, to be filled and committed soon: the consumer waits for it.
+    /// Claims space for a message of `length` bytes, which blocks the consumer until it is committed.
     #[inline]
     pub fn try_claim(&self, type_id: i32, length: usize) -> Result<RingClaim<'_>, WriteError> {
         let record = self.buffer.check(type_id, length)?;
         let index = self.reserve(aligned(HEADER_LENGTH + length))?;
-        // SAFETY: `reserve` gave the record to us alone.
+        // SAFETY: `reserve` reserved the record exclusively.
         Ok(unsafe { RingClaim::begin(&self.buffer, index, record, type_id) })
     }
 
-    /// For models: reserves room and leaves no trace in it, as a producer does that dies at the worst moment.
+    /// For loom: reserves space and writes nothing to it, like a producer that dies right after the reservation.
     #[cfg(loom)]
     #[doc(hidden)]
-    pub fn reserve_and_die(&self, length: usize) {
+    pub fn reserve_and_abandon(&self, length: usize) {
         let _ = self.reserve(aligned(HEADER_LENGTH + length));
     }
 
-    /// Makes `required` bytes in one piece the caller's, a multiple of 8 and at most half of the ring.
+    /// Reserves `required` contiguous bytes, a multiple of 8 and at most half of the ring.
     #[inline]
     fn reserve(&self, required: usize) -> Result<Index, WriteError> {
         let buffer = &self.buffer;
         let trailer = &*buffer.trailer;
         let (capacity, needed) = (buffer.capacity() as i64, required as i64);
-        // Acquires another producer's release below: with it comes what that producer acquired from the consumer.
+        // Acquires another producer's release below, and with it the consumer's writes that that producer acquired.
         let mut head = trailer.head_cache.load(Ordering::Acquire);
         loop {
             let tail = trailer.tail.load(Ordering::Acquire);
             if tail % HEADER_LENGTH as i64 != 0 {
                 return Err(WriteError::Corrupt { tail });
             }
-            // A cached head that cannot be is damage; it is not used.
+            // An impossible cached head is damaged, and is not used.
             if !(needed..=capacity).contains(&capacity.wrapping_sub(tail.wrapping_sub(head))) {
                 // Acquires the release in `Batch::release`: the bytes behind the head are zero now.
                 head = trailer.head.load(Ordering::Acquire);
@@ -117,7 +117,7 @@ impl Producer {
         }
     }
 
-    /// A number that no other call on this ring returns, in any process.
+    /// Returns a number that no other call on this ring returns, in any process.
     #[inline]
     pub fn next_correlation_id(&self) -> i64 {
         // Uniqueness needs no order.
@@ -127,48 +127,48 @@ impl Producer {
             .fetch_add(1, Ordering::Relaxed)
     }
 
-    /// When the consumer last showed itself, in milliseconds since the epoch; −1 when it has left.
+    /// Returns the time of the consumer's last heartbeat, in milliseconds since the epoch; −1 after it has closed.
     pub fn consumer_heartbeat_ms(&self) -> i64 {
         // Acquires the release in `Consumer::set_heartbeat_ms`.
         self.buffer.trailer.heartbeat.load(Ordering::Acquire)
     }
 
-    /// Longest message in bytes.
+    /// Returns the longest message in bytes.
     pub fn max_message_length(&self) -> usize {
         self.buffer.max_message_length()
     }
 
-    /// Bytes for records.
+    /// Returns the bytes for records.
     pub fn capacity(&self) -> usize {
         self.buffer.capacity()
     }
 
-    /// Bytes between head and tail, padding and headers included.
+    /// Returns the bytes between head and tail, including padding and headers.
     pub fn size(&self) -> usize {
         self.buffer.size()
     }
 }
 
-/// The end that takes messages out.
+/// The consuming end.
 #[derive(Debug)]
 pub struct Consumer {
     reader: Reader<true>,
 }
 
 impl Consumer {
-    /// Opens the ring that fills a region, and goes on where the last consumer stopped.
+    /// Opens the ring in a region, and continues where the last consumer stopped.
     pub fn open(region: &Region) -> Result<Self, RingError> {
         Ok(Self {
             reader: Reader::open(Buffer::open(region)?)?,
         })
     }
 
-    /// Hands up to `limit` messages (type, payload) to `handler`; returns how many. Stops at the end of the ring's
-    /// memory, so that less than the limit does not mean that it is empty.
+    /// Passes up to `limit` messages (type, payload) to `handler`; returns their number. Stops at the end of the ring's
+    /// memory, so that fewer than the limit does not mean that the ring is empty.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] when the next record is not one that a producer writes; no message was handed out, and the ring is
+    /// [`Corrupt`] if the next record is not one that a producer writes; the handler was not called, and the ring is
     /// empty now.
     #[inline]
     pub fn read(
@@ -182,7 +182,7 @@ impl Consumer {
         })
     }
 
-    /// As [`read`](Self::read), and the handler says how to go on. An aborted message does not count.
+    /// As [`read`](Self::read), with an [`Action`] of the handler. An aborted message does not count.
     ///
     /// # Errors
     ///
@@ -196,23 +196,23 @@ impl Consumer {
         self.reader.controlled_read(limit, handler)
     }
 
-    /// Whether a read would find something now: a look at one line of memory.
+    /// Returns true if a read would find a record now; reads one cache line.
     #[inline]
     pub fn has_next(&self) -> bool {
         self.reader.has_next()
     }
 
-    /// Frees the ring from a producer that died between claim and commit: its record becomes padding. To be called
-    /// when the head has not moved for long while the tail is elsewhere. A producer that is only slow would write into
-    /// space that is not its own any more, so give it time. False when there is nothing that can be done.
+    /// Unblocks the ring after a producer died between claim and commit: its record becomes padding. To be called if
+    /// the head has not moved for long and is not at the tail; the timeout must be long, because a slow producer would
+    /// write into space that it no longer owns. Returns false if there is nothing to unblock.
     pub fn unblock(&mut self) -> bool {
         unblock(&mut self.reader)
     }
 
-    /// Shows clients that the consumer is alive. Shows producers the head once more, too: had another process damaged
-    /// it, an empty ring would look full for ever.
+    /// Publishes a heartbeat for clients. Also publishes the head again: if another process damaged it, an empty ring
+    /// would look full forever.
     pub fn set_heartbeat_ms(&self, epoch_ms: i64) {
-        self.reader.show_head();
+        self.reader.publish_head();
         // Released to `Producer::consumer_heartbeat_ms`.
         self.reader
             .buffer
@@ -221,12 +221,12 @@ impl Consumer {
             .store(epoch_ms, Ordering::Release);
     }
 
-    /// When the consumer last showed itself, in milliseconds since the epoch.
+    /// Returns the time of the last heartbeat, in milliseconds since the epoch.
     pub fn heartbeat_ms(&self) -> i64 {
         self.reader.buffer.trailer.heartbeat.load(Ordering::Acquire)
     }
 
-    /// A number that no other call on this ring returns, in any process.
+    /// Returns a number that no other call on this ring returns, in any process.
     pub fn next_correlation_id(&self) -> i64 {
         self.reader
             .buffer
@@ -235,27 +235,27 @@ impl Consumer {
             .fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Position in bytes up to which messages were consumed.
+    /// Returns the position in bytes up to which messages were consumed.
     pub fn head(&self) -> i64 {
         self.reader.head
     }
 
-    /// Position in bytes up to which producers have claimed. Equal to the head when the ring is empty.
+    /// Returns the position in bytes up to which producers have claimed. Equal to the head when the ring is empty.
     pub fn tail(&self) -> i64 {
         self.reader.buffer.trailer.tail.load(Ordering::Acquire)
     }
 
-    /// Longest message in bytes.
+    /// Returns the longest message in bytes.
     pub fn max_message_length(&self) -> usize {
         self.reader.buffer.max_message_length()
     }
 
-    /// Bytes for records.
+    /// Returns the bytes for records.
     pub fn capacity(&self) -> usize {
         self.reader.buffer.capacity()
     }
 
-    /// Bytes between head and tail, padding and headers included.
+    /// Returns the bytes between head and tail, including padding and headers.
     pub fn size(&self) -> usize {
         self.reader.buffer.size()
     }

@@ -1,13 +1,13 @@
 //! Rings of messages in shared memory (docs/spec/shared-memory.md §3).
 //!
 //! A ring is a power of two of bytes and a trailer with its positions. A message lies in it as a record: length, type,
-//! payload. A positive length, stored last, publishes the record; a negative one says that its producer is still at
-//! work, or died there.
+//! payload. A positive length, stored last, publishes the record; a negative one means that its producer is still
+//! writing, or died.
 //!
 //! [`many_to_one`] carries the clients' commands to the driver. [`one_to_one`] has a single producer.
 //!
-//! Positions and lengths of a ring can be written by every process that maps it. A consumer checks each before it is
-//! used; what cannot be is a [`Corrupt`] error, after which the ring goes on empty.
+//! Every process that maps a ring can write its positions and lengths. A consumer checks each before use; an impossible
+//! value is a [`Corrupt`] error, after which the ring continues empty.
 
 mod claim;
 mod layout;
@@ -22,23 +22,23 @@ pub use layout::TRAILER_LENGTH;
 
 use thiserror::Error;
 
-/// What a handler wants done with the message that it was given.
+/// The action of a handler on the current message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Not now: leave the message in the ring and stop.
+    /// Leave the message in the ring and stop.
     Abort,
-    /// Done, and stop.
+    /// Consume the message and stop.
     Break,
-    /// Done; give the space back now, then go on.
+    /// Consume the message, free the space of all consumed messages, and continue.
     Commit,
-    /// Done, go on.
+    /// Consume the message and continue.
     Continue,
 }
 
-/// Why a region cannot be a ring.
+/// A region is not a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RingError {
-    /// The length is not a power of two and a trailer.
+    /// The length is not a power of two plus the trailer.
     #[error(
         "a ring cannot be {length} bytes long: it needs a power of two from {} to {}, and {TRAILER_LENGTH} bytes of \
          trailer",
@@ -59,10 +59,10 @@ pub enum RingError {
     },
 }
 
-/// Why a message was not written.
+/// A message was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WriteError {
-    /// No room at present: the consumer is behind.
+    /// No space at present: the consumer is behind.
     #[error("the ring is full: its consumer is behind, try again")]
     Full,
     /// The message can never be written to this ring.
@@ -76,7 +76,7 @@ pub enum WriteError {
     /// Types start at 1.
     #[error("{0} is not a message type: types are greater than 0")]
     BadTypeId(i32),
-    /// The tail is not the start of a record: some process has damaged it. The consumer mends it.
+    /// The tail is not the start of a record: another process has damaged it. The consumer repairs it.
     #[error(
         "the ring's tail {tail} is not a multiple of 8: the memory was damaged by another process, try again"
     )]
@@ -86,8 +86,8 @@ pub enum WriteError {
     },
 }
 
-/// The ring holds something that no producer writes: some process has damaged it. What was in the ring has been
-/// dropped, and it works again.
+/// The ring contains a record that no producer writes: another process has damaged it. The contents of the ring were
+/// dropped, and it is usable again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "a record of length {length} at position {position} with the tail at {tail} cannot be: a process that writes to \
@@ -100,7 +100,7 @@ pub struct Corrupt {
     pub length: i32,
     /// The tail position in bytes.
     pub tail: i64,
-    /// Bytes that were in the ring.
+    /// Bytes that were dropped.
     pub dropped: usize,
 }
 

@@ -8,14 +8,14 @@ use super::{
 };
 use crate::{memory::Region, sync::Ordering};
 
-/// The end that writes messages. There must be one only, in all processes.
+/// The producing end. There must be only one, in all processes.
 #[derive(Debug)]
 pub struct Producer {
     buffer: Buffer,
 }
 
 impl Producer {
-    /// Opens the ring that fills a region.
+    /// Opens the ring in a region.
     pub fn open(region: &Region) -> Result<Self, RingError> {
         Ok(Self {
             buffer: Buffer::open(region)?,
@@ -30,8 +30,8 @@ impl Producer {
         })
     }
 
-    /// Writes a message of `length` bytes in place. What was in the bytes before is unspecified. When `fill` panics
-    /// the message is aborted.
+    /// Writes a message of `length` bytes in place. The initial contents of the bytes are unspecified. If `fill`
+    /// panics, the message is aborted.
     #[inline]
     pub fn write_with(
         &mut self,
@@ -45,17 +45,17 @@ impl Producer {
         Ok(())
     }
 
-    /// Claims room for a message of `length` bytes, to be filled and committed soon: the consumer waits for it.
+    /// Claims space for a message of `length` bytes, which blocks the consumer until it is committed.
     #[inline]
     pub fn try_claim(&mut self, type_id: i32, length: usize) -> Result<RingClaim<'_>, WriteError> {
         let record = self.buffer.check(type_id, length)?;
         let index = self.reserve(aligned(HEADER_LENGTH + length))?;
-        // SAFETY: `reserve` gave the record to us alone.
+        // SAFETY: `reserve` reserved the record exclusively.
         Ok(unsafe { RingClaim::begin(&self.buffer, index, record, type_id) })
     }
 
-    /// Makes `required` bytes in one piece the caller's, a multiple of 8, and clears the header behind them.
-    /// `head_cache` and `tail` are written by this end alone.
+    /// Reserves `required` contiguous bytes, a multiple of 8, and clears the header behind them. Only this end writes
+    /// `head_cache` and `tail`.
     #[inline]
     fn reserve(&mut self, required: usize) -> Result<Index, WriteError> {
         let buffer = &self.buffer;
@@ -68,7 +68,7 @@ impl Producer {
         }
         let mut head = trailer.head_cache.load(Ordering::Relaxed);
         if needed > capacity.wrapping_sub(tail.wrapping_sub(head)) {
-            // Acquires the release in `Batch::release`: the consumer does not look behind the head any more.
+            // Acquires the release in `Batch::release`: the consumer does not read behind the head any more.
             head = trailer.head.load(Ordering::Acquire);
             if needed > capacity.wrapping_sub(tail.wrapping_sub(head)) {
                 return Err(WriteError::Full);
@@ -128,42 +128,42 @@ impl Producer {
             .fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Longest message in bytes.
+    /// Returns the longest message in bytes.
     pub fn max_message_length(&self) -> usize {
         self.buffer.max_message_length()
     }
 
-    /// Bytes for records.
+    /// Returns the bytes for records.
     pub fn capacity(&self) -> usize {
         self.buffer.capacity()
     }
 
-    /// Bytes between head and tail, padding and headers included.
+    /// Returns the bytes between head and tail, including padding and headers.
     pub fn size(&self) -> usize {
         self.buffer.size()
     }
 }
 
-/// The end that takes messages out.
+/// The consuming end.
 #[derive(Debug)]
 pub struct Consumer {
     reader: Reader<false>,
 }
 
 impl Consumer {
-    /// Opens the ring that fills a region, and goes on where the last consumer stopped.
+    /// Opens the ring in a region, and continues where the last consumer stopped.
     pub fn open(region: &Region) -> Result<Self, RingError> {
         Ok(Self {
             reader: Reader::open(Buffer::open(region)?)?,
         })
     }
 
-    /// Hands up to `limit` messages (type, payload) to `handler`; returns how many. Stops at the end of the ring's
-    /// memory, so that less than the limit does not mean that it is empty.
+    /// Passes up to `limit` messages (type, payload) to `handler`; returns their number. Stops at the end of the ring's
+    /// memory, so that fewer than the limit does not mean that the ring is empty.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] when the next record is not one that a producer writes; no message was handed out, and the ring is
+    /// [`Corrupt`] if the next record is not one that a producer writes; the handler was not called, and the ring is
     /// empty now.
     #[inline]
     pub fn read(
@@ -177,7 +177,7 @@ impl Consumer {
         })
     }
 
-    /// As [`read`](Self::read), and the handler says how to go on. An aborted message does not count.
+    /// As [`read`](Self::read), with an [`Action`] of the handler. An aborted message does not count.
     ///
     /// # Errors
     ///
@@ -201,12 +201,12 @@ impl Consumer {
         self.reader.buffer.trailer.tail.load(Ordering::Acquire)
     }
 
-    /// Bytes for records.
+    /// Returns the bytes for records.
     pub fn capacity(&self) -> usize {
         self.reader.buffer.capacity()
     }
 
-    /// Bytes between head and tail, padding and headers included.
+    /// Returns the bytes between head and tail, including padding and headers.
     pub fn size(&self) -> usize {
         self.reader.buffer.size()
     }

@@ -1,4 +1,4 @@
-//! Taking messages out of a ring: the same for both kinds (docs/spec/shared-memory.md §3.4).
+//! Consuming messages of a ring, for both kinds (docs/spec/shared-memory.md §3.4).
 
 use super::{
     Action, Corrupt, RingError,
@@ -6,11 +6,11 @@ use super::{
 };
 use crate::sync::Ordering;
 
-/// The consuming end. `CLEAR`: consumed bytes are zeroed before they are given back, as many producers need it.
+/// The consuming end. `CLEAR`: consumed bytes are zeroed before they are freed, as required with many producers.
 #[derive(Debug)]
 pub(super) struct Reader<const CLEAR: bool> {
     pub(super) buffer: Buffer,
-    /// The consumer's own head. The one in the trailer is for producers to read, and never believed here.
+    /// The consumer's head. The copy in the trailer is for producers, and is not read here.
     pub(super) head: i64,
 }
 
@@ -23,14 +23,14 @@ impl<const CLEAR: bool> Reader<CLEAR> {
         Ok(Self { buffer, head })
     }
 
-    /// Hands messages to `handler`: up to `limit`, the end of the ring, or the first one that is not complete.
+    /// Passes messages to `handler`, up to `limit`, the end of the ring, or the first incomplete record.
     #[inline]
     pub(super) fn controlled_read(
         &mut self,
         limit: usize,
         mut handler: impl FnMut(i32, &[u8]) -> Action,
     ) -> Result<usize, Corrupt> {
-        // Looked at first, as the tail is a line that producers fight over.
+        // Checked before the tail, whose cache line is contended by producers.
         let first = self.buffer.length(self.index()).load(Ordering::Acquire);
         if first <= 0 || limit == 0 {
             return Ok(0);
@@ -55,9 +55,9 @@ impl<const CLEAR: bool> Reader<CLEAR> {
                 if messages == 0 && batch.consumed == 0 {
                     return Err(batch.reader.discard(length));
                 }
-                break; // what was delivered counts first; the next read begins here
+                break; // the delivered messages are returned first; the next read starts here
             }
-            // Counted before it is handled: a handler that panics does not meet the message again. `block` and
+            // Counted before it is handled: a handler that panics does not receive the message again. `block` and
             // `consumed` are multiples of 8, so the aligned length does not pass the block either.
             batch.consumed += aligned(record);
             let type_id = batch.reader.buffer.type_id(index).load(Ordering::Relaxed);
@@ -81,26 +81,26 @@ impl<const CLEAR: bool> Reader<CLEAR> {
         Ok(messages)
     }
 
-    /// Whether a read would find something now: a message, padding, or damage.
+    /// Returns true if a read would find a message, padding, or damage now.
     #[inline]
     pub(super) fn has_next(&self) -> bool {
         self.buffer.length(self.index()).load(Ordering::Acquire) > 0
     }
 
-    /// Index of the next record.
+    /// Returns the index of the next record.
     #[inline]
     pub(super) fn index(&self) -> Index {
         self.buffer.index(self.head)
     }
 
-    /// Bytes that producers have claimed from the head on, as far as they lie in one piece. None when head and tail
-    /// contradict each other. Claims are made of whole records, so a sound record that starts in the block ends in it.
+    /// Bytes that producers have claimed from the head on, as far as they lie in one piece. None if head and tail are
+    /// inconsistent. Claims are made of whole records, so a valid record that starts in the block ends in it.
     #[inline]
     pub(super) fn claimed_block(&self) -> Option<usize> {
         Some(self.claimed()?.min(self.buffer.to_end(self.index())))
     }
 
-    /// Bytes that producers have claimed from the head on. None when head and tail contradict each other.
+    /// Bytes that producers have claimed from the head on. None if head and tail are inconsistent.
     #[inline]
     pub(super) fn claimed(&self) -> Option<usize> {
         // Acquires the compare-and-swap of `many_to_one::Producer::reserve`, or the release of `one_to_one`'s.
@@ -110,31 +110,31 @@ impl<const CLEAR: bool> Reader<CLEAR> {
             .then_some(claimed)
     }
 
-    /// Gives producers what lies before the head.
+    /// Publishes the head: frees the space before it for producers.
     #[inline]
-    pub(super) fn show_head(&self) {
-        // Releases the cleared bytes, and our last look at them, to the acquire of the head in `reserve`.
+    pub(super) fn publish_head(&self) {
+        // Releases the cleared bytes, and the last reads of them, to the acquire of the head in `reserve`.
         self.buffer.trailer.head.store(self.head, Ordering::Release);
     }
 
-    /// Throws away all that is between head and tail, and puts the tail right. A producer that has not published its
-    /// record at this moment may do so later, into space that is not its own any more: then the ring is found damaged
-    /// again, or a message of that producer arrives late or mixed with another. All of it stays inside the ring.
+    /// Drops everything between head and tail, and repairs the tail. A producer that has not published its record at
+    /// this moment may do so later, into space that it no longer owns: then the ring is damaged again, or a message of
+    /// that producer arrives late or mixed with another. All effects stay inside the ring.
     #[cold]
     pub(super) fn discard(&mut self, length: i32) -> Corrupt {
         let position = self.head;
         let trailer = &self.buffer.trailer;
         let tail = trailer.tail.load(Ordering::Acquire);
-        let mended = tail.wrapping_add(HEADER_LENGTH as i64 - 1) & !(HEADER_LENGTH as i64 - 1);
-        if tail != mended {
-            // When it fails the tail has moved on, and is looked at by the next read.
+        let repaired = tail.wrapping_add(HEADER_LENGTH as i64 - 1) & !(HEADER_LENGTH as i64 - 1);
+        if tail != repaired {
+            // If this fails, the tail has moved, and the next read checks it.
             let _ =
                 trailer
                     .tail
-                    .compare_exchange(tail, mended, Ordering::AcqRel, Ordering::Relaxed);
+                    .compare_exchange(tail, repaired, Ordering::AcqRel, Ordering::Relaxed);
         }
         let capacity = self.buffer.capacity();
-        let dropped = usize::try_from(mended.wrapping_sub(position))
+        let dropped = usize::try_from(repaired.wrapping_sub(position))
             .unwrap_or(capacity)
             .min(capacity);
         let start = self.index();
@@ -142,13 +142,13 @@ impl<const CLEAR: bool> Reader<CLEAR> {
         self.buffer.clear(start, before_wrap);
         self.buffer
             .clear(self.buffer.index(0), dropped - before_wrap);
-        self.head = mended;
-        self.show_head();
-        // Damage to the producers' copy of the head would let them run into what is not consumed yet.
+        self.head = repaired;
+        self.publish_head();
+        // A damaged copy of the head would let producers overwrite records that are not consumed yet.
         self.buffer
             .trailer
             .head_cache
-            .store(mended, Ordering::Release);
+            .store(repaired, Ordering::Release);
         Corrupt {
             position,
             length,
@@ -158,7 +158,7 @@ impl<const CLEAR: bool> Reader<CLEAR> {
     }
 }
 
-/// Records that were taken but not given back. Gives them back at the end, also when a handler panics.
+/// Records that were consumed but not freed. Frees them on drop, also if a handler panics.
 struct Batch<'reader, const CLEAR: bool> {
     reader: &'reader mut Reader<CLEAR>,
     consumed: usize,
@@ -172,7 +172,7 @@ impl<const CLEAR: bool> Batch<'_, CLEAR> {
             .index(self.reader.head.wrapping_add(self.consumed as i64))
     }
 
-    /// Gives back what was taken. The bytes are in one piece. Returns how many.
+    /// Frees the consumed bytes, which are contiguous; returns their number.
     #[inline]
     fn release(&mut self) -> usize {
         let released = std::mem::take(&mut self.consumed);
@@ -182,7 +182,7 @@ impl<const CLEAR: bool> Batch<'_, CLEAR> {
                 reader.buffer.clear(reader.index(), released);
             }
             reader.head = reader.head.wrapping_add(released as i64);
-            reader.show_head();
+            reader.publish_head();
         }
         released
     }

@@ -1,4 +1,4 @@
-//! Freeing a ring from producers that died between claim and commit (docs/spec/shared-memory.md §3.5).
+//! Unblocking a ring after a producer died between claim and commit (docs/spec/shared-memory.md §3.5).
 
 use super::{
     layout::{Buffer, HEADER_LENGTH, PADDING, aligned},
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::sync::Ordering;
 
-/// Turns the record at the head into padding when it is a dead producer's.
+/// Turns the unpublished record at the head into padding.
 pub(super) fn unblock(reader: &mut Reader<true>) -> bool {
     let Some(claimed) = reader.claimed() else {
         reader.discard(0);
@@ -38,9 +38,8 @@ pub(super) fn unblock(reader: &mut Reader<true>) -> bool {
     true
 }
 
-/// Length of a claim at the head on which its producer has not even put a length. It ends where the next record
-/// begins, or at the end of the ring when the next one is behind that. None when it is not known where it ends: a later
-/// record will show it.
+/// Returns the length of a claim at the head whose producer has not stored a length. It ends where the next record
+/// begins, or at the end of the ring. None if the end is unknown; a later record will determine it.
 fn unmarked(buffer: &Buffer, head: i64, block: usize, claimed: usize) -> Option<i32> {
     let is_zero = |offset: usize| {
         let index = buffer.index(head.wrapping_add(offset as i64));
@@ -51,16 +50,16 @@ fn unmarked(buffer: &Buffer, head: i64, block: usize, claimed: usize) -> Option<
         .find(|offset| !is_zero(*offset));
     let length = match next {
         Some(next) => next.min(block),
-        // Nothing may ever come behind: every byte of a full ring can be claimed by the dead.
+        // There may be no later record: dead claims can fill the whole ring.
         None if is_full(buffer, head, claimed) => block,
         None => return None,
     };
-    // Once more, backwards: the producer may have woken up meanwhile.
+    // Checked again, backwards: the producer may have continued meanwhile.
     let still = (0..length).step_by(HEADER_LENGTH).rev().all(is_zero);
     still.then(|| i32::try_from(length).ok()).flatten()
 }
 
-/// True when the longest message finds no room, neither at the tail nor at the beginning.
+/// Returns true if the longest message fits neither at the tail nor at the beginning.
 fn is_full(buffer: &Buffer, head: i64, claimed: usize) -> bool {
     let longest = aligned(HEADER_LENGTH + buffer.max_message_length());
     let to_end = buffer.to_end(buffer.index(head.wrapping_add(claimed as i64)));

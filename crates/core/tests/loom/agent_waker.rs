@@ -1,5 +1,5 @@
-//! An agent that rests, and whoever rings for it: loom fails a model in which somebody sleeps for ever. (Nobody rings for a
-//! thread that waits for another one's end: loom would take that for the end.)
+//! An agent that parks, and threads that wake it: loom fails a model in which a thread sleeps forever. (No thread is
+//! woken that waits for the end of another one: loom would take the wake-up for that end.)
 
 use loom::thread;
 use taran_core::agent::AgentWaker;
@@ -7,9 +7,9 @@ use taran_core::queue::{self, spsc};
 
 use super::explore;
 
-/// Comes to the doors, takes turns, and parks after those that found nothing, until so much has come. What a real agent
-/// parks for ends some time; here it does not.
-fn rest_until(wakers: &[AgentWaker], receivers: &mut [queue::Receiver<u32>], sum: u32) {
+/// Registers with the wakers, runs duty cycles, and parks after those without work, until the sum of the received
+/// values is `sum`. Parks of a real agent end after a timeout; those of this one do not.
+fn run_until_received(wakers: &[AgentWaker], receivers: &mut [queue::Receiver<u32>], sum: u32) {
     wakers.iter().for_each(AgentWaker::register);
     let mut taken = 0;
     while taken < sum {
@@ -30,24 +30,24 @@ fn send(sender: &mut queue::Sender<u32>, waker: &AgentWaker) {
 }
 
 #[test]
-fn an_agent_that_just_starts_does_not_sleep_over_a_command() {
+fn starting_agent_does_not_miss_a_command() {
     explore(4, || {
         let (mut sender, receiver) = spsc(4);
         let waker = AgentWaker::default();
         let own = waker.clone();
-        let agent = thread::spawn(move || rest_until(&[own], &mut [receiver], 1));
+        let agent = thread::spawn(move || run_until_received(&[own], &mut [receiver], 1));
         send(&mut sender, &waker);
         agent.join().unwrap();
     });
 }
 
 #[test]
-fn an_agent_that_rests_is_woken_by_each_command() {
+fn parked_agent_is_woken_by_each_command() {
     explore(4, || {
         let (mut sender, receiver) = spsc(4);
         let waker = AgentWaker::default();
         let own = waker.clone();
-        let agent = thread::spawn(move || rest_until(&[own], &mut [receiver], 3));
+        let agent = thread::spawn(move || run_until_received(&[own], &mut [receiver], 3));
         for _ in 0..3 {
             send(&mut sender, &waker);
         }
@@ -64,7 +64,7 @@ fn two_agents_on_one_thread_are_both_woken() {
         let [one, other] = wakers.clone();
         let sending = thread::spawn(move || send(&mut second, &other));
         let mut receivers = [first_receiver, second_receiver];
-        let agents = thread::spawn(move || rest_until(&wakers, &mut receivers, 2));
+        let agents = thread::spawn(move || run_until_received(&wakers, &mut receivers, 2));
         send(&mut first, &one);
         sending.join().unwrap();
         agents.join().unwrap();

@@ -1,4 +1,4 @@
-//! Counters that come, go and come again under whoever looks.
+//! Counters that are allocated, freed and reused under a reader.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use taran_core::{
 
 use super::explore;
 
-/// A table for one counter whose id rests for no time.
+/// A table for one counter, without reuse delay.
 fn table() -> (CounterTable, CountersReader) {
     let metadata = Region::anonymous(METADATA_LENGTH).unwrap();
     let values = Region::anonymous(VALUES_LENGTH).unwrap();
     let table = CounterTable::new(metadata, values, Duration::ZERO);
     let reader = table.reader();
-    // The objects that stand for the records come into being here.
+    // Creates the loom objects of the records.
     let _ = (reader.meta(0), reader.value(0), reader.counter(0));
     (table, reader)
 }
@@ -36,7 +36,7 @@ fn allocate(table: &mut CounterTable, number: u8) {
     assert_eq!(0, table.allocate_with(&spec, 0).unwrap().id());
 }
 
-/// Asserts that what is seen belongs to one counter; its number.
+/// Asserts that all fields belong to one counter; returns its number.
 fn whole(reader: &CountersReader) -> Option<u8> {
     let meta = reader.meta(0)?;
     let number = meta.key[0];
@@ -72,7 +72,7 @@ fn a_counter_appears_with_all_that_describes_it() {
     });
 }
 
-/// Guards the fences of `free` and `meta`: an id that was given away again does not lend its old name to the new counter.
+/// Guards the fences of `free` and `meta`: a reused id does not show fields of the old counter.
 #[test]
 fn a_counter_whose_id_is_used_again_is_seen_whole_or_not_at_all() {
     explore(2, || {

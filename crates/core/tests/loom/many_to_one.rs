@@ -141,13 +141,13 @@ fn space_that_one_producer_saw_given_back_is_clean_for_the_other() {
 }
 
 /// A producer has died on its claim when another one writes, and the consumer frees the ring. There is room for a third
-/// record: in a full ring nobody could tell a slow producer from a dead one.
+/// record: in a full ring a slow producer cannot be distinguished from a dead one.
 fn unblock_while_another_writes(start: usize, die: impl Fn(&Producer) + Sync + Send + 'static) {
     explore(5, move || {
         let (producer, mut consumer) = ring_of(64, start);
         die(&producer);
         let writing = thread::spawn(move || producer.write(2, &payload(2)).unwrap());
-        // Who looks is spawned last: loom would miss interleavings otherwise.
+        // The consumer is spawned last: loom would miss interleavings otherwise.
         let reading = thread::spawn(move || {
             let mut seen = Vec::new();
             assert_eq!(0, read(&mut consumer, &mut seen));
@@ -171,12 +171,12 @@ fn a_claim_that_was_marked_is_skipped() {
 
 #[test]
 fn a_claim_that_was_not_marked_is_skipped() {
-    unblock_while_another_writes(0, |producer| producer.reserve_and_die(4));
+    unblock_while_another_writes(0, |producer| producer.reserve_and_abandon(4));
 }
 
 #[test]
 fn a_claim_before_the_end_that_was_not_marked_is_skipped() {
-    unblock_while_another_writes(40, |producer| producer.reserve_and_die(4));
+    unblock_while_another_writes(40, |producer| producer.reserve_and_abandon(4));
 }
 
 #[test]
