@@ -486,3 +486,14 @@ fn each_chore_and_each_fuzz_target_that_a_page_names_is_there() {
     assert!(count > 30, "{count} commands");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn aeron_map_names_files_that_exist() {
+    let page = fs::read_to_string(root().join("docs/aeron-map.md")).unwrap();
+    let is_path = |text: &&str| text.contains("/src/");
+    let paths: Vec<&str> = page.split('`').filter(is_path).collect();
+    let missing = |path: &&&str| !root().join("crates").join(path).exists();
+    let missing: Vec<_> = paths.iter().filter(missing).collect();
+    assert!(paths.len() > 80, "{} paths", paths.len());
+    assert!(missing.is_empty(), "{missing:?}");
+}
