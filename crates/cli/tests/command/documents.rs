@@ -26,17 +26,17 @@ fn references(cell: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Whether the file defines a test or a story of this name.
+/// Returns true if the file defines a test or a scenario of this name.
 fn defines(text: &str, name: &str) -> bool {
-    // A story of the simulator begins with its name and the number of its seeds.
-    let is_story = |line: &str| {
+    // A scenario of the simulator begins with its name and the number of its seeds.
+    let is_scenario = |line: &str| {
         let line = line.trim_start().trim_start_matches("seeded! { ");
         let rest = line.strip_prefix(name);
         rest.is_some_and(|rest| rest.starts_with(", ") && rest.contains("|seed|"))
     };
     text.contains(&format!("fn {name}("))
         || text.contains(&format!("fn {name}<"))
-        || text.lines().any(is_story)
+        || text.lines().any(is_scenario)
 }
 
 /// The specifications: their chapters, each with its number of sections; 0 for a chapter without.
@@ -236,36 +236,36 @@ const FEATURES: [&str; 27] = [
     "unicast",
     "IPC",
     "multicast, `min`",
-    "destinations by command, `min`",
-    "destinations by announcement, `min`",
+    "manual destinations, `min`",
+    "dynamic destinations, `min`",
     "`tagged`",
     "`max`",
-    "sources of a subscription",
+    "multi-destination subscription",
     "spies",
     "response channels",
-    "CUBIC, round trips",
+    "CUBIC, RTT",
     "untethered",
     "`reliable=false`",
     "rejected images",
     "revoked streams",
-    "chosen sessions",
-    "resumed positions",
-    "times of sending, arrival, receipt",
+    "session ids",
+    "initial positions",
+    "timestamps",
     "IPv6",
-    "groups of IPv6",
-    "peers that move",
-    "names that drivers tell",
-    "the table of names",
-    "ports of a range",
-    "the limit of sessions",
+    "IPv6 multicast",
+    "relocated peers",
+    "name resolution by gossip",
+    "name table",
+    "port ranges",
+    "session limit",
     "unblocking",
     "static counters",
 ];
 
 #[test]
-fn each_feature_has_a_story_for_each_trouble_or_a_reason_why_not() {
+fn each_feature_has_a_scenario_for_each_fault_or_a_reason() {
     let page = fs::read_to_string(root().join("docs/testing.md")).unwrap();
-    let title = "## The simulator: stories";
+    let title = "## The simulator: scenarios";
     let (_, section) = page.split_once(title).expect("the section");
     let section = section.split("\n## ").next().unwrap_or_default();
     let mut wrong = Vec::new();
@@ -273,25 +273,27 @@ fn each_feature_has_a_story_for_each_trouble_or_a_reason_why_not() {
     for line in section.lines().filter(|line| line.starts_with("| ")) {
         let cells = line.trim_start_matches("| ").trim_end_matches(" |");
         let cells: Vec<&str> = cells.split(" | ").collect();
-        let [feature, troubles @ ..] = &cells[..] else {
+        let [feature, faults @ ..] = &cells[..] else {
             continue;
         };
         if *feature == "feature" {
             continue;
         }
         features.push(*feature);
-        if troubles.len() != 5 {
-            wrong.push(format!("{feature}: {} cells, not 5", troubles.len()));
+        if faults.len() != 5 {
+            wrong.push(format!("{feature}: {} cells, not 5", faults.len()));
         }
-        for cell in troubles {
+        for cell in faults {
             if !cell.chars().any(char::is_alphabetic) {
-                wrong.push(format!("{feature}: neither a story nor a reason: {cell:?}"));
+                wrong.push(format!(
+                    "{feature}: neither a scenario nor a reason: {cell:?}"
+                ));
             }
-            let stories = references(cell);
-            if (cell.contains('`') || cell.contains(".rs")) && stories.is_empty() {
-                wrong.push(format!("{feature}: names no story: {cell:?}"));
+            let scenarios = references(cell);
+            if (cell.contains('`') || cell.contains(".rs")) && scenarios.is_empty() {
+                wrong.push(format!("{feature}: names no scenario: {cell:?}"));
             }
-            for (file, name) in stories {
+            for (file, name) in scenarios {
                 let path = root().join(SCENARIOS).join(&file);
                 let text = fs::read_to_string(path).unwrap_or_default();
                 if !defines(&text, &name) {
