@@ -1,8 +1,8 @@
-//! Tables by session and stream.
+//! Hash tables keyed by session and stream ids.
 //!
-//! These ids come from strangers, at the speed of the network. The hash of the standard library withstands whoever
-//! knows it, but costs as much as the rest of finding an image. This one multiplies with a secret instead: who does not
-//! know the seed of this driver, and never sees a hash, cannot choose ids that meet.
+//! These ids come from untrusted peers, at network speed. The standard library's hash resists chosen keys, but costs as
+//! much as the rest of an image lookup. This one multiplies with a secret instead: a peer that does not know the seed
+//! of this driver, and never sees a hash, cannot choose ids that collide.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher};
@@ -109,9 +109,9 @@ mod tests {
                 let ids = || (0..65_536_u32).map(|number| number.wrapping_mul(step).cast_signed());
                 // A table uses the lowest bits, then the highest.
                 for shift in [0, 48] {
-                    let lone = ids().map(|id| hash.hash_one(id));
+                    let single = ids().map(|id| hash.hash_one(id));
                     let pairs = ids().map(|id| hash.hash_one((id, 1001)));
-                    let most = [max_collisions(lone, shift), max_collisions(pairs, shift)];
+                    let most = [max_collisions(single, shift), max_collisions(pairs, shift)];
                     assert!(
                         most.iter().all(|&most| most < 32),
                         "seed {seed} step {step} shift {shift}: {most:?}"

@@ -271,7 +271,7 @@ impl<T: Pollable> PollSchedule<T> {
         Some(&self.entries.get(slot.0)?.as_ref()?.item)
     }
 
-    /// Returns an item, for changes that its idle period does not depend on: the period goes on.
+    /// Returns an item, for changes that its idle period does not depend on: the period continues.
     pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
         Some(&mut self.entries.get_mut(slot.0)?.as_mut()?.item)
     }

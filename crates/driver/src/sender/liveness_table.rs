@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(table.len(), MAX_LIVE_ENTRIES);
         assert!(table.take_rejected() && !table.take_rejected());
         assert!(table.iter().any(|&id| id == -1));
-        // Where some are removed, even if nobody has looked, others are passed.
+        // Entries that expired, but were not removed yet, make room for others.
         refresh(&mut table, 20_000, 101);
         assert!(!table.take_rejected());
         assert!(table.iter().all(|&id| id != -1));

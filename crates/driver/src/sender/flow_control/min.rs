@@ -262,7 +262,7 @@ mod tests {
             group_tag: Option<i64>,
             is_end_of_stream: bool,
         ) -> i64 {
-            self.hear(&StatusReport {
+            self.on_status(&StatusReport {
                 receiver_id,
                 group_tag,
                 position,
@@ -271,7 +271,7 @@ mod tests {
             })
         }
 
-        fn hear(&mut self, report: &StatusReport) -> i64 {
+        fn on_status(&mut self, report: &StatusReport) -> i64 {
             self.limit = self.strategy.on_status(report, self.limit, self.now_ns);
             self.limit
         }
@@ -352,13 +352,13 @@ mod tests {
         };
         let mut fixture = Fixture::new(None, 2);
         fixture.status(1, 0);
-        assert_eq!(fixture.hear(&small(0)), 125);
+        assert_eq!(fixture.on_status(&small(0)), 125);
         assert!(fixture.strategy.has_required_receivers());
         let mut fixture = Fixture::new(None, 0);
         fixture.status(1, 4_000);
-        fixture.hear(&small(3_874));
+        fixture.on_status(&small(3_874));
         assert_eq!(fixture.count.get(), 1);
-        fixture.hear(&small(3_875));
+        fixture.on_status(&small(3_875));
         assert_eq!((fixture.count.get(), fixture.idle()), (2, 4_000));
     }
 
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(fixture.tagged(3, 200, Some(7), false), 1_200);
         assert_eq!(fixture.tagged(1, 100, None, false), 1_200);
         assert_eq!((fixture.idle(), fixture.count.get()), (1_200, 1));
-        // The same receiver without its tag is not heard.
+        // A status message without the tag does not refresh the receiver.
         fixture.tagged(3, 900, None, false);
         assert_eq!(fixture.idle(), 1_200);
     }
@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(fixture.idle(), 1_000);
         fixture.status(2, 850);
         assert_eq!(fixture.idle(), 1_850);
-        // A SETUP that nobody of them asked for holds nothing.
+        // A SETUP without a request starts no hold.
         fixture
             .strategy
             .on_requested_setup(fixture.limit, fixture.now_ns);

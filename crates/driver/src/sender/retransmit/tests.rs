@@ -15,7 +15,7 @@ fn range(position: i64, length: i64) -> StreamRange {
     StreamRange { position, length }
 }
 
-/// What a turn sends again, at most 1000 bytes of each range.
+/// Returns what a poll retransmits, at most 1000 bytes of each range.
 fn poll(retransmits: &mut RetransmitHandler, now_ns: i64) -> Vec<StreamRange> {
     let mut sent = Vec::new();
     retransmits.poll(now_ns, |rest, _| {
@@ -226,7 +226,7 @@ fn retransmission_is_limited_by_sent_bytes_and_rate() {
     );
 }
 
-/// A stream of frames, a forger who asks for whatever he likes, and a receiver who misses one frame.
+/// Stream of frames, with forged NAKs of arbitrary ranges and a receiver that misses one frame.
 mod forger {
     use proptest::prelude::*;
 
@@ -251,7 +251,7 @@ mod forger {
             self.starts.get(next).copied()
         }
 
-        /// As the sender does: whole frames, so many as go into a train.
+        /// Retransmits whole frames, as many as fit a batch, as the sender does.
         fn resend(&mut self, rest: StreamRange, oldest: i64) -> RetransmitOutcome {
             assert!(
                 self.starts.binary_search(&rest.position).is_ok(),
@@ -316,7 +316,7 @@ mod forger {
             // The receiver is as far back as its window lets it be, and what comes then is held up by it.
             let mut head = 4 * i64::from(TERM);
             let from = head - random.i64(2_000..32_000);
-            // Nobody misses what has not been sent.
+            // Only sent data can be missing.
             let mut place = stream.starts.partition_point(|&start| start < from);
             while stream.end_of(stream.starts[place]).unwrap() > head {
                 place -= 1;
@@ -328,27 +328,27 @@ mod forger {
             // The allowance is gone before.
             retransmits.bucket.available(0);
             retransmits.bucket.consume(MIN_BYTES_PER_SECOND);
-            for turn in 0..20_000 {
+            for cycle in 0..20_000 {
                 now_ns += TURN_NS;
                 let oldest = head - WINDOW;
                 for _ in 0..forged_per_turn {
                     retransmits.on_nak(ask(&mut random, &stream, oldest, head), now_ns);
                 }
-                if turn > 300 && turn % 100 == 1 {
+                if cycle > 300 && cycle % 100 == 1 {
                     stream.since.get_or_insert(0);
                     retransmits.on_nak(range(stream.missing, frame), now_ns);
                 }
                 for _ in 0..forged_per_turn {
                     retransmits.on_nak(ask(&mut random, &stream, oldest, head), now_ns);
                 }
-                if turn == 300 {
+                if cycle == 300 {
                     stream.is_served = false;
                 }
                 retransmits.poll(now_ns, |rest, _| stream.resend(rest, oldest));
-                if turn > 300 && stream.is_served {
+                if cycle > 300 && stream.is_served {
                     break;
                 }
-                if moves && head + 1_408 <= limit && turn % 8 == 0 {
+                if moves && head + 1_408 <= limit && cycle % 8 == 0 {
                     head += 1_408;
                     retransmits.on_data_sent(1_408);
                 }

@@ -74,15 +74,15 @@ fn status_messages_of_thousands_of_receivers_are_received_in_several_batches() {
     for _ in 0..2 * limit + 3 {
         fixture.socket.arrive(status.as_bytes());
     }
-    let heard = |fixture: &mut SenderFixture| {
+    let received = |fixture: &mut SenderFixture| {
         let before = fixture.counters.status_messages_received.get();
         fixture.cycle();
         (fixture.counters.status_messages_received.get() - before) as usize
     };
-    assert_eq!(heard(&mut fixture), limit, "a cycle has other things to do");
-    // While it sends, it need not look each time, but for what was left.
+    assert_eq!(received(&mut fixture), limit, "limited per cycle");
+    // While data is sent, control is not polled every cycle, except for a backlog.
     fixture.publish(100);
-    assert_eq!((heard(&mut fixture), heard(&mut fixture)), (limit, 3));
+    assert_eq!((received(&mut fixture), received(&mut fixture)), (limit, 3));
 }
 
 #[test]
@@ -493,12 +493,12 @@ fn status_messages_of_unknown_streams_do_not_delay_re_resolution() {
         fixture.cycle_after(1_000 * MS);
     }
     assert!(!silent_named(&mut fixture), "its receiver is there");
-    let stranger = StatusMessage {
+    let unknown_stream = StatusMessage {
         session_id: (SESSION + 1).into(),
         ..fixture.status_message(RECEIVER, 0, START, 32_768)
     };
     for _ in 0..6 {
-        fixture.socket.arrive(stranger.as_bytes());
+        fixture.socket.arrive(unknown_stream.as_bytes());
         fixture.cycle_after(1_000 * MS);
     }
     assert!(silent_named(&mut fixture));

@@ -255,7 +255,7 @@ fn one_of_several_active_streams_sends_one_batch_per_cycle() {
     for _ in 0..80 {
         fixture.publish(320);
     }
-    // Nobody was known to send: whoever is first has more.
+    // No publication was active in the last cycle: the first one may send extra batches.
     assert_eq!(fixture.sent().len(), 8 + 2);
     for _ in 0..3 {
         assert_eq!(fixture.sent().len(), 2 + 2);
@@ -271,7 +271,7 @@ fn delayed_retransmit_is_polled_when_due() {
     for session_id in 1_000..1_500 {
         add(&mut fixture, session_id, |_| {});
     }
-    // Silent for long enough to be looked at now and then only.
+    // Idle for long enough not to be polled in every cycle.
     for _ in 0..200 {
         fixture.cycle_after(MS);
     }

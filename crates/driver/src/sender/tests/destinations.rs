@@ -190,7 +190,7 @@ fn unresolved_name_is_resolved_again_every_five_seconds() {
     let mut reached = fixture.reached();
     reached.sort_unstable();
     assert_eq!(reached, [named, literal]);
-    // A receiver that speaks need not be looked for.
+    // The name of a receiver that sends status messages is not resolved again.
     for _ in 0..8 {
         fixture.status_from(named, 1, 0, fixture.tail);
         fixture.cycle_after(SECOND);
@@ -246,7 +246,7 @@ fn named_destination_with_status_from_other_address_is_resolved_again() {
     }
     assert!(
         !silent_named(&mut fixture),
-        "it speaks from where its name says"
+        "status message from the resolved address"
     );
 }
 
@@ -261,7 +261,7 @@ fn rtt_reply_goes_to_known_receiver_only() {
     fixture.status_from(known, 1, 0, START);
     fixture.cycle();
     assert_eq!(fixture.answered(known, 1, 1), [known]);
-    // It is known by id and port, wherever it speaks from.
+    // The receiver is identified by id and port, whatever its address.
     assert_eq!(fixture.answered(address(7, 4_040), 1, 1), [known]);
 }
 

@@ -1,4 +1,4 @@
-//! NAKs that a stranger sends do not take from a receiver what it misses.
+//! Forged NAKs do not prevent the retransmission of what a receiver misses.
 
 use super::*;
 
@@ -23,20 +23,20 @@ fn ask(fixture: &SenderFixture, position: i64, length: i32) {
     fixture.socket.arrive(nak.as_bytes());
 }
 
-/// How many milliseconds pass until what is missed has been sent again, while a stranger asks `before` and `after` each
-/// time that the receiver asks.
+/// Returns the milliseconds until the missing data is retransmitted, while forged NAKs arrive `before` and `after` each
+/// NAK of the receiver.
 fn answered_after(
     fixture: &mut SenderFixture,
     mut before: impl FnMut(&SenderFixture, i64),
     mut after: impl FnMut(&SenderFixture, i64),
 ) -> Option<i64> {
     let wanted = fixture.log_bytes(MISSED, 320);
-    for turn in 0..2_000 {
+    for cycle in 0..2_000 {
         fixture.socket.sent();
-        before(fixture, turn);
+        before(fixture, cycle);
         ask(fixture, MISSED, 320);
-        after(fixture, turn);
-        // All is heard before anything is answered.
+        after(fixture, cycle);
+        // All NAKs are received before any retransmission.
         for _ in 0..8 {
             fixture.sender.poll_control(at(fixture.now_ns));
         }
@@ -44,7 +44,7 @@ fn answered_after(
         fixture.cycle();
         let sent = fixture.socket.sent();
         if sent.iter().any(|it| it.windows(320).any(|it| it == wanted)) {
-            return Some(turn);
+            return Some(cycle);
         }
     }
     None
@@ -54,16 +54,16 @@ fn answered_after(
 fn forged_naks_of_other_frames_do_not_suppress_a_receiver() {
     let mut fixture = fixture(1);
     let others =
-        |fixture: &SenderFixture, turn: i64| ask(fixture, START + 320 * (20 + turn % 20), 320);
+        |fixture: &SenderFixture, cycle: i64| ask(fixture, START + 320 * (20 + cycle % 20), 320);
     assert_eq!(answered_after(&mut fixture, |_, _| {}, others), Some(0));
 }
 
 #[test]
 fn forged_naks_of_many_frames_do_not_displace_a_group_member() {
     let mut fixture = fixture(2);
-    let others = |fixture: &SenderFixture, turn: i64| {
+    let others = |fixture: &SenderFixture, cycle: i64| {
         for other in 0..4 {
-            ask(fixture, START + 320 * (12 + 6 * other + turn % 6), 320);
+            ask(fixture, START + 320 * (12 + 6 * other + cycle % 6), 320);
         }
     };
     assert_eq!(answered_after(&mut fixture, others, others), Some(0));
@@ -89,13 +89,13 @@ fn forged_naks_of_whole_stream_do_not_exhaust_the_limit() {
         fixture.cycle();
     }
     assert!(fixture.counters.retransmit_overflow.get() > 0);
-    // A mebibyte in a second: a lap of 12,800 bytes takes 12.2 ms.
+    // A mebibyte in a second: a pass of 12,800 bytes takes 12.2 ms.
     let after = answered_after(
         &mut fixture,
         |fixture, _| all(fixture),
         |fixture, _| all(fixture),
     );
-    assert!(after.is_some_and(|turns| turns <= 26), "{after:?}");
+    assert!(after.is_some_and(|cycles| cycles <= 26), "{after:?}");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn forged_naks_that_expire_do_not_drop_later_data() {
     fixture.cycle();
     assert_eq!(fixture.position.get(), START + 102 * 320);
     ask(&fixture, START, 40 * 320);
-    // The first two frames are too old when it is their turn.
+    // The first two frames are too old when they are due.
     fixture.status(START + 102 * 320, 32_768);
     fixture.cycle();
     fixture.cycle();

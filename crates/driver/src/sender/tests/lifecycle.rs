@@ -1,4 +1,4 @@
-//! Receivers that come and go, spies, and the way out.
+//! Liveness of receivers, spies, and removal of publications and endpoints.
 
 use taran_protocol::log::ExclusiveAppender;
 

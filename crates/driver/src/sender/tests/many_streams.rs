@@ -60,7 +60,7 @@ fn send_statuses(fixture: &mut SenderFixture, others: i32) {
     fixture.status(fixture.position.get(), 32_768);
 }
 
-/// Something to do that is about nobody.
+/// Returns a command that concerns no stream.
 fn nothing() -> SenderCommand {
     SenderCommand::RemoveSpy {
         endpoint: EndpointId(99),
@@ -189,7 +189,7 @@ fn sent_after(is_told: bool) -> i64 {
 #[test]
 fn repeated_status_message_does_not_schedule_publication() {
     let without = sent_after(false);
-    assert!(without > 0, "it is not its turn at once");
+    assert!(without > 0, "not polled at once");
     assert_eq!(sent_after(true), without);
 }
 
@@ -215,7 +215,7 @@ fn data_after_short_send_is_sent_when_socket_has_room() {
     assert_same_time(0, |fixture| {
         fixture.publish(320);
         fixture.socket.room(Some(0));
-        // Until it was looked at, and for longer than anybody counts as busy without moving.
+        // Until it was polled, and for longer than an item stays active without work.
         for _ in 0..4_000 {
             fixture.busy_cycle();
         }

@@ -18,7 +18,7 @@ fn response_is_sent_to_source_of_setup_request() {
     let mut fixture =
         SenderFixture::sending_to(Destination::Learned, |spec| spec.is_response = true);
     fixture.cycle_after(101 * MS);
-    assert!(fixture.socket.sent().is_empty(), "nobody is known yet");
+    assert!(fixture.socket.sent().is_empty(), "no peer yet");
     assert!(fixture.counters.short_sends.get() > 0);
     for session_id in [0, SESSION] {
         let elicit = StatusMessage {
@@ -30,7 +30,7 @@ fn response_is_sent_to_source_of_setup_request() {
         fixture.cycle_after(101 * MS);
         let destinations = fixture.socket.destinations();
         if session_id == 0 {
-            assert!(destinations.is_empty(), "that was for nobody in particular");
+            assert!(destinations.is_empty(), "no destination yet");
         } else {
             assert!(!destinations.is_empty());
             assert!(destinations.iter().all(|to| *to == Some(peer())));
@@ -73,9 +73,9 @@ fn response_setup_of_requester_is_forwarded() {
         .socket
         .arrive(response_setup(SESSION, STREAM).as_bytes());
     fixture.cycle();
-    let told = fixture.events.try_recv();
+    let event = fixture.events.try_recv();
     assert!(matches!(
-        told,
+        event,
         Some(ConductorEvent::ResponseSetup {
             publication: PUBLICATION,
             session_id: 0x5E6F_7081,
