@@ -101,7 +101,7 @@ pub(super) fn complete(
             completer.complete(counter(client, registration_id, counter_id, true));
         }
         (Request::Operation { completer }, Response::OperationSuccess { .. }) => {
-            completer.complete(Ok(()))
+            completer.complete(Ok(()));
         }
         (Request::SessionId { completer }, Response::NextAvailableSessionId { session_id, .. }) => {
             completer.complete(Ok(session_id));

@@ -38,7 +38,7 @@ fn dispatch(client: &Arc<ClientCore>, response: &Response<'_>) -> Result<(), Los
         | Response::OperationSuccess { correlation_id }
         | Response::NextAvailableSessionId { correlation_id, .. }
         | Response::StaticCounter { correlation_id, .. } => {
-            on_command_response(client, correlation_id, response)
+            on_command_response(client, correlation_id, response);
         }
         Response::CounterReady {
             correlation_id,

@@ -1,6 +1,6 @@
 //! Methods that shared and exclusive publications have in common.
 
-/// Defines the methods that both kinds of publication have; `$core` is the path to the [`PublicationCore`].
+/// Defines the methods that both kinds of publication have; `$core` is the path to the `PublicationCore`.
 macro_rules! accessors {
     ($($core:tt)+) => {
         /// Returns the channel as it was given.
