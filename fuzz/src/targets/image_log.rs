@@ -138,7 +138,7 @@ impl Using {
         self.poll(0);
         self.offer(0, 5);
         self.client.do_work(shared.clock.read());
-        assert_eq!(self.client.end(), None);
+        assert_eq!(self.client.close_reason(), None);
     }
 
     fn poll(&mut self, how: u8) {
