@@ -1,8 +1,8 @@
-//! What the programs of this package share.
+//! Shared code of the programs of this package.
 //!
-//! * `compare` runs the others, and makes tables, JSON and a page of what they tell it.
-//! * `drivers` has a driver of whoever's choice below our client.
-//! * `clients` has a client of whoever's choice above a driver that runs.
+//! * `compare` runs the other programs and writes their results as tables, JSON and an HTML page.
+//! * `drivers` runs our driver or the official C driver, alone or embedded under our client.
+//! * `clients` runs our client or the official C client on a running driver.
 
 #![forbid(unsafe_code)]
 

@@ -1,30 +1,30 @@
-//! What a benchmark program tells on its last line, as JSON.
+//! Result of a benchmark program, printed as JSON on its last line.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Shares of all round trips at which their distribution is judged.
+/// Quantiles at which the distribution of round trips is reported.
 const QUANTILES: [f64; 21] = [
     0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.99, 0.995, 0.999,
     0.9995, 0.9999, 0.99999, 1.0,
 ];
 
-/// What was measured.
+/// Result of one measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Messages a second: received of streams, sent of a run with a schedule, there and back of a ping-pong. Of an idle
-    /// driver, per cent of a core.
+    /// Messages per second: received for streams, sent for scheduled round trips, completed round trips for a ping-pong. For
+    /// an idle driver, per cent of a core.
     pub rate: f64,
-    /// Messages missing, repeated or damaged.
+    /// Number of missing, repeated and damaged messages.
     pub defects: u64,
-    /// Whether the rate that was asked for was held, where one was.
+    /// True if the requested rate was held, or none was requested.
     pub is_held: bool,
-    /// Round trips in nanoseconds at shares of all of them; of a stream, none.
+    /// Pairs of quantile and round trip in nanoseconds; empty for streams.
     pub round_trips: Vec<(f64, u64)>,
 }
 
 impl Measured {
-    /// A figure without round trips.
+    /// Creates a result without round trips.
     #[must_use]
     pub fn of(rate: f64) -> Measured {
         Measured {
@@ -35,7 +35,7 @@ impl Measured {
         }
     }
 
-    /// The same with round trips in nanoseconds.
+    /// Adds the distribution of round trips, recorded in nanoseconds.
     #[must_use]
     pub fn with_round_trips(mut self, histogram: &Histogram<u64>) -> Measured {
         let at = |share| (share, histogram.value_at_quantile(share));
@@ -43,11 +43,14 @@ impl Measured {
         self
     }
 
-    /// The round trip that `quantile` of all do not exceed, in nanoseconds.
+    /// Returns the round trip at a reported quantile, in nanoseconds.
     #[must_use]
     pub fn round_trip(&self, quantile: f64) -> Option<u64> {
-        let is_it = |(share, _): &&(f64, u64)| (share - quantile).abs() < 1e-9;
-        self.round_trips.iter().find(is_it).map(|(_, nanos)| *nanos)
+        let is_requested = |(share, _): &&(f64, u64)| (share - quantile).abs() < 1e-9;
+        self.round_trips
+            .iter()
+            .find(is_requested)
+            .map(|(_, nanos)| *nanos)
     }
 }
 
@@ -56,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_what_was_measured() {
+    fn measured_json_round_trip_is_lossless() {
         let mut histogram = Histogram::new(3).unwrap();
         for nanos in 1..=1_000 {
             histogram.record(nanos).unwrap();
@@ -64,7 +67,7 @@ mod tests {
         let measured = Measured::of(1_000.5).with_round_trips(&histogram);
         assert_eq!(measured.round_trip(0.5), Some(500));
         assert_eq!(measured.round_trip(0.99), Some(990));
-        assert_eq!(measured.round_trip(0.123), None, "not among those judged");
+        assert_eq!(measured.round_trip(0.123), None, "not a reported quantile");
         let line = serde_json::to_string(&measured).unwrap();
         assert_eq!(serde_json::from_str::<Measured>(&line).unwrap(), measured);
     }

@@ -1,4 +1,4 @@
-//! The command line of the benchmarks, the same for everybody's driver and client.
+//! Command line of the benchmarks, common to all implementations.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,28 +11,28 @@ use taran_bench::ping::PingConfig;
 use taran_bench::side::{LaunchDriver, SideSpec};
 use taran_bench::stream::StreamConfig;
 
-/// The first stream of all benchmarks; the way back of round trips has the next number.
+/// First stream id of all benchmarks; the replies of round trips use the next one.
 pub const STREAM_ID: i32 = 1_001;
-/// How long to wait for the other side, and for a driver that may have ten thousand streams to make.
+/// Time limit for connecting, which includes a driver that creates ten thousand streams.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
-/// How long round trips by schedule may take at the end.
+/// Time limit for the last replies of scheduled round trips.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One end of a benchmark.
 #[derive(Subcommand, Debug, Clone)]
 pub enum End {
-    /// Send as fast as one is let
+    /// Send at full rate
     Publish(Common),
     /// Receive and count
     Subscribe(Common),
-    /// One message there and back, again and again
+    /// Send one message at a time and wait for its reply
     Ping(Common),
-    /// The other end of it
+    /// Reply to every message of a ping
     Pong(Common),
 }
 
 impl End {
-    /// What it is told.
+    /// Returns the arguments.
     #[must_use]
     pub fn common(&self) -> &Common {
         match self {
@@ -44,40 +44,40 @@ impl End {
     }
 }
 
-/// What every benchmark is told.
+/// Arguments of all benchmarks.
 #[derive(Args, Debug, Clone)]
 pub struct Common {
-    /// The road, or the one there; given several times, a subscriber is several receivers
+    /// Channel of the messages; given several times, a subscriber has one subscription for each
     #[arg(long, required = true)]
     pub channel: Vec<String>,
-    /// The road back, where it is another one
+    /// Channel of the replies; default: the channel of the messages
     #[arg(long)]
     pub reply_channel: Option<String>,
-    /// How many streams there are
+    /// Number of streams
     #[arg(long, default_value_t = 1)]
     pub streams: u16,
-    /// Each stream has one message between two turns of the driver
+    /// Send one message per stream and duty cycle of the driver
     #[arg(long)]
     pub trickle: bool,
     /// Payload bytes of a message
     #[arg(long, default_value_t = 288)]
     pub length: usize,
-    /// Milliseconds that are measured
+    /// Duration of the measurement in milliseconds
     #[arg(long, default_value_t = 1_000)]
     pub measure_ms: u64,
-    /// Milliseconds before them
+    /// Duration of the warm-up in milliseconds
     #[arg(long, default_value_t = 500)]
     pub warmup_ms: u64,
-    /// Cores of the benchmark's threads
+    /// Cores to which the benchmark's threads are pinned
     #[arg(long, value_delimiter = ',')]
     pub cpus: Vec<usize>,
-    /// The directory of a driver that runs; without it, one is embedded and lives on the benchmark's thread
+    /// Aeron directory of a running driver; without it, a driver is embedded on the benchmark's thread
     #[arg(long)]
     pub aeron_dir: Option<PathBuf>,
 }
 
 impl Common {
-    /// The client's side.
+    /// Returns the configuration of the client side.
     #[must_use]
     pub fn side(&self, launch_driver: LaunchDriver, stop: Arc<AtomicBool>) -> SideSpec {
         SideSpec {
@@ -90,7 +90,7 @@ impl Common {
         }
     }
 
-    /// For streams.
+    /// Returns the configuration of a stream benchmark.
     #[must_use]
     pub fn stream(&self) -> StreamConfig {
         StreamConfig {
@@ -109,12 +109,12 @@ impl Common {
         }
     }
 
-    /// For a ping-pong.
+    /// Returns the configuration of a ping-pong.
     #[must_use]
     pub fn ping(&self) -> PingConfig {
         PingConfig {
-            channel: self.there(),
-            reply_channel: self.back(),
+            channel: self.request_channel(),
+            reply_channel: self.reply_channel(),
             stream_id: STREAM_ID,
             length: self.length,
             duration: Duration::from_millis(self.measure_ms),
@@ -123,14 +123,14 @@ impl Common {
         }
     }
 
-    /// For round trips by schedule.
+    /// Returns the configuration of scheduled round trips.
     #[must_use]
     pub fn echo(&self, rate: u64, launch_driver: LaunchDriver) -> EchoConfig {
         EchoConfig {
             role: Role::Both,
-            channel: self.there(),
+            channel: self.request_channel(),
             stream_id: STREAM_ID,
-            reply_channel: self.back(),
+            reply_channel: self.reply_channel(),
             reply_stream_id: STREAM_ID + 1,
             rate,
             length: self.length,
@@ -146,12 +146,14 @@ impl Common {
         }
     }
 
-    fn there(&self) -> String {
+    fn request_channel(&self) -> String {
         self.channel.first().cloned().unwrap_or_default()
     }
 
-    fn back(&self) -> String {
-        self.reply_channel.clone().unwrap_or_else(|| self.there())
+    fn reply_channel(&self) -> String {
+        self.reply_channel
+            .clone()
+            .unwrap_or_else(|| self.request_channel())
     }
 }
 

@@ -1,4 +1,4 @@
-//! The benchmarks, whoever's driver or client is under them: what they are judged, and how they tell what they found.
+//! Benchmarks, independent of the implementation of driver and client: arguments, runs and output.
 
 mod arguments;
 
@@ -18,13 +18,13 @@ pub use arguments::{Common, End, STREAM_ID, TIMEOUT};
 
 use crate::measured::Measured;
 
-/// What a benchmark found, or why it could not run. Ends that do not measure find nothing.
+/// Result of one end of a benchmark; `None` for ends that do not measure.
 pub type Found = Result<Option<Measured>, RunError>;
 
 /// Runs one end of a benchmark on a client.
 ///
 /// # Errors
-/// As the benchmark says.
+/// Returns the error of the benchmark.
 pub fn run<H: BenchClient>(end: &End, side: &mut H) -> Found {
     match end {
         End::Publish(common) => {
@@ -32,7 +32,7 @@ pub fn run<H: BenchClient>(end: &End, side: &mut H) -> Found {
             Ok(None)
         }
         End::Subscribe(common) => {
-            let report = stream::subscribe(&common.stream(), side, say_ready)?;
+            let report = stream::subscribe(&common.stream(), side, print_ready)?;
             Ok(Some(Measured {
                 defects: report.troubles,
                 ..Measured::of(report.rate())
@@ -45,13 +45,13 @@ pub fn run<H: BenchClient>(end: &End, side: &mut H) -> Found {
             Ok(Some(Measured::of(rate).with_round_trips(&round_trips)))
         }
         End::Pong(common) => {
-            ping::pong(&common.ping(), side, say_ready)?;
+            ping::pong(&common.ping(), side, print_ready)?;
             Ok(None)
         }
     }
 }
 
-/// What a run by schedule found.
+/// Converts the report of scheduled round trips.
 #[must_use]
 pub fn echoed(report: &EchoReport) -> Measured {
     let rate = report.achieved_rate();
@@ -62,7 +62,7 @@ pub fn echoed(report: &EchoReport) -> Measured {
     }
 }
 
-/// What is raised once standard input ends: whoever started this is done with it, or gone.
+/// Returns a flag that is set at the end of standard input, when the parent process closes it or dies.
 #[must_use]
 pub fn end_with_parent() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -74,17 +74,17 @@ pub fn end_with_parent() -> Arc<AtomicBool> {
     stop
 }
 
-/// Says that what the other end waits for is there.
-pub fn say_ready() {
+/// Prints the line that tells the parent process to start the other end.
+pub fn print_ready() {
     println!("READY");
 }
 
-/// Tells what was found.
+/// Prints the result and returns the exit code.
 #[must_use]
 pub fn conclude(found: Found) -> ExitCode {
     let line = match found {
         Ok(Some(measured)) => serde_json::to_string(&measured).map_err(|error| error.to_string()),
-        // Nobody waits for more.
+        // No result to print.
         Ok(None) | Err(RunError::Interrupted) => return ExitCode::SUCCESS,
         Err(error) => Err(error.to_string()),
     };

@@ -1,4 +1,4 @@
-//! What the figures belong to: which code, which machine, when, and how much was measured.
+//! Provenance of the results: commit, machine, time and size of the run.
 
 use std::fs;
 use std::process::Command;
@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use crate::Arguments;
 
-/// All of it, as far as it can be found out.
+/// Provenance of a run; `unknown` where it cannot be determined.
 #[derive(Debug, Serialize)]
 pub(crate) struct About {
-    /// The commit, and whether files differ from it.
+    /// Commit, with the suffix `-dirty` if the work tree differs from it.
     pub(crate) commit: String,
-    /// When the run began, in UTC.
+    /// Start of the run, in UTC.
     pub(crate) began: String,
     pub(crate) kernel: String,
     pub(crate) processor: String,
@@ -27,12 +27,12 @@ impl About {
         let model = cpus.lines().find(|line| line.starts_with("model name"));
         let name = model.and_then(|line| line.split_once(": "));
         About {
-            commit: said(
+            commit: first_line(
                 "git",
                 &["describe", "--always", "--dirty", "--exclude", "*"],
             ),
-            began: said("date", &["-u", "+%Y-%m-%d %H:%M:%S"]),
-            kernel: said("uname", &["-srm"]),
+            began: first_line("date", &["-u", "+%Y-%m-%d %H:%M:%S"]),
+            kernel: first_line("uname", &["-srm"]),
             processor: name.map_or_else(unknown, |(_, name)| name.to_owned()),
             cores: std::thread::available_parallelism().map_or(0, usize::from),
             rounds: arguments.rounds,
@@ -40,7 +40,7 @@ impl About {
         }
     }
 
-    /// In a line, for people.
+    /// Returns all fields as one line of text.
     pub(crate) fn line(&self) -> String {
         format!(
             "{} at {} UTC; {}; {} cores of {}; {} rounds of {} ms",
@@ -55,8 +55,8 @@ impl About {
     }
 }
 
-/// The first line that a program says.
-fn said(program: &str, arguments: &[&str]) -> String {
+/// Returns the first line of a program's standard output.
+fn first_line(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     let text = output
         .ok()
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_is_known() {
+    fn about_describes_this_machine() {
         let about = About::of(&Arguments::parse_from(["compare", "--rounds", "3"]));
         assert_eq!((about.rounds, about.measure_ms), (3, 1_000));
         assert!(about.kernel.starts_with("Linux "), "{about:?}");

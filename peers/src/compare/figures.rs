@@ -1,4 +1,4 @@
-//! What came out of all rounds, and what it says.
+//! Evaluation of all rounds: medians, spreads, ratios and targets.
 
 use std::fmt;
 
@@ -13,107 +13,116 @@ use crate::subject::Implementation;
 pub(crate) struct Outcome {
     /// The measurement.
     pub(crate) name: String,
-    /// What its figures count.
+    /// The quantity that its figures measure.
     pub(crate) kind: Kind,
-    /// A row for each subject, in their order.
+    /// One row for each subject, in the order of the case.
     pub(crate) rows: Vec<Row>,
     targets: Vec<Target>,
 }
 
-/// What one subject showed.
+/// Results of one subject.
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// Who, for people.
+    /// Display name of the subject.
     pub(crate) label: String,
-    /// Whose driver or client.
+    /// The implementation of the driver or client.
     pub(crate) implementation: Implementation,
-    /// The row that it is compared with.
-    pub(crate) against: usize,
-    /// Round by round.
+    /// Index of the baseline's row.
+    pub(crate) baseline: usize,
+    /// Results in the order of the rounds.
     pub(crate) rounds: Vec<Measured>,
 }
 
 /// A figure over the rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Figure {
-    /// The middle one.
+    /// Median of the rounds.
     pub(crate) median: f64,
-    /// The least.
+    /// Minimum of the rounds.
     pub(crate) least: f64,
-    /// The most.
+    /// Maximum of the rounds.
     pub(crate) most: f64,
 }
 
-/// A target, and what came out.
+/// Evaluated target.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Verdict {
-    /// What the figure had to be.
+    /// Required bound.
     pub(crate) bound: Bound,
-    /// In proportion to implementation, if so.
+    /// Label of the baseline; `None` if the bound is absolute.
     pub(crate) to: Option<String>,
-    /// What it is.
+    /// Measured value, or ratio to the baseline.
     pub(crate) value: f64,
-    /// Whether that is enough.
+    /// Whether the target is met.
     pub(crate) status: Status,
 }
 
-/// A target with all that there is to say about it.
+/// A target with its measurement, for the summaries.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TargetResult<'a> {
     /// The measurement.
     pub(crate) name: &'a str,
-    /// Which of its figures.
+    /// Name of the figure.
     pub(crate) figure: &'static str,
-    /// What it had to be.
+    /// Required bound.
     pub(crate) bound: Bound,
-    /// What ours is.
+    /// Our figure.
     pub(crate) of: Option<Figure>,
-    /// In proportion to implementation it is judged, if so.
+    /// Label of the baseline; `None` if the bound is absolute.
     pub(crate) to: Option<&'a str>,
-    /// What came out; nothing if it could not be measured.
+    /// The evaluation; `None` if it was not measured.
     pub(crate) verdict: Option<Verdict>,
 }
 
 impl TargetResult<'_> {
-    /// In a word.
+    /// Returns the status; a target without evaluation is not measured.
     pub(crate) fn status(&self) -> Status {
         self.verdict
             .as_ref()
-            .map_or(Status::Unknown, |it| it.status)
+            .map_or(Status::NotMeasured, |verdict| verdict.status)
     }
 }
 
-/// Whether a result is status.
+/// Text of [`Status::Met`], on pages and in result files.
+pub(crate) const MET: &str = "met";
+/// Text of [`Status::Missed`].
+pub(crate) const MISSED: &str = "MISSED";
+/// Text of [`Status::Invalid`].
+pub(crate) const INVALID: &str = "INVALID";
+/// Text of [`Status::NotMeasured`].
+pub(crate) const NOT_MEASURED: &str = "NOT MEASURED";
+
+/// Status of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It is.
-    Yes,
-    /// It is not.
-    No,
-    /// The figure would do, but messages were lost on the way to it, or the rate was not held.
-    Unsound,
-    /// What it is about could not be measured.
-    Unknown,
+    /// The figure is within the bound.
+    Met,
+    /// The figure is outside the bound.
+    Missed,
+    /// The figure is within the bound, but messages were lost or the rate was not held.
+    Invalid,
+    /// A subject of the target was not measured.
+    NotMeasured,
 }
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Status::Yes => "met",
-            Status::No => "NOT MET",
-            Status::Unsound => "NOT SOUND",
-            Status::Unknown => "NOT MEASURED",
+            Status::Met => MET,
+            Status::Missed => MISSED,
+            Status::Invalid => INVALID,
+            Status::NotMeasured => NOT_MEASURED,
         })
     }
 }
 
 impl Outcome {
-    /// Nothing yet.
+    /// Creates an outcome without rounds.
     pub(crate) fn new(case: &Case) -> Outcome {
         let row = |subject: &crate::plan::Subject| Row {
             label: subject.label.clone(),
             implementation: subject.implementation,
-            against: subject.against,
+            baseline: subject.baseline,
             rounds: Vec::new(),
         };
         Outcome {
@@ -124,22 +133,22 @@ impl Outcome {
         }
     }
 
-    /// One more round of the subject with this index.
+    /// Adds a round of the subject with this index.
     pub(crate) fn add(&mut self, index: usize, measured: Measured) {
         self.rows[index].rounds.push(measured);
     }
 
-    /// A figure of a row; `None` if it was not measured.
+    /// Returns a figure of a row, or `None` if it was not measured.
     pub(crate) fn figure(&self, row: usize, figure: usize) -> Option<Figure> {
         self.rows.get(row)?.figure(self.kind, figure)
     }
 
-    /// The median of a row in proportion to that of the row that it is compared with.
+    /// Returns the ratio of a row's median to that of its baseline.
     pub(crate) fn ratio(&self, row: usize, figure: usize) -> Option<f64> {
-        self.proportion(row, self.rows[row].against, figure)
+        self.proportion(row, self.rows[row].baseline, figure)
     }
 
-    /// The targets of a figure of a row.
+    /// Returns the evaluated targets of a figure of a row.
     pub(crate) fn verdicts(&self, row: usize, figure: usize) -> Vec<Verdict> {
         let targets = self.targets.iter();
         targets
@@ -148,7 +157,7 @@ impl Outcome {
             .collect()
     }
 
-    /// Everything that was target_result about it.
+    /// Returns the results of all targets of this measurement.
     pub(crate) fn target_results(&self) -> impl Iterator<Item = TargetResult<'_>> {
         self.targets.iter().map(|target| TargetResult {
             name: &self.name,
@@ -170,9 +179,9 @@ impl Outcome {
             to: target.to.map(|to| self.rows[to].label.clone()),
             value,
             status: match target.bound.is_met_by(value) {
-                false => Status::No,
-                true if self.rows[target.of].is_sound() => Status::Yes,
-                true => Status::Unsound,
+                false => Status::Missed,
+                true if self.rows[target.of].is_valid() => Status::Met,
+                true => Status::Invalid,
             },
         })
     }
@@ -201,13 +210,13 @@ impl Row {
         })
     }
 
-    /// Whether nothing was lost in any round, and the rate held in most.
-    fn is_sound(&self) -> bool {
+    /// Returns true if no round lost messages and more than half of the rounds held the rate.
+    fn is_valid(&self) -> bool {
         let held = self.rounds.iter().filter(|round| round.is_held).count();
         2 * held > self.rounds.len() && self.rounds.iter().all(|round| round.defects == 0)
     }
 
-    /// What went wrong in some of its rounds, if anything did.
+    /// Returns a description of lost messages and missed rates, if there are any.
     pub(crate) fn warning(&self) -> Option<String> {
         let defects: u64 = self.rounds.iter().map(|round| round.defects).sum();
         let not_held = self.rounds.iter().filter(|round| !round.is_held).count();
@@ -225,7 +234,7 @@ impl Row {
     }
 }
 
-/// The middle one of sorted values, or the mean of the two in the middle.
+/// Returns the median of sorted values; of an even number, the mean of the two middle values.
 pub(crate) fn median(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;
@@ -241,7 +250,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::plan;
 
-    /// An outcome of the case with this name in which each subject has these rates.
+    /// Returns an outcome of the named case with the given rates, one list for each subject.
     pub(crate) fn outcome(name: &str, rates: &[&[f64]]) -> Outcome {
         let cases = plan::all();
         let case = cases.iter().find(|case| case.name == name).unwrap();
@@ -255,7 +264,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn figures_are_medians_with_their_spread() {
+    fn figure_is_median_with_minimum_and_maximum() {
         let outcome = outcome(
             "driver stream loopback invoker 288B",
             &[&[9.0, 30.0, 10.0], &[1.0]],
@@ -272,34 +281,34 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_floor_is_met_or_not() {
+    fn verdict_at_least_bound_includes_the_bound() {
         let name = "driver stream loopback invoker 288B";
         let status = |ours: f64| outcome(name, &[&[ours], &[1.0]]).verdicts(0, 0)[0].status;
-        assert_eq!(status(8.6), Status::Yes);
-        assert_eq!(status(8.5), Status::No);
+        assert_eq!(status(8.6), Status::Met);
+        assert_eq!(status(8.5), Status::Missed);
         assert!(outcome(name, &[&[8.6], &[1.0]]).verdicts(1, 0).is_empty());
     }
 
     #[test]
-    fn what_was_not_measured_has_no_verdict() {
+    fn verdict_without_measurement_is_absent() {
         let outcome = outcome("driver stream loopback invoker 288B", &[&[8.6]]);
         assert_eq!(
             outcome.target_results().next().unwrap().status(),
-            Status::Unknown
+            Status::NotMeasured
         );
         assert!(outcome.verdicts(0, 0).is_empty());
         assert_eq!(outcome.ratio(0, 0), None);
     }
 
     #[test]
-    fn a_figure_can_stand_for_itself() {
+    fn verdict_without_baseline_uses_the_median() {
         let outcome = outcome("defaults idle", &[&[0.4]]);
         let verdicts = outcome.verdicts(0, 0);
-        assert_eq!((verdicts[0].value, verdicts[0].status), (0.4, Status::Yes));
+        assert_eq!((verdicts[0].value, verdicts[0].status), (0.4, Status::Met));
     }
 
     #[test]
-    fn losses_are_told() {
+    fn warning_reports_losses() {
         let mut outcome = outcome("defaults idle", &[&[0.4]]);
         assert_eq!(outcome.rows[0].warning(), None);
         outcome.rows[0].rounds[0].defects = 2;
@@ -308,14 +317,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_floor_is_not_met_by_losing_messages_or_by_going_slowly() {
+    fn verdict_with_losses_or_low_rate_is_invalid() {
         let status = |spoil: fn(&mut Measured)| {
             let mut outcome = outcome("defaults idle", &[&[0.4, 0.4, 0.4]]);
             outcome.rows[0].rounds.iter_mut().take(2).for_each(spoil);
             outcome.verdicts(0, 0)[0].status
         };
-        assert_eq!(status(|_| ()), Status::Yes);
-        assert_eq!(status(|round| round.defects = 1), Status::Unsound);
-        assert_eq!(status(|round| round.is_held = false), Status::Unsound);
+        assert_eq!(status(|_| ()), Status::Met);
+        assert_eq!(status(|round| round.defects = 1), Status::Invalid);
+        assert_eq!(status(|round| round.is_held = false), Status::Invalid);
     }
 }

@@ -1,4 +1,4 @@
-//! What ends a comparison early, so that nothing of it is left behind.
+//! Handling of signals, so that an interrupted comparison cleans up its processes, namespaces and files.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// How long a signal may wait to be noticed.
+/// Largest delay between a signal and its detection.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 static RAISED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// From now on signals are noticed instead of ending the process.
+/// Installs handlers for SIGINT, SIGTERM and SIGHUP that set a flag instead of ending the process.
 pub(crate) fn watch() -> Result<(), String> {
     let flag = RAISED.get_or_init(Arc::default);
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -23,7 +23,7 @@ pub(crate) fn watch() -> Result<(), String> {
     Ok(())
 }
 
-/// An error once there was a signal.
+/// Returns an error if a signal was received.
 pub(crate) fn check() -> Result<(), String> {
     match RAISED.get() {
         Some(flag) if flag.load(Ordering::Relaxed) => Err("interrupted".to_owned()),
@@ -31,7 +31,7 @@ pub(crate) fn check() -> Result<(), String> {
     }
 }
 
-/// Waits for so long.
+/// Sleeps, and returns early with an error if a signal is received.
 pub(crate) fn pause(duration: Duration) -> Result<(), String> {
     let end = Instant::now() + duration;
     while Instant::now() < end {

@@ -1,15 +1,15 @@
-//! Results as JSON: what `--markdown` and other programs read.
+//! JSON output, the input of `--markdown`.
 
 use serde_json::{Value, json};
 
 use crate::about::About;
 use crate::figures::{Outcome, Row, TargetResult};
-use crate::table::{bound_text, judged};
+use crate::table::{bound_text, verdict_text};
 
-/// Version of the format; a reader refuses versions that it does not know.
+/// Version of the format; readers reject unknown versions.
 pub(crate) const SCHEMA: u64 = 1;
 
-/// Commit and machine, then all measurements: figures, ratios, targets, and the values of each round.
+/// Returns commit and machine, and for each measurement figures, ratios, targets and the values of each round.
 pub(crate) fn value(outcomes: &[Outcome], about: &About) -> Value {
     json!({
         "schema": SCHEMA,
@@ -49,13 +49,13 @@ fn subject(outcome: &Outcome, index: usize, row: &Row) -> Value {
             "name": name,
             "over_rounds": outcome.figure(index, figure),
             "ratio": outcome.ratio(index, figure),
-            "verdicts": outcome.verdicts(index, figure).iter().map(judged).collect::<Value>(),
+            "verdicts": outcome.verdicts(index, figure).iter().map(verdict_text).collect::<Value>(),
         })
     });
     json!({
         "label": row.label,
         "implementation": row.implementation,
-        "baseline": outcome.rows[row.against].label,
+        "baseline": outcome.rows[row.baseline].label,
         "warning": row.warning(),
         "figures": figures.collect::<Value>(),
         "rounds": row.rounds,

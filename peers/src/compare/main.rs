@@ -1,10 +1,12 @@
-//! `cargo xtask compare`: our driver and client against the official ones, alternating, on one machine.
+//! `cargo xtask compare`: benchmarks our driver and client against the official ones, alternating, on one machine.
 //!
-//! * `plan`: what is measured, and what has to come out: lists of data.
-//! * `subject`: who is measured: the programs that run for each.
-//! * `testbed`: where: this machine, or two namespaces with a veth between them.
-//! * `run`: one measurement of one subject, by `process`es.
-//! * `about`: which code and which machine; `figures`: medians, spreads, ratios and targets; `table`, `page`, `json`: how they are shown.
+//! * `plan`: the measurements and their targets, as data.
+//! * `subject`: the implementations and the programs that run for each.
+//! * `testbed`: this machine, or two network namespaces with a veth between them.
+//! * `run`: one measurement of one subject, with the help of `process`.
+//! * `about`: commit and machine.
+//! * `figures`: medians, spreads, ratios and targets.
+//! * `table`, `page`, `json`, `markdown`: output formats.
 
 #![forbid(unsafe_code)]
 
@@ -34,34 +36,34 @@ use plan::{Case, DriverSetup, Subject, Task};
 use subject::Implementation;
 use testbed::Place;
 
-/// How it ends when everything was measured, and something was not as good as it has to be.
+/// Exit code if every measurement succeeded and at least one target is not met.
 const TARGETS_MISSED: u8 = 2;
 
 /// Compare our driver and client with the official ones.
 #[derive(Parser, Debug)]
 #[command(name = "cargo xtask compare")]
 struct Arguments {
-    /// Only measurements implementation names contain one of these; `--list` shows all names
+    /// Run only the measurements whose names contain one of these; `--list` prints all names
     #[arg(long, value_delimiter = ',', value_name = "PART")]
     only: Vec<String>,
 
-    /// How often each is measured, all subjects in turn each time
+    /// Rounds; each round measures every subject once
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
-    /// Milliseconds that each measurement takes, besides its warm-up
+    /// Duration of each measurement in milliseconds, without its warm-up
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(10..))]
     measure_ms: u64,
 
-    /// Print the names of all measurements, and measure nothing
+    /// Print the names of all measurements and exit
     #[arg(long)]
     list: bool,
 
-    /// Where the results go, as compare.json and compare.html
+    /// Directory for the results, compare.json and compare.html
     #[arg(long, default_value = "target/compare", value_name = "DIR")]
     output: PathBuf,
 
-    /// Measure nothing: replace the generated tables of PAGE by those of the result files
+    /// Measure nothing; regenerate the tables of PAGE from the result files
     #[arg(long, num_args = 2.., value_names = ["PAGE", "FILE"])]
     markdown: Vec<PathBuf>,
 }
@@ -70,8 +72,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match compare(&arguments) {
         Ok(0) => ExitCode::SUCCESS,
-        Ok(broken) => {
-            eprintln!("compare: {broken} target_results are not status, see above");
+        Ok(missed) => {
+            eprintln!("compare: {missed} targets are not met, see above");
             ExitCode::from(TARGETS_MISSED)
         }
         Err(reason) => {
@@ -81,7 +83,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Gives how many target_results are not status.
+/// Returns the number of targets that are not met.
 fn compare(arguments: &Arguments) -> Result<usize, String> {
     if let Some((page, files)) = arguments.markdown.split_first() {
         markdown::update(page, files)?;
@@ -97,8 +99,8 @@ fn compare(arguments: &Arguments) -> Result<usize, String> {
     interrupt::watch()?;
     process::remove_leftovers();
     testbed::remove_leftovers();
-    let available = Available::look(&cases);
-    needs_buffers(&cases)?;
+    let available = Available::detect(&cases);
+    check_socket_buffer_limits(&cases)?;
     fs::create_dir_all(&arguments.output).map_err(|error| at(&arguments.output, &error))?;
     let began = Instant::now();
     let about = About::of(arguments);
@@ -109,18 +111,18 @@ fn compare(arguments: &Arguments) -> Result<usize, String> {
         let outcome = measure(case, arguments, &available, &mut failures)?;
         print!("{}", table::text(&outcome));
         outcomes.push(outcome);
-        // After each, so that whoever loses timeout has what there is.
+        // Written after each case so that an interrupted run leaves its results so far.
         write(&outcomes, &about, &arguments.output)?;
     }
-    let (target_results, broken) = table::target_results(&outcomes);
-    print!("{target_results}");
+    let (summary, missed) = table::target_results(&outcomes);
+    print!("{summary}");
     println!(
-        "\n{}/compare.html has curves; all took {} minutes",
+        "\npercentile curves: {}/compare.html; duration: {} minutes",
         arguments.output.display(),
         began.elapsed().as_secs().div_ceil(60)
     );
     match failures {
-        0 => Ok(broken),
+        0 => Ok(missed),
         count => Err(format!("{count} measurements failed, see above")),
     }
 }
@@ -132,34 +134,35 @@ fn chosen(parts: &[String]) -> Result<Vec<Case>, String> {
     }
     if cases.is_empty() {
         return Err(format!(
-            "no measurement has {} in its name; --list shows all",
+            "no measurement name contains {}; --list prints all names",
             parts.join(" or ")
         ));
     }
     Ok(cases)
 }
 
-/// What can be had here of all that the plan asks for. What cannot is not measured, and neither are target_results about it.
+/// Optional parts of the testbed that exist on this machine. Subjects that need a missing part are skipped, and the targets
+/// that refer to them count as not measured.
 struct Available {
     veth: bool,
     java: bool,
 }
 
 impl Available {
-    /// Looks, as far as it matters, and says what is missing.
-    fn look(cases: &[Case]) -> Available {
+    /// Checks the parts that these cases need, and reports the missing ones on standard error.
+    fn detect(cases: &[Case]) -> Available {
         let all = || cases.iter().flat_map(|case| &case.subjects);
-        let missing = |what: &str, why: Option<String>| {
-            if let Some(why) = &why {
-                eprintln!("SKIPPED: {what}: {why}");
+        let is_available = |part: &str, problem: Option<String>| {
+            if let Some(problem) = &problem {
+                eprintln!("SKIPPED: {part}: {problem}");
             }
-            why.is_none()
+            problem.is_none()
         };
         Available {
             veth: !all().any(needs_veth)
-                || missing("everything over veth", testbed::veth_is_missing()),
+                || is_available("all cases over veth", testbed::veth_problem()),
             java: !all().any(|one| one.implementation == Implementation::Java)
-                || missing("everything in Java", Implementation::Java.is_missing()),
+                || is_available("all Java subjects", Implementation::Java.problem()),
         }
     }
 
@@ -173,9 +176,9 @@ fn needs_veth(subject: &Subject) -> bool {
     matches!(&subject.task, Task::Stream(setup, _) if matches!(setup.place, Place::Veth { .. }))
 }
 
-/// Tuned drivers ask for larger socket buffers than most systems allow. Ours would get them all the same where it is root,
-/// and the official one in C refuses to start: neither is a comparison.
-fn needs_buffers(cases: &[Case]) -> Result<(), String> {
+/// Fails if the system's socket buffer limits are too small for the tuned drivers. With smaller limits the subjects would not
+/// be comparable: as root our driver exceeds the limits, and the official C driver refuses to start.
+fn check_socket_buffer_limits(cases: &[Case]) -> Result<(), String> {
     let is_tuned = |one: &Subject| one.task.setup().is_some_and(DriverSetup::is_tuned);
     if !cases.iter().flat_map(|case| &case.subjects).any(is_tuned) {
         return Ok(());
@@ -190,7 +193,7 @@ fn needs_buffers(cases: &[Case]) -> Result<(), String> {
         {
             let needed = plan::SOCKET_BUFFER;
             return Err(format!(
-                "tuned drivers have socket buffers of {needed} bytes, and {path} allows {}: sysctl -w net.core.{name}={needed}",
+                "tuned drivers need socket buffers of {needed} bytes, {path} allows {}: sysctl -w net.core.{name}={needed}",
                 text.trim()
             ));
         }
@@ -198,18 +201,18 @@ fn needs_buffers(cases: &[Case]) -> Result<(), String> {
     Ok(())
 }
 
-/// A B A B: each subject in every round, its driver started anew. One that fails is judged, and has no figure for that
-/// round: the others go on.
+/// Measures all subjects of a case, alternating (A B A B), each with a newly started driver. A failed measurement is reported
+/// and counted; the subject has no figure for that round, and the remaining measurements continue.
 fn measure(
     case: &Case,
     arguments: &Arguments,
-    present: &Available,
+    available: &Available,
     failures: &mut u32,
 ) -> Result<Outcome, String> {
     let mut outcome = Outcome::new(case);
     for round in 1..=arguments.rounds {
         for (index, subject) in case.subjects.iter().enumerate() {
-            if !present.has(subject) {
+            if !available.has(subject) {
                 continue;
             }
             let result = run::once(subject, arguments.measure_ms);

@@ -1,4 +1,4 @@
-//! The outcomes as a page: tables, and curves of percentiles.
+//! HTML output: tables and percentile curves.
 
 use std::fmt::Write as _;
 
@@ -11,28 +11,29 @@ use crate::about::About;
 use crate::figures::{Outcome, Row, Status, TargetResult, median};
 use crate::plan::Kind;
 use crate::subject::Implementation;
-use crate::table::{bound_text, judged, number, ratio, spread};
+use crate::table::{bound_text, number, ratio, spread, verdict_text};
 
 const SIZE: (u32, u32) = (860, 380);
-/// Ours first, then as far apart from it as eyes of all kinds can tell.
+/// Line colours, ours first; distinguishable with colour blindness.
 const COLOURS: [RGBColor; 4] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
     RGBColor(120, 120, 120),
     RGBColor(204, 51, 17),
 ];
-/// Where the curves end: one message in so many.
+/// Right end of the curves: one message in this many.
 const RAREST: f64 = 100_000.0;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page.
+/// Returns the page.
 pub(crate) fn html(outcomes: &[Outcome], about: &About) -> String {
     let mut page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Taran and the original</title><style>{STYLE}</style>\
-         <header><h1>Taran and the original</h1><p>Medians of {rounds} alternating rounds on one machine, with the least and the most of \
-         them. The ratio is to the median of the last row with the same figure, or to what a row is a variant of. Round trips \
-         count from the moment at which a message was due, but those of a ping-pong, which has no schedule.</p><p>{}</p></header>",
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Taran compared with Aeron</title><style>{STYLE}</style>\
+         <header><h1>Taran compared with Aeron</h1><p>Medians of {rounds} alternating rounds on one machine, with minimum and maximum. \
+         The ratio compares the median with that of the baseline: the last row of the same figure, or the configuration of \
+         which the row is a variant. Round trips are measured from the time at which a message was scheduled; a ping-pong \
+         has no schedule and is measured from the time of sending.</p><p>{}</p></header>",
         about.line(),
         rounds = about.rounds,
     );
@@ -44,28 +45,28 @@ pub(crate) fn html(outcomes: &[Outcome], about: &About) -> String {
     page
 }
 
-/// What was target_result, first: whoever reads no further knows.
+/// Appends the table of all targets.
 fn summary(page: &mut String, outcomes: &[Outcome]) {
-    let target_results: Vec<TargetResult<'_>> =
+    let results: Vec<TargetResult<'_>> =
         outcomes.iter().flat_map(Outcome::target_results).collect();
-    if target_results.is_empty() {
+    if results.is_empty() {
         return;
     }
-    let status = target_results
+    let met = results
         .iter()
-        .filter(|one| one.status() == Status::Yes)
+        .filter(|result| result.status() == Status::Met)
         .count();
     let _ = write!(
         page,
-        "<section><h2>Promises: {status} of {} status</h2><table class=\"target_results\"><tr><th>measurement<th>figure<th>median (least .. \
-         most)<th>ratio<th>bound_text<th></tr>",
-        target_results.len()
+        "<section><h2>Targets: {met} of {} met</h2><table class=\"targets\"><tr><th>measurement<th>figure<th>median (minimum .. \
+         maximum)<th>ratio<th>target<th>status</tr>",
+        results.len()
     );
-    for result in &target_results {
+    for result in &results {
         let class = match result.status() {
-            Status::Yes => "good",
-            Status::No | Status::Unsound => "bad",
-            Status::Unknown => "unknown",
+            Status::Met => "good",
+            Status::Missed | Status::Invalid => "bad",
+            Status::NotMeasured => "unknown",
         };
         let _ = write!(
             page,
@@ -93,7 +94,7 @@ fn anchor(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-/// How long the bar of a row is, in per cent of the longest one of its figure.
+/// Returns the length of a row's bar in per cent of the longest bar of the same figure.
 fn bar(outcome: &Outcome, figure: usize, median: f64) -> f64 {
     let medians = (0..outcome.rows.len()).filter_map(|row| outcome.figure(row, figure));
     let most = medians.map(|figure| figure.median).fold(0.0, f64::max);
@@ -107,8 +108,8 @@ fn bar(outcome: &Outcome, figure: usize, median: f64) -> f64 {
 fn section(page: &mut String, outcome: &Outcome) {
     let _ = write!(
         page,
-        "<section id=\"{}\"><h2>{}</h2><table><tr><th>figure<th>implementation<th>median<th class=\"bar\"><th>least<th>most<th>ratio\
-         <th>target_result</tr>",
+        "<section id=\"{}\"><h2>{}</h2><table><tr><th>figure<th>implementation<th>median<th class=\"bar\"><th>minimum<th>maximum<th>ratio\
+         <th>target</tr>",
         anchor(&outcome.name),
         outcome.name
     );
@@ -136,12 +137,16 @@ fn section(page: &mut String, outcome: &Outcome) {
                 ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"))
             );
             for verdict in outcome.verdicts(index, figure) {
-                let class = if verdict.status == Status::Yes {
+                let class = if verdict.status == Status::Met {
                     "good"
                 } else {
                     "bad"
                 };
-                let _ = write!(page, "<span class=\"{class}\">{}</span> ", judged(&verdict));
+                let _ = write!(
+                    page,
+                    "<span class=\"{class}\">{}</span> ",
+                    verdict_text(&verdict)
+                );
             }
             page.push_str("</tr>");
         }
@@ -161,7 +166,7 @@ fn section(page: &mut String, outcome: &Outcome) {
     page.push_str("</section>");
 }
 
-/// Round trips over how rare they are, both by powers of ten: a line for each subject.
+/// Draws round trip over percentile, both axes logarithmic, one line for each subject.
 fn curves(outcome: &Outcome) -> Result<String, String> {
     let lines: Vec<(&Row, Vec<(f64, f64)>)> =
         outcome.rows.iter().map(|row| (row, curve(row))).collect();
@@ -169,7 +174,7 @@ fn curves(outcome: &Outcome) -> Result<String, String> {
     let least = all().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let most = all().map(|point| point.1).fold(0.0, f64::max);
     if !(least > 0.0 && most > least) {
-        return Err("there are no two different round trips".to_owned());
+        return Err("fewer than two distinct round trips".to_owned());
     }
     let mut svg = String::new();
     draw(&mut svg, &lines, least, most).map_err(|error| error.to_string())?;
@@ -221,7 +226,7 @@ fn draw(
     Ok(())
 }
 
-/// The median over the rounds at each share, as (one message in so many is slower, microseconds).
+/// Returns the points of a curve: x is n where one message in n is slower, y the median over the rounds in microseconds.
 fn curve(row: &Row) -> Vec<(f64, f64)> {
     let Some(first) = row.rounds.first() else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Programs that a measurement starts, and that end with it.
+//! Child processes of a measurement.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -10,25 +10,26 @@ use std::time::{Duration, Instant};
 
 use crate::interrupt;
 
-/// What the directories of drivers begin with; the process id of their run follows.
+/// Prefix of driver directories; the process id of the run follows.
 const DIRECTORY: &str = "/dev/shm/taran-compare-";
-/// How long a program may take to end once its input has ended.
+/// Time that a program has to exit after the end of its input; then it is killed.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A program. It ends when its standard input does, which is when this is dropped or gone; if not, it is made to.
+/// Child process. It exits at the end of its standard input, which is closed on drop or when this process dies. On drop it is
+/// killed if it does not exit in time.
 pub(crate) struct Program {
     child: Child,
     lines: Receiver<String>,
-    what: String,
+    name: String,
 }
 
 impl Program {
-    /// Starts it. What it says on standard output is read line by line.
-    pub(crate) fn start(mut command: Command, what: &str) -> Result<Program, String> {
+    /// Starts the process and reads its standard output line by line.
+    pub(crate) fn start(mut command: Command, name: &str) -> Result<Program, String> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // A key that ends the comparison must not end its programs before they have cleaned up.
+            // In a process group of its own, so that Ctrl-C does not end it before it has cleaned up.
             .process_group(0)
             .spawn()
             .map_err(|error| {
@@ -39,21 +40,21 @@ impl Program {
         Ok(Program {
             child,
             lines,
-            what: what.to_owned(),
+            name: name.to_owned(),
         })
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The next line, within some time.
+    /// Returns the next line of output, or an error after the timeout.
     pub(crate) fn line(&mut self, timeout: Duration) -> Result<String, String> {
         self.line_beside(timeout, None)
     }
 
-    /// The same, unless another program fails in the meantime.
+    /// Returns the next line of output, or an error after the timeout or as soon as the other program fails.
     pub(crate) fn line_beside(
         &mut self,
         timeout: Duration,
@@ -66,22 +67,22 @@ impl Program {
                 && let Some(status) = other.has_ended()?
                 && !status.success()
             {
-                return Err(format!("{} ended with {status}, see above", other.what));
+                return Err(format!("{} ended with {status}, see above", other.name));
             }
             match self.lines.recv_timeout(interrupt::POLL_INTERVAL) {
                 Ok(line) => return Ok(line),
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(format!("{} ended early, see above", self.what));
+                    return Err(format!("{} ended early, see above", self.name));
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
-                    return Err(format!("{} said nothing for {timeout:?}", self.what));
+                    return Err(format!("{} printed nothing for {timeout:?}", self.name));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
 
-    /// Whether it has ended by itself.
+    /// Returns the exit status if the process has exited.
     pub(crate) fn has_ended(&mut self) -> Result<Option<ExitStatus>, String> {
         self.child.try_wait().map_err(|error| error.to_string())
     }
@@ -93,7 +94,7 @@ impl Drop for Program {
         let deadline = Instant::now() + TIMEOUT;
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() > deadline {
-                eprintln!("{} does not end, and is killed", self.what);
+                eprintln!("{} does not exit and is killed", self.name);
                 let _ = self.child.kill();
                 let _ = self.child.wait();
                 return;
@@ -110,7 +111,7 @@ fn lines(output: ChildStdout) -> Receiver<String> {
         let mut line = String::new();
         while matches!(output.read_line(&mut line), Ok(read) if read > 0) {
             if send.send(line.trim_end().to_owned()).is_err() {
-                // Whoever writes more must not wait for a reader.
+                // Drains the pipe so that the process does not block on it.
                 let _ = output.read_to_end(&mut Vec::new());
                 return;
             }
@@ -120,14 +121,14 @@ fn lines(output: ChildStdout) -> Receiver<String> {
     receive
 }
 
-/// A directory for a driver of this run, which does not exist.
+/// Returns the path of a driver directory of this run; an existing directory is removed.
 pub(crate) fn directory(name: &str) -> PathBuf {
     let directory = PathBuf::from(format!("{DIRECTORY}{}-{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
     directory
 }
 
-/// Removes the directories of runs that were killed: such a run could not do it.
+/// Removes the directories of runs that were killed.
 pub(crate) fn remove_leftovers() {
     let Ok(entries) = std::fs::read_dir("/dev/shm") else {
         return;
@@ -141,7 +142,7 @@ pub(crate) fn remove_leftovers() {
     }
 }
 
-/// Whether there is no such process any more.
+/// Returns true if no process has this id.
 pub(crate) fn is_dead(id: u32) -> bool {
     !Path::new(&format!("/proc/{id}")).exists()
 }

@@ -1,4 +1,4 @@
-//! Who is measured.
+//! Implementations and the programs that run for each.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
-/// The version of the official jar that the project in `interop` brings.
+/// Official jar that the Maven project in `interop` installs.
 const JAR: &str = "aeron-all-1.51.0.jar";
 
-/// Whose driver, or implementation client.
+/// Implementation of a driver or client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Implementation {
-    /// Ours.
+    /// This project.
     Taran,
-    /// The official one in C.
+    /// The official C implementation.
     C,
-    /// The official one in Java.
+    /// The official Java implementation.
     Java,
 }
 
@@ -31,8 +31,8 @@ impl fmt::Display for Implementation {
     }
 }
 
-/// What an end of a benchmark of clients is judged.
-pub(crate) struct Told<'a> {
+/// Arguments of one end of a client benchmark.
+pub(crate) struct ClientArguments<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) channel: &'a str,
     /// Payload bytes of a message.
@@ -42,7 +42,8 @@ pub(crate) struct Told<'a> {
 }
 
 impl Implementation {
-    /// What the benchmark programs call it. They have no driver in Java, and need none: it is a process.
+    /// Returns the implementation's name in the arguments of the benchmark programs. With the Java implementation the driver
+    /// is a process of its own, and the benchmark programs use our client.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Implementation::Taran | Implementation::Java => "taran",
@@ -50,7 +51,7 @@ impl Implementation {
         }
     }
 
-    /// Its driver as a program, without its options.
+    /// Returns the command of its driver. For Java it contains the options; the other drivers take them from the environment.
     pub(crate) fn driver(self, directory: &Path, options: &[(&str, &str)]) -> Command {
         match self {
             Implementation::Taran | Implementation::C => {
@@ -62,17 +63,20 @@ impl Implementation {
         }
     }
 
-    /// One end of a benchmark of its client: `publish`, `subscribe`, `ping` or `pong`, on the driver that lives there.
-    pub(crate) fn client(self, end: &str, judged: &Told<'_>) -> Command {
-        let [length, measure_ms, warm_up_ms] =
-            [judged.length as u64, judged.measure_ms, judged.warm_up_ms];
-        let directory = judged.directory.display();
+    /// Returns the command of one end of a client benchmark: `publish`, `subscribe`, `ping` or `pong`.
+    pub(crate) fn client(self, end: &str, arguments: &ClientArguments<'_>) -> Command {
+        let [length, measure_ms, warm_up_ms] = [
+            arguments.length as u64,
+            arguments.measure_ms,
+            arguments.warm_up_ms,
+        ];
+        let directory = arguments.directory.display();
         if self == Implementation::Java {
             let mut command = virtual_machine();
             command
                 .args(["io.taran.interop.Main", &format!("bench-{end}")])
                 .arg(format!("dir={directory}"))
-                .arg(format!("channel={}", judged.channel))
+                .arg(format!("channel={}", arguments.channel))
                 .arg(format!("length={length}"))
                 .arg(format!("measure-ms={measure_ms}"))
                 .arg(format!("warmup-ms={warm_up_ms}"));
@@ -81,7 +85,7 @@ impl Implementation {
         let mut command = Command::new(program("clients"));
         command
             .args(["--client", self.name(), end])
-            .args(["--channel", judged.channel])
+            .args(["--channel", arguments.channel])
             .args(["--aeron-dir", &directory.to_string()])
             .args(["--length", &length.to_string()])
             .args(["--measure-ms", &measure_ms.to_string()])
@@ -89,15 +93,15 @@ impl Implementation {
         command
     }
 
-    /// Why it cannot be measured here, if so.
-    pub(crate) fn is_missing(self) -> Option<String> {
+    /// Returns the reason why it cannot run on this machine, if there is one.
+    pub(crate) fn problem(self) -> Option<String> {
         if self != Implementation::Java {
             return None;
         }
         let jar = interop(JAR);
         if !jar.exists() {
             return Some(format!(
-                "{} is not there; `mvn package` in interop/ makes it, with a JDK and Maven",
+                "{} does not exist; run `mvn package` in interop/ (needs a JDK and Maven)",
                 jar.display()
             ));
         }
@@ -112,7 +116,8 @@ impl Implementation {
     }
 }
 
-/// The Java driver takes options as properties, and its directory and mode as arguments of the program around it.
+/// Returns the command of the Java driver: options are system properties, directory and threading mode are arguments of our
+/// main class.
 fn java(directory: &Path, options: &[(&str, &str)]) -> Command {
     let mut command = virtual_machine();
     for (name, value) in options {
@@ -129,7 +134,7 @@ fn java(directory: &Path, options: &[(&str, &str)]) -> Command {
     command
 }
 
-/// With our Java programs and the official jar; what it runs comes behind.
+/// Returns a `java` command with our classes and the official jar on the class path; the main class is appended by the caller.
 fn virtual_machine() -> Command {
     let class_path = format!(
         "{}:{}",
@@ -148,12 +153,12 @@ fn interop(name: &str) -> PathBuf {
     root().join("interop/target").join(name)
 }
 
-/// The folder of the whole project.
+/// Returns the root folder of the project.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// A benchmark program: they are built together, and lie in one folder.
+/// Returns the path of a benchmark program; all are built into one folder.
 pub(crate) fn program(name: &str) -> PathBuf {
     let here = std::env::current_exe().unwrap_or_default();
     here.with_file_name(name)

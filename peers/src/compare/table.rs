@@ -1,10 +1,10 @@
-//! The outcome for people, on standard output.
+//! Text output.
 
 use std::fmt::Write as _;
 
 use crate::figures::{Figure, Outcome, Status, TargetResult, Verdict};
 
-/// One measurement: a line for each figure and subject, with what it is to whom it is compared with, and the targets.
+/// Formats one measurement: a line for each figure and subject, with the ratio to its baseline and the targets.
 pub(crate) fn text(outcome: &Outcome) -> String {
     let mut text = format!("\n{}\n", outcome.name);
     for (figure, name) in outcome.kind.names().iter().enumerate() {
@@ -24,7 +24,7 @@ pub(crate) fn text(outcome: &Outcome) -> String {
                 number(values.most),
             );
             for verdict in outcome.verdicts(index, figure) {
-                let _ = write!(text, "  {}", judged(&verdict));
+                let _ = write!(text, "  {}", verdict_text(&verdict));
             }
             text.push('\n');
         }
@@ -35,17 +35,20 @@ pub(crate) fn text(outcome: &Outcome) -> String {
     text
 }
 
-/// What was target_result about all that was measured, a line for each, and how many of them are not status; nothing if nothing
-/// was.
+/// Formats all targets of the outcomes, one line each, and returns the text with the number of targets that are not met. The
+/// text is empty if there are no targets.
 pub(crate) fn target_results(outcomes: &[Outcome]) -> (String, usize) {
     let all: Vec<TargetResult<'_>> = outcomes.iter().flat_map(Outcome::target_results).collect();
-    let broken = all.iter().filter(|one| one.status() != Status::Yes).count();
+    let missed = all
+        .iter()
+        .filter(|result| result.status() != Status::Met)
+        .count();
     let mut text = String::new();
     if !all.is_empty() {
         let _ = writeln!(
             text,
-            "\nPROMISES: {} of {} status",
-            all.len() - broken,
+            "\nTARGETS: {} of {} met",
+            all.len() - missed,
             all.len()
         );
     }
@@ -61,16 +64,16 @@ pub(crate) fn target_results(outcomes: &[Outcome]) -> (String, usize) {
             bound_text(result),
         );
     }
-    (text, broken)
+    (text, missed)
 }
 
-/// A median with the least and the most.
+/// Formats a median with minimum and maximum.
 pub(crate) fn spread(figure: &Figure) -> String {
     let [median, least, most] = [figure.median, figure.least, figure.most].map(number);
     format!("{median} ({least} .. {most})")
 }
 
-/// What a result is judged by, if that is a ratio.
+/// Formats the ratio to the baseline, or `-` if the target is absolute.
 pub(crate) fn ratio(result: &TargetResult<'_>) -> String {
     match (&result.verdict, result.to) {
         (Some(verdict), Some(_)) => format!("{:.2}", verdict.value),
@@ -78,7 +81,7 @@ pub(crate) fn ratio(result: &TargetResult<'_>) -> String {
     }
 }
 
-/// What a result asks for.
+/// Formats the bound of a target with its baseline.
 pub(crate) fn bound_text(result: &TargetResult<'_>) -> String {
     let to = result
         .to
@@ -86,8 +89,8 @@ pub(crate) fn bound_text(result: &TargetResult<'_>) -> String {
     format!("{}{to}", result.bound)
 }
 
-/// A target and whether it is met.
-pub(crate) fn judged(verdict: &Verdict) -> String {
+/// Formats a target with the measured ratio and the status.
+pub(crate) fn verdict_text(verdict: &Verdict) -> String {
     let to = match &verdict.to {
         Some(to) => format!(" of {to}, is {:.2}", verdict.value),
         None => String::new(),
@@ -95,7 +98,7 @@ pub(crate) fn judged(verdict: &Verdict) -> String {
     format!("[{}{to}: {}]", verdict.bound, verdict.status)
 }
 
-/// With as many digits as say something.
+/// Formats a number: two decimals below 100, one below 1,000, and grouped digits from there on.
 pub(crate) fn number(value: f64) -> String {
     if value.abs() < 100.0 {
         return format!("{value:.2}");
@@ -120,7 +123,7 @@ mod tests {
     use crate::figures::tests::outcome;
 
     #[test]
-    fn numbers_are_grouped() {
+    fn number_from_1000_has_grouped_digits() {
         assert_eq!(number(9.994), "9.99");
         assert_eq!(number(999.94), "999.9");
         assert_eq!(number(1_234_567.0), "1,234,567");
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn all_promises_are_told_at_the_end() {
+    fn target_results_lists_every_target_with_its_status() {
         let name = "driver stream loopback invoker 288B";
         let outcomes = [
             outcome(name, &[&[900.0], &[100.0]]),
@@ -136,24 +139,24 @@ mod tests {
             outcome(name, &[&[100.0]]),
             outcome("client ping ipc 32B", &[]),
         ];
-        let (text, broken) = target_results(&outcomes);
-        assert_eq!(broken, 2);
+        let (text, missed) = target_results(&outcomes);
+        assert_eq!(missed, 2);
         let lines: Vec<String> = text
             .lines()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect();
-        assert_eq!(lines[1], "PROMISES: 1 of 3 status");
+        assert_eq!(lines[1], "TARGETS: 1 of 3 met");
         assert_eq!(
             lines[3],
             format!(
-                "NOT MET {name} msg/s 200.0 (100.0 .. 300.0) 2.00 at least 8.6 times official C"
+                "MISSED {name} msg/s 200.0 (100.0 .. 300.0) 2.00 at least 8.6 times official C"
             )
         );
         assert!(lines[4].starts_with("NOT MEASURED"), "{}", lines[4]);
     }
 
     #[test]
-    fn a_line_says_who_how_much_and_whether_that_is_enough() {
+    fn text_line_has_subject_figures_ratio_and_status() {
         let outcome = outcome("driver stream loopback invoker 288B", &[&[900.0], &[100.0]]);
         let text = text(&outcome);
         let lines: Vec<Vec<&str>> = text

@@ -1,45 +1,45 @@
-//! Where a measurement happens.
+//! Testbeds: shared memory, loopback, or two network namespaces with a veth between them.
 
 use std::process::Command;
 
 use crate::plan::Topology;
 use crate::process::is_dead;
 
-/// What the names of namespaces begin with; the process id of their run follows.
+/// Prefixes of namespace names; the process id of the run follows.
 const NAMES: [&str; 2] = ["taran-compare-near-", "taran-compare-far-"];
 
-/// A place for two ends.
+/// Transport between the two ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Over shared memory of one driver.
+    /// Shared memory of one driver.
     Ipc,
-    /// Over the loopback interface of this machine.
+    /// The loopback interface.
     Loopback,
-    /// Over a veth between two network namespaces.
+    /// A veth between two network namespaces.
     Veth {
-        /// Bytes of the largest packet on it.
+        /// MTU in bytes.
         mtu: u32,
     },
 }
 
-/// The ends of a place, made for one measurement.
+/// A place, set up for one measurement; dropping it removes the namespaces.
 pub(crate) struct Testbed {
-    /// Names of the namespaces, if there are two.
+    /// Names of the two namespaces of [`Place::Veth`].
     namespaces: Option<[String; 2]>,
     place: Place,
 }
 
-/// Which of the two ends.
+/// One of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// That which sends, or asks.
+    /// The publisher, or the requester of round trips.
     Near,
-    /// That which receives, or answers.
+    /// The subscriber, or the responder of round trips.
     Far,
 }
 
 impl Testbed {
-    /// Makes it.
+    /// Sets up a place.
     pub(crate) fn new(place: &Place) -> Result<Testbed, String> {
         let mut testbed = Testbed {
             namespaces: None,
@@ -47,19 +47,20 @@ impl Testbed {
         };
         if let Place::Veth { mtu } = place {
             let names = NAMES.map(|name| format!("{name}{}", std::process::id()));
-            // From now on dropping it takes away whatever there is.
+            // Set first so that dropping the testbed removes a partial set-up.
             testbed.namespaces = Some(names.clone());
-            lay_cable(&names, *mtu)?;
+            connect_namespaces(&names, *mtu)?;
         }
         Ok(testbed)
     }
 
-    /// Whether each end has a driver of its own by need.
-    pub(crate) fn has_two_machines(&self) -> bool {
+    /// Returns true if the ends are in different namespaces, so that each needs its own driver.
+    pub(crate) fn has_two_hosts(&self) -> bool {
         self.namespaces.is_some()
     }
 
-    /// The same command at one of the ends, on a core, with no other options of drivers in its environment than its own.
+    /// Returns the command, placed at one of the ends and pinned to a core. Of all `AERON_` and `TARAN_` variables, it keeps
+    /// only those that the command itself sets.
     pub(crate) fn at(&self, end: End, core: Option<usize>, command: &Command) -> Command {
         let mut words: Vec<String> = Vec::new();
         if let Some(names) = &self.namespaces {
@@ -85,14 +86,14 @@ impl Testbed {
         placed
     }
 
-    /// The channel from the near end to the far one.
+    /// Returns the channel from the near end to the far end.
     pub(crate) fn channel(&self) -> String {
         self.to(End::Far, 20_141)
     }
 
-    /// The channels of one end of a stream: of a publisher one, of a subscriber one for each receiver.
+    /// Returns the channels of one end of a stream: one for the publisher, and one for each subscription at the far end.
     pub(crate) fn channels(&self, end: End, topology: Topology) -> Vec<String> {
-        // Logs of many streams have to fit into memory.
+        // The logs of many streams have to fit into memory.
         let term = if topology.streams > 1 { "1m" } else { "16m" };
         match (end, topology.destinations) {
             (_, 1) => {
@@ -105,7 +106,7 @@ impl Testbed {
                 vec![channel; usize::from(count)]
             }
             (End::Near, _) => {
-                // The slowest one sets the pace: nobody is to lose anything.
+                // Min flow control: the slowest receiver limits the rate, so that no receiver loses data.
                 vec![format!("aeron:udp?{CONTROL}|fc=min|term-length={term}")]
             }
             (End::Far, count) => (20_151..)
@@ -115,7 +116,7 @@ impl Testbed {
         }
     }
 
-    /// The channel back.
+    /// Returns the channel from the far end to the near end.
     pub(crate) fn reply_channel(&self) -> String {
         self.to(End::Near, 20_143)
     }
@@ -133,17 +134,17 @@ impl Testbed {
     }
 }
 
-/// Where receivers announce themselves to a publication that has many.
+/// Control address of the dynamic MDC publication.
 const CONTROL: &str = "control=127.0.0.1:20150|control-mode=dynamic";
-/// Of the two ends of a veth.
+/// IP addresses of the ends of the veth.
 const ADDRESSES: [&str; 2] = ["10.77.0.1", "10.77.0.2"];
 
-/// The largest datagram that fits a packet: a multiple of 32 after IP and UDP have their 28 bytes.
+/// Returns the largest Aeron MTU within a network MTU: a multiple of 32, after 28 bytes of IP and UDP headers.
 fn datagram(mtu: u32) -> u32 {
     (mtu - 28) / 32 * 32
 }
 
-fn lay_cable(names: &[String; 2], mtu: u32) -> Result<(), String> {
+fn connect_namespaces(names: &[String; 2], mtu: u32) -> Result<(), String> {
     let [near, far] = names;
     let mtu = mtu.to_string();
     for name in names {
@@ -162,8 +163,8 @@ fn lay_cable(names: &[String; 2], mtu: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Why there can be no veth here, if so.
-pub(crate) fn veth_is_missing() -> Option<String> {
+/// Returns the reason why no veth can be created on this machine, if there is one.
+pub(crate) fn veth_problem() -> Option<String> {
     Testbed::new(&Place::Veth { mtu: 1_500 }).err()
 }
 
@@ -185,7 +186,7 @@ fn ip(arguments: &[&str]) -> Result<String, String> {
     let output = Command::new("ip")
         .args(arguments)
         .output()
-        .map_err(|error| format!("ip (of iproute2) cannot be run: {error}"))?;
+        .map_err(|error| format!("cannot run ip (package iproute2): {error}"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }

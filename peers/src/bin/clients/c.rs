@@ -1,4 +1,4 @@
-//! The official C client, as a benchmark sees it.
+//! The official C client behind the benchmark traits.
 
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -25,42 +25,43 @@ use taran_bench::side::RunError;
 use taran_core::affinity;
 use taran_peers::bench::{Common, TIMEOUT};
 
-/// A connected client with its conductor on a thread of its own.
+/// Connected client; its conductor has a thread of its own.
 pub(crate) struct Client {
     connection: Rc<Connection>,
     stop: Arc<AtomicBool>,
 }
 
-/// What publications and subscriptions live by: closed when the last of them is gone, which it closes with it.
+/// Context and client, shared by all publications and subscriptions. The last owner closes the client, and with it all of its
+/// resources.
 struct Connection {
     context: *mut aeron_context_t,
     client: *mut aeron_t,
 }
 
 impl Client {
-    /// Pins the calling thread, and connects to the driver.
+    /// Pins the calling thread and connects to the driver.
     pub(crate) fn connect(common: &Common, stop: Arc<AtomicBool>) -> Result<Client, RunError> {
         if let Some(cpu) = common.cpus.first() {
             affinity::pin_current_thread(*cpu)
                 .map_err(|error| RunError::Config(error.to_string()))?;
         }
-        let mut made = Connection {
+        let mut connection = Connection {
             context: ptr::null_mut(),
             client: ptr::null_mut(),
         };
         // SAFETY: the calls of the C library in the order that it asks for; it copies the path; context and client live
         // until they are closed by `drop`.
         unsafe {
-            done(aeron_context_init(&raw mut made.context))?;
+            done(aeron_context_init(&raw mut connection.context))?;
             if let Some(directory) = &common.aeron_dir {
                 let path = text(directory.as_os_str().as_bytes())?;
-                done(aeron_context_set_dir(made.context, path.as_ptr()))?;
+                done(aeron_context_set_dir(connection.context, path.as_ptr()))?;
             }
-            done(aeron_init(&raw mut made.client, made.context))?;
-            done(aeron_start(made.client))?;
+            done(aeron_init(&raw mut connection.client, connection.context))?;
+            done(aeron_start(connection.client))?;
         }
         Ok(Client {
-            connection: Rc::new(made),
+            connection: Rc::new(connection),
             stop,
         })
     }
@@ -96,7 +97,7 @@ impl BenchClient for Client {
                 channel.as_ptr(),
                 stream_id,
             ))?;
-            until_there(|| {
+            poll_until_added(|| {
                 aeron_async_add_exclusive_publication_poll(&raw mut publication, pending)
             })?;
         }
@@ -119,7 +120,7 @@ impl BenchClient for Client {
                 None,
                 ptr::null_mut(),
             ))?;
-            until_there(|| aeron_async_add_subscription_poll(&raw mut subscription, pending))?;
+            poll_until_added(|| aeron_async_add_subscription_poll(&raw mut subscription, pending))?;
         }
         Ok(Subscription {
             subscription,
@@ -132,7 +133,7 @@ impl BenchClient for Client {
         if self.stop.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
         }
-        // As our own client's side does where the driver is another process.
+        // The benchmark of our client does the same with a driver in another process.
         std::thread::yield_now();
         Ok(())
     }
@@ -142,8 +143,8 @@ impl BenchClient for Client {
     }
 }
 
-/// Polls until something is there.
-fn until_there(mut poll: impl FnMut() -> i32) -> Result<(), RunError> {
+/// Polls until the driver has added the resource.
+fn poll_until_added(mut poll: impl FnMut() -> i32) -> Result<(), RunError> {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let state = poll();
@@ -152,7 +153,7 @@ fn until_there(mut poll: impl FnMut() -> i32) -> Result<(), RunError> {
             return Ok(());
         }
         if Instant::now() > deadline {
-            return Err(RunError::TimedOut(TIMEOUT, "the driver to answer"));
+            return Err(RunError::TimedOut(TIMEOUT, "the response of the driver"));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

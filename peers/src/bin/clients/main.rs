@@ -1,4 +1,4 @@
-//! A client of whoever's choice on a driver that runs: ours, or the official C client.
+//! Benchmarks of our client or the official C client on a running driver.
 
 mod c;
 
@@ -12,15 +12,15 @@ use taran_peers::bench::{self, End, Found, conclude, end_with_parent};
 
 #[derive(Parser)]
 struct Arguments {
-    /// Whose client
+    /// Implementation of the client
     #[arg(long, value_enum, default_value = "taran")]
-    client: Whose,
+    client: Implementation,
     #[command(subcommand)]
     end: End,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Whose {
+enum Implementation {
     Taran,
     C,
 }
@@ -33,10 +33,10 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments, stop: Arc<AtomicBool>) -> Found {
     let end = &arguments.end;
     match arguments.client {
-        Whose::Taran => bench::run(
+        Implementation::Taran => bench::run(
             end,
             &mut Side::start(&end.common().side(launch_embedded, stop))?,
         ),
-        Whose::C => bench::run(end, &mut c::Client::connect(end.common(), stop)?),
+        Implementation::C => bench::run(end, &mut c::Client::connect(end.common(), stop)?),
     }
 }

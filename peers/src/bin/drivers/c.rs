@@ -1,4 +1,4 @@
-//! The official C driver: as a process, or on the thread of whoever calls it.
+//! The official C driver, as a process or embedded on the thread of its caller.
 
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
@@ -15,17 +15,17 @@ use rusteron_media_driver::bindings::{
 };
 use taran_bench::side::{EmbeddedDriver, RunError, SideSpec};
 
-/// Runs one as the environment says, until it is to end.
+/// Runs a driver with the options of the environment until the stop flag is set.
 pub(crate) fn run(stop: &AtomicBool) -> Result<(), RunError> {
     let mut driver = Driver::prepare(PathBuf::new())?;
     driver.start()?;
     while !stop.load(Ordering::Relaxed) {
-        driver.turn_and_idle()?;
+        driver.do_work_and_idle()?;
     }
     Ok(())
 }
 
-/// Starts one without threads, in a directory of its own.
+/// Starts a driver in invoker mode in a new directory.
 pub(crate) fn embed(_: &SideSpec) -> Result<Box<dyn EmbeddedDriver>, RunError> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -33,7 +33,7 @@ pub(crate) fn embed(_: &SideSpec) -> Result<Box<dyn EmbeddedDriver>, RunError> {
     let mut driver = Driver::prepare(PathBuf::from(format!(
         "/dev/shm/taran-compare-{id}-{number}"
     )))?;
-    driver.be_invoked()?;
+    driver.set_invoker_mode()?;
     driver.start()?;
     Ok(Box::new(driver))
 }
@@ -51,17 +51,17 @@ unsafe impl Send for Driver {}
 
 impl Driver {
     fn prepare(directory: PathBuf) -> Result<Driver, RunError> {
-        let mut made = Driver {
+        let mut driver = Driver {
             context: ptr::null_mut(),
             driver: ptr::null_mut(),
             directory,
         };
         // SAFETY: the context is closed by `drop`.
-        done(unsafe { aeron_driver_context_init(&raw mut made.context) })?;
-        Ok(made)
+        done(unsafe { aeron_driver_context_init(&raw mut driver.context) })?;
+        Ok(driver)
     }
 
-    fn be_invoked(&mut self) -> Result<(), RunError> {
+    fn set_invoker_mode(&mut self) -> Result<(), RunError> {
         let path = CString::new(self.directory.as_os_str().as_bytes())
             .map_err(|error| RunError::Config(error.to_string()))?;
         let mode = aeron_threading_mode_enum::AERON_THREADING_MODE_INVOKER;
@@ -84,7 +84,7 @@ impl Driver {
         }
     }
 
-    fn turn_and_idle(&mut self) -> Result<(), RunError> {
+    fn do_work_and_idle(&mut self) -> Result<(), RunError> {
         // SAFETY: the driver was started and is not closed before `drop`.
         unsafe {
             let work = aeron_driver_main_do_work(self.driver);

@@ -1,4 +1,4 @@
-//! A driver of whoever's choice: below our client, or alone. Its options come by the environment.
+//! Our driver or the official C driver, alone or embedded under our client. Driver options are environment variables.
 
 mod c;
 mod idle;
@@ -15,39 +15,39 @@ use taran_bench::side::{EmbeddedDriver, LaunchDriver, RunError, Side, SideSpec};
 use taran_driver::{DriverContext, MediaDriver};
 use taran_peers::bench::{self, Common, End, Found, conclude, end_with_parent};
 
-/// How often a driver that is alone looks whether it is to end.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which a driver that runs alone checks the stop flag.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Parser)]
 struct Arguments {
-    /// Whose driver
+    /// Implementation of the driver
     #[arg(long, value_enum, default_value = "taran")]
-    driver: Whose,
+    driver: Implementation,
     #[command(subcommand)]
-    what: What,
+    task: Task,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Whose {
+enum Implementation {
     Taran,
     C,
 }
 
 #[derive(Subcommand)]
-enum What {
-    /// Be a driver, until the standard input ends
+enum Task {
+    /// Run a driver until the end of standard input
     Run,
-    /// Round trips at a fixed rate, both sides in this process
+    /// Measure round trips at a fixed rate, with both ends in this process
     Echo {
         #[command(flatten)]
         common: Common,
-        /// Messages a second
+        /// Messages per second
         #[arg(long, default_value_t = 100_000)]
         rate: u64,
     },
-    /// Publications on which nothing happens beside an end that is busy
+    /// Run an end of a benchmark next to idle streams
     Beside {
-        /// How many of them, or of subscriptions to them
+        /// Number of idle publications or subscriptions
         #[arg(long)]
         idle: u16,
         #[command(subcommand)]
@@ -60,40 +60,40 @@ enum What {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let stop = end_with_parent();
-    conclude(match &arguments.what {
-        What::Run => run(arguments.driver, &stop).map(|()| None),
-        What::Echo { common, rate } => {
+    conclude(match &arguments.task {
+        Task::Run => run(arguments.driver, &stop).map(|()| None),
+        Task::Echo { common, rate } => {
             let config = common.echo(*rate, embed(arguments.driver));
             echo::run(&config, &stop).map(|report| report.as_ref().map(bench::echoed))
         }
-        What::Beside { idle, end } => beside(*idle, end, arguments.driver, stop),
-        What::End(end) => beside(0, end, arguments.driver, stop),
+        Task::Beside { idle, end } => beside(*idle, end, arguments.driver, stop),
+        Task::End(end) => beside(0, end, arguments.driver, stop),
     })
 }
 
-fn run(whose: Whose, stop: &AtomicBool) -> Result<(), RunError> {
-    match whose {
-        Whose::Taran => {
+fn run(implementation: Implementation, stop: &AtomicBool) -> Result<(), RunError> {
+    match implementation {
+        Implementation::Taran => {
             let _driver = MediaDriver::launch(DriverContext::from_environment()?)?;
             while !stop.load(Ordering::Relaxed) {
-                thread::sleep(LOOK);
+                thread::sleep(STOP_CHECK_INTERVAL);
             }
             Ok(())
         }
-        Whose::C => c::run(stop),
+        Implementation::C => c::run(stop),
     }
 }
 
-fn beside(idle: u16, end: &End, whose: Whose, stop: Arc<AtomicBool>) -> Found {
-    let mut side = Side::start(&end.common().side(embed(whose), stop))?;
+fn beside(idle: u16, end: &End, implementation: Implementation, stop: Arc<AtomicBool>) -> Found {
+    let mut side = Side::start(&end.common().side(embed(implementation), stop))?;
     let _idle = idle::open(idle, end, &mut side)?;
     bench::run(end, &mut side)
 }
 
-fn embed(whose: Whose) -> LaunchDriver {
-    match whose {
-        Whose::Taran => ours,
-        Whose::C => c::embed,
+fn embed(implementation: Implementation) -> LaunchDriver {
+    match implementation {
+        Implementation::Taran => ours,
+        Implementation::C => c::embed,
     }
 }
 

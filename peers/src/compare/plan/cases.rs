@@ -1,4 +1,4 @@
-//! All measurements.
+//! List of all measurements.
 
 use super::{Bound, Case, DriverSetup, Mode, Subject, Target, Task, Topology};
 use crate::subject::Implementation::{self, C, Java, Taran};
@@ -6,7 +6,8 @@ use crate::testbed::Place;
 
 type Options = &'static [(&'static str, &'static str)];
 
-/// What experts would set, for everybody the same but for what [`DriverSetup::options_of`] says. A thread that yields and has a core to itself spins.
+/// Options tuned for throughput, the same for all implementations except for those that [`DriverSetup::options_of`] excludes.
+/// A yielding thread with a core of its own spins.
 const TUNED: Options = &[
     ("aeron.sender.io.vector.capacity", "16"),
     ("aeron.receiver.io.vector.capacity", "16"),
@@ -18,10 +19,10 @@ const TUNED: Options = &[
     ("aeron.term.buffer.sparse.file", "false"),
 ];
 
-/// Bytes of the socket buffers of [`TUNED`].
+/// Size of the socket buffers of [`TUNED`] in bytes.
 pub(crate) const SOCKET_BUFFER: u64 = 2 << 20;
 
-/// A driver that never sleeps, as far as two cores let it: one thread.
+/// A driver that never sleeps. It has one thread, because two cores leave room for one spinning thread.
 const SPINNING: Options = &[
     ("aeron.threading.mode", "SHARED"),
     ("aeron.shared.idle.strategy", "spin"),
@@ -31,12 +32,12 @@ const LENGTHS: [usize; 3] = [32, 288, 1_344];
 const ECHO_RATES: [u64; 3] = [1_000, 10_000, 100_000];
 const MODES: [(Mode, &str); 2] = [(Mode::Invoker, "invoker"), (Mode::Shared, "shared")];
 
-/// Indices of figures among round trips.
+/// Figure indices of round trips.
 const P50: usize = 0;
 const P90: usize = 1;
 const P99: usize = 2;
 
-/// Everything that there is.
+/// Returns all measurements.
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     streams(&mut cases);
@@ -63,7 +64,7 @@ fn streams(cases: &mut Vec<Case>) {
                     (Place::Veth { mtu: 1_500 }, 288) => Some(4.0),
                     _ => None,
                 };
-                cases.push(against_c(
+                cases.push(with_c_baseline(
                     format!("driver stream {name} {mode_name} {length}B"),
                     mode,
                     &Task::Stream(setup, Topology::ONE),
@@ -80,7 +81,7 @@ fn echoes(cases: &mut Vec<Case>) {
         for rate in ECHO_RATES {
             for length in LENGTHS {
                 let has_targets = (mode, rate, length) == (Mode::Invoker, 100_000, 288);
-                cases.push(against_c(
+                cases.push(with_c_baseline(
                     format!("driver echo {mode_name} {rate}/s {length}B"),
                     mode,
                     &Task::Echo(setup(length), rate),
@@ -93,7 +94,7 @@ fn echoes(cases: &mut Vec<Case>) {
                 ));
             }
         }
-        cases.push(against_c(
+        cases.push(with_c_baseline(
             format!("driver ceiling {mode_name} 288B"),
             mode,
             &Task::Ceiling(setup(288)),
@@ -180,14 +181,14 @@ fn defaults(cases: &mut Vec<Case>) {
             length,
             options: &[],
         };
-        cases.push(against_c(
+        cases.push(with_c_baseline(
             format!("defaults stream udp {length}B"),
             Mode::Default,
             &Task::Stream(setup, Topology::ONE),
             |_, _| None,
         ));
     }
-    cases.push(against_c(
+    cases.push(with_c_baseline(
         "defaults idle".to_owned(),
         Mode::Default,
         &Task::Idle,
@@ -243,7 +244,7 @@ fn scale(cases: &mut Vec<Case>) {
             };
             (format!("{subscribers} subscribers"), topology)
         }));
-    for (what, topology) in topologies {
+    for (description, topology) in topologies {
         let setup = tuned(Place::Loopback, Mode::Invoker, 288);
         let one = Topology {
             trickle: topology.trickle,
@@ -253,7 +254,7 @@ fn scale(cases: &mut Vec<Case>) {
             let setup = setup.clone();
             [
                 Subject {
-                    label: format!("{implementation}, {what}"),
+                    label: format!("{implementation}, {description}"),
                     ..subject(
                         implementation,
                         &Task::Stream(setup.clone(), topology),
@@ -267,9 +268,9 @@ fn scale(cases: &mut Vec<Case>) {
             ]
         };
         cases.push(Case {
-            name: format!("scale {what}"),
+            name: format!("scale {description}"),
             subjects: match topology.idle {
-                // The driver in C takes minutes to open as many.
+                // The C driver takes minutes to open this many streams.
                 10_000 => pair(Taran, 1).to_vec(),
                 _ => [pair(Taran, 1), pair(C, 3)].concat(),
             },
@@ -281,8 +282,9 @@ fn scale(cases: &mut Vec<Case>) {
     }
 }
 
-/// Everybody's driver against that in C. The one in Java has no mode in which it lives in a process of ours.
-fn against_c<F: IntoIterator<Item = Target>>(
+/// Creates a case with the C driver as the baseline of all drivers. The Java driver cannot be embedded in our process, and is
+/// left out of the invoker mode.
+fn with_c_baseline<F: IntoIterator<Item = Target>>(
     name: String,
     mode: Mode,
     task: &Task,
@@ -303,12 +305,12 @@ fn against_c<F: IntoIterator<Item = Target>>(
     }
 }
 
-fn subject(implementation: Implementation, task: &Task, against: usize) -> Subject {
+fn subject(implementation: Implementation, task: &Task, baseline: usize) -> Subject {
     Subject {
         label: implementation.to_string(),
         implementation,
         task: task.clone(),
-        against,
+        baseline,
     }
 }
 
@@ -328,18 +330,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_case_has_a_name_of_its_own() {
+    fn all_case_names_are_unique() {
         let cases = all();
         let names: HashSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
         assert_eq!(names.len(), cases.len());
     }
 
     #[test]
-    fn whoever_is_pointed_at_is_there() {
+    fn all_indices_refer_to_existing_subjects_and_figures() {
         for case in all() {
             let count = case.subjects.len();
             assert!(
-                case.subjects.iter().all(|one| one.against < count),
+                case.subjects.iter().all(|one| one.baseline < count),
                 "{}",
                 case.name
             );
@@ -360,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_are_compared_are_asked_the_same_kind_of_thing() {
+    fn all_subjects_of_a_case_have_the_same_kind() {
         for case in all() {
             for one in &case.subjects {
                 let alone = Case {
@@ -373,8 +375,8 @@ mod tests {
     }
 
     #[test]
-    fn every_promise_has_a_case() {
-        let target_result: Vec<String> = all()
+    fn all_documented_targets_have_a_case() {
+        let with_targets: Vec<String> = all()
             .into_iter()
             .filter(|case| !case.targets.is_empty())
             .map(|case| case.name)
@@ -392,12 +394,7 @@ mod tests {
             "defaults idle",
             "scale beside 1000 idle",
         ] {
-            assert!(
-                target_result
-                    .iter()
-                    .any(|target_result| target_result == name),
-                "{name}"
-            );
+            assert!(with_targets.iter().any(|case| case == name), "{name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is measured: lists of data.
+//! Measurements and targets, as data.
 
 mod cases;
 mod targets;
@@ -14,74 +14,74 @@ pub(crate) use targets::{Bound, Target};
 /// A measurement of several subjects under the same conditions.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
-    /// For people, and for `--only`.
+    /// Display name, also matched by `--only`.
     pub(crate) name: String,
-    /// Who is measured, in turn.
+    /// The subjects, in the order in which they alternate.
     pub(crate) subjects: Vec<Subject>,
-    /// What has to come out.
+    /// The targets of this measurement.
     pub(crate) targets: Vec<Target>,
 }
 
-/// Somebody who is measured, and how.
+/// An implementation in one configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
-    /// For people.
+    /// Display name.
     pub(crate) label: String,
-    /// Whose driver or client.
+    /// The implementation of the driver or client.
     pub(crate) implementation: Implementation,
-    /// What is asked of it.
+    /// The workload.
     pub(crate) task: Task,
-    /// The index of the subject that it is compared with; may be its own.
-    pub(crate) against: usize,
+    /// Index of the baseline within the case; may be its own.
+    pub(crate) baseline: usize,
 }
 
-/// What is asked.
+/// Workload of a subject.
 #[derive(Debug, Clone)]
 pub(crate) enum Task {
-    /// Of a driver: streams as fast as they go.
+    /// Driver: streams at full rate.
     Stream(DriverSetup, Topology),
-    /// Of a driver: round trips at so many messages a second.
+    /// Driver: round trips at a fixed rate in messages per second.
     Echo(DriverSetup, u64),
-    /// Of a driver: the highest rate at which the 99th percentile of round trips is below a millisecond.
+    /// Driver: the highest rate at which the 99th percentile of round trips is below one millisecond.
     Ceiling(DriverSetup),
-    /// Of a driver: CPU time while nobody asks for anything.
+    /// Driver: CPU load without clients.
     Idle,
-    /// Of a client, on our driver: a stream over shared memory.
+    /// Client on our driver: a stream over shared memory.
     ClientStream(DriverSetup),
-    /// Of a client, on our driver: a message there and back over shared memory.
+    /// Client on our driver: ping-pong over shared memory.
     ClientPing(DriverSetup),
 }
 
-/// What figures count, and so which of them are better.
+/// Quantity that figures measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
-    /// Messages a second; more is better.
+    /// Messages per second; higher is better.
     Rate,
-    /// Round trips; shorter is better.
+    /// Round-trip times; lower is better.
     RoundTrips,
-    /// Per cent of a core; less is better.
+    /// Per cent of a core; lower is better.
     Load,
 }
 
-/// How a driver is driven.
+/// Driver configuration of a workload.
 #[derive(Debug, Clone)]
 pub(crate) struct DriverSetup {
-    /// Where.
+    /// Transport between the ends.
     pub(crate) place: Place,
-    /// How it runs.
+    /// Process and threads of the driver.
     pub(crate) mode: Mode,
     /// Payload bytes of a message.
     pub(crate) length: usize,
-    /// Its options beyond the defaults.
+    /// Options that differ from the defaults.
     pub(crate) options: &'static [(&'static str, &'static str)],
 }
 
-/// Raised for official drivers, which send less at a time by default. Ours sends what is there; set, it would be a bound.
+/// Raised for the official drivers, whose default is small. Our driver has no limit by default; the option would impose one.
 const MESSAGES_PER_SEND: &str = "aeron.network.publication.max.messages.per.send";
 
 impl Task {
-    /// How the driver is driven, if it is.
+    /// Returns the driver configuration, if the workload has one.
     pub(crate) fn setup(&self) -> Option<&DriverSetup> {
         match self {
             Task::Stream(setup, _)
@@ -95,48 +95,49 @@ impl Task {
 }
 
 impl DriverSetup {
-    /// Whether it asks for larger socket buffers than most systems allow.
+    /// Returns true if it sets socket buffers, which are larger than most systems allow.
     pub(crate) fn is_tuned(&self) -> bool {
         let mut options = self.options.iter();
         options.any(|(name, _)| *name == "aeron.socket.so_rcvbuf")
     }
 
-    /// Those of its options that a subject gets.
+    /// Returns the options for an implementation.
     pub(crate) fn options_of(
         &self,
         implementation: Implementation,
     ) -> Vec<(&'static str, &'static str)> {
-        let is_bound = |name| implementation == Implementation::Taran && name == MESSAGES_PER_SEND;
+        let is_excluded =
+            |name| implementation == Implementation::Taran && name == MESSAGES_PER_SEND;
         let options = self.options.iter().copied();
-        options.filter(|&(name, _)| !is_bound(name)).collect()
+        options.filter(|&(name, _)| !is_excluded(name)).collect()
     }
 }
 
-/// How a driver runs.
+/// Process and threads of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// As a process, all of it on one thread that has a core. On one machine its clients share the other one.
+    /// A process with all agents on one thread, pinned to a core. On one host the clients share the other core.
     Shared,
-    /// On the threads of its clients, each of which has a core.
+    /// Embedded, invoked by the client threads; each of these has a core.
     Invoker,
-    /// As a process, as it comes. Its clients share a core, which leaves it the other one.
+    /// A process with default threading. The clients share one core, which leaves the other one to the driver.
     Default,
-    /// As a process, as it comes, beside clients that have a core each: it is not on their road.
+    /// A process with default threading; the clients have a core each. For IPC, where the driver is not on the data path.
     Beside,
 }
 
-/// Who else is there while streams flow.
+/// Streams and receivers of a stream workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Topology {
-    /// Streams that flow.
+    /// Active streams.
     pub(crate) streams: u16,
-    /// Whether each of these has one message between two turns of its driver.
+    /// True if each active stream sends one message per duty cycle of its driver.
     pub(crate) trickle: bool,
-    /// Streams on which nothing happens.
+    /// Idle streams.
     pub(crate) idle: u16,
-    /// Subscriptions to each stream that flows, through one receiving end.
+    /// Subscriptions to each active stream on one receive endpoint.
     pub(crate) subscribers: u16,
-    /// Receiving ends of each stream that flows.
+    /// Destinations (receive endpoints) of each active stream.
     pub(crate) destinations: u16,
 }
 
@@ -152,7 +153,7 @@ impl Topology {
 }
 
 impl Case {
-    /// What its figures count: the same for all that are compared.
+    /// Returns the quantity that its figures measure, the same for all subjects.
     pub(crate) fn kind(&self) -> Kind {
         match self.subjects.first().map(|first| &first.task) {
             Some(Task::Echo(..) | Task::ClientPing(_)) => Kind::RoundTrips,
@@ -163,7 +164,7 @@ impl Case {
 }
 
 impl Kind {
-    /// The figures that a measurement is about, by name.
+    /// Returns the names of the figures.
     pub(crate) fn names(self) -> &'static [&'static str] {
         match self {
             Kind::Rate => &["msg/s"],

@@ -1,31 +1,31 @@
-//! What has to come out at least.
+//! Targets.
 
 use std::fmt;
 
-/// A result about one figure of one subject.
+/// Target for one figure of one subject.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
-    /// Which figure, by its place among [`super::Kind::names`].
+    /// Index of the figure in [`super::Kind::names`].
     pub(crate) figure: usize,
-    /// Whose, by its place in the case.
+    /// Index of the subject in the case.
     pub(crate) of: usize,
-    /// In proportion to implementation; `None` for the figure by itself.
+    /// Index of the baseline; `None` if the bound is absolute.
     pub(crate) to: Option<usize>,
-    /// What it has to be.
+    /// Required bound of the figure, or of its ratio to the baseline.
     pub(crate) bound: Bound,
 }
 
-/// What a figure has to be.
+/// Bound of a figure or ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Bound {
-    /// This or more.
+    /// Lower bound, inclusive.
     AtLeast(f64),
-    /// This or less.
+    /// Upper bound, inclusive.
     AtMost(f64),
 }
 
 impl Bound {
-    /// Whether a value keeps it.
+    /// Returns true if the value is within the bound.
     pub(crate) fn is_met_by(self, value: f64) -> bool {
         match self {
             Bound::AtLeast(least) => value >= least,
@@ -44,7 +44,7 @@ impl fmt::Display for Bound {
 }
 
 impl Target {
-    /// At least so many times what another subject has.
+    /// Requires the first figure to be at least `bound` times that of the baseline.
     pub(crate) fn times(bound: f64, of: usize, to: usize) -> Target {
         Target {
             figure: 0,
@@ -54,7 +54,7 @@ impl Target {
         }
     }
 
-    /// A figure at most so many times that of another subject.
+    /// Requires a figure to be at most `bound` times that of the baseline.
     pub(crate) fn within(figure: usize, bound: f64, of: usize, to: usize) -> Target {
         Target {
             figure,

@@ -1,21 +1,21 @@
-//! The search for the highest rate that is good enough.
+//! Search for the highest rate with an acceptable latency.
 
 use taran_peers::measured::Measured;
 
 use crate::interrupt;
 
-/// A 99th percentile above this is a rate too high, in nanoseconds.
+/// Limit of the 99th percentile in nanoseconds; a rate that exceeds it is too high.
 const TOO_LONG: u64 = 1_000_000;
-/// Where the search begins: each step doubles this many messages a second, or halves them.
+/// Initial rate in messages per second; each step doubles or halves it.
 const FIRST: f64 = 100_000.0;
-/// How often a rate is doubled or halved at most.
+/// Largest number of doublings or halvings.
 const STEPS: u32 = 6;
-/// How often the way between a good rate and one that is too high is cut in two.
+/// Number of bisections between an acceptable rate and one that is too high.
 const CUTS: u32 = 3;
-/// How often a rate is tried before it is too high: a stranger may have had the core for a moment.
+/// Attempts at a rate before it counts as too high: an unrelated process may have taken the core for a moment.
 const TRIES: u32 = 3;
 
-/// The highest rate at which the 99th percentile is short enough, as close as a twelfth.
+/// Returns the measurement at the highest acceptable rate, found within one twelfth.
 pub(super) fn highest(
     mut echo: impl FnMut(u64) -> Result<Measured, String>,
 ) -> Result<Measured, String> {
@@ -23,7 +23,7 @@ pub(super) fn highest(
         for _ in 0..TRIES {
             let result = echo(rate as u64);
             interrupt::check()?;
-            // What is far too fast may not even come to its end.
+            // At rates that are far too high the benchmark itself may fail, which counts as too high.
             if let Ok(measured) = result
                 && is_good(&measured)
             {
@@ -48,7 +48,7 @@ pub(super) fn highest(
         }
         rate = next;
     }
-    let mut best = best.ok_or("no rate is held")?;
+    let mut best = best.ok_or("no rate is acceptable")?;
     let mut step = 2.0_f64;
     for _ in 0..CUTS {
         step = step.sqrt();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_highest_rate_wherever_it_is() {
+    fn highest_finds_limit_within_a_twelfth() {
         for highest in [2_000, 99_000, 100_000, 350_000, 5_000_000] {
             let found = search(highest).unwrap();
             let share = found / highest as f64;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_moment_is_forgiven() {
+    fn highest_repeats_failed_attempts() {
         let mut tries = 0;
         let found = highest(|rate| {
             tries += 1;
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn says_that_nothing_is_good_enough() {
-        assert_eq!(search(0), Err("no rate is held".to_owned()));
+    fn highest_without_acceptable_rate_fails() {
+        assert_eq!(search(0), Err("no rate is acceptable".to_owned()));
     }
 }

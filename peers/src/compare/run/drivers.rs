@@ -1,4 +1,4 @@
-//! The driver processes of a measurement.
+//! Driver processes of a measurement.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,11 +14,11 @@ use crate::testbed::{End, Testbed};
 /// Cores of the two ends.
 pub(super) const CORES: [usize; 2] = [0, 1];
 
-/// None where drivers live in the benchmark, one, or one at each end.
+/// Driver processes: none if the drivers are embedded in the benchmark, otherwise one, or one at each end.
 pub(super) struct Drivers {
     running: Vec<Running>,
-    /// Whether there is a core for one driver, which leaves the other one to both ends.
-    leaves_one_core: bool,
+    /// True if a single driver has a core of its own, so that both ends share the other one.
+    ends_share_core: bool,
 }
 
 struct Running {
@@ -27,13 +27,13 @@ struct Running {
 }
 
 impl Drivers {
-    /// Starts them, and waits until they are there.
+    /// Starts the drivers and waits until they are running.
     pub(super) fn start(
         implementation: Implementation,
         setup: &DriverSetup,
         testbed: &Testbed,
     ) -> Result<Drivers, String> {
-        let ends: &[End] = match (setup.mode, testbed.has_two_machines()) {
+        let ends: &[End] = match (setup.mode, testbed.has_two_hosts()) {
             (Mode::Invoker, _) => &[],
             (_, true) => &[End::Near, End::Far],
             (_, false) => &[End::Far],
@@ -43,33 +43,33 @@ impl Drivers {
             running.push(Running::start(implementation, setup, testbed, end)?);
         }
         Ok(Drivers {
-            leaves_one_core: setup.mode != Mode::Beside && running.len() == 1,
+            ends_share_core: setup.mode != Mode::Beside && running.len() == 1,
             running,
         })
     }
 
-    /// The core of an end's client.
+    /// Returns the core of an end's client.
     pub(super) fn core(&self, end: End) -> usize {
         match end {
-            End::Far if !self.leaves_one_core => CORES[1],
+            End::Far if !self.ends_share_core => CORES[1],
             End::Near | End::Far => CORES[0],
         }
     }
 
-    /// The process id of the first one.
+    /// Returns the process id of the first driver.
     pub(super) fn id(&self) -> Option<u32> {
         self.running.first().map(|running| running.program.id())
     }
 
-    /// The directory of the first one.
+    /// Returns the Aeron directory of the first driver.
     pub(super) fn directory(&self) -> Option<PathBuf> {
         self.running
             .first()
             .map(|running| running.directory.clone())
     }
 
-    /// Tells a benchmark where its driver is.
-    pub(super) fn tell(&self, command: &mut Command, end: End) {
+    /// Adds the Aeron directory of an end's driver to the arguments of a benchmark.
+    pub(super) fn add_directory(&self, command: &mut Command, end: End) {
         let running = match end {
             End::Near => self.running.first(),
             End::Far => self.running.last(),
@@ -107,7 +107,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Until its file is there; for the rest clients wait by themselves.
+    /// Waits until the CnC file exists; clients wait for its initialisation themselves.
     fn wait(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + super::TIMEOUT;
         while !self.directory.join("cnc.dat").exists() {
@@ -128,13 +128,13 @@ impl Drop for Drivers {
     fn drop(&mut self) {
         for Running { directory, program } in self.running.drain(..) {
             drop(program);
-            // It did that itself, unless something was wrong with it.
+            // Usually already removed by the driver at its shutdown.
             let _ = std::fs::remove_dir_all(&directory);
         }
     }
 }
 
-/// Tells options by the environment, as all drivers take them.
+/// Sets driver options as environment variables, in the form that all drivers accept.
 pub(super) fn set_options(command: &mut Command, options: &[(&str, &str)]) {
     for (name, value) in options {
         command.env(name.to_ascii_uppercase().replace('.', "_"), value);

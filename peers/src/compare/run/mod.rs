@@ -1,4 +1,4 @@
-//! One measurement of one subject.
+//! Measurement of one subject in one round.
 
 mod ceiling;
 mod drivers;
@@ -12,24 +12,23 @@ use taran_peers::measured::Measured;
 use crate::interrupt;
 use crate::plan::{DriverSetup, Mode, Subject, Task, Topology};
 use crate::process::Program;
-use crate::subject::{Implementation, Told, program};
+use crate::subject::{ClientArguments, Implementation, program};
 use crate::testbed::{End, Place, Testbed};
 
 use drivers::{Drivers, set_options};
 
-/// How long anything may take that is not measured.
+/// Time limit of set-up and shutdown steps.
 const TIMEOUT: Duration = Duration::from_secs(70);
-/// Milliseconds before those that are measured.
+/// Warm-up in milliseconds.
 const WARM_UP: u64 = 500;
-/// The same, for everybody, where a virtual machine is among those that are compared, which has to find out first what is worth
-/// compiling.
+/// Warm-up of all subjects in milliseconds where one of them is Java, whose JIT needs it.
 const WARM_UP_JAVA: u64 = 3_000;
-/// The same where thousands of streams have just been opened: what moved lately has turns for a while.
+/// Warm-up in milliseconds where thousands of streams have just been opened: new streams stay active for a while.
 const WARM_UP_MANY_STREAMS: u64 = 2_000;
-/// Least milliseconds in which the load of an idle driver is measured.
+/// Shortest measurement of the load of an idle driver, in milliseconds.
 const IDLE: u64 = 3_000;
 
-/// Measures once, for so many milliseconds.
+/// Runs one measurement of the given duration.
 pub(crate) fn once(subject: &Subject, measure_ms: u64) -> Result<Measured, String> {
     let run = Run {
         implementation: subject.implementation,
@@ -54,13 +53,13 @@ impl Run {
     fn stream(&self, setup: &DriverSetup, topology: Topology) -> Result<Measured, String> {
         let testbed = Testbed::new(&setup.place)?;
         let drivers = Drivers::start(self.implementation, setup, &testbed)?;
-        let end = |what: &str, end: End| {
+        let end = |role: &str, end: End| {
             let mut command = Command::new(program("drivers"));
             command.args(["--driver", self.implementation.name()]);
             if topology.idle > 0 {
                 command.args(["beside", "--idle", &topology.idle.to_string()]);
             }
-            command.arg(what);
+            command.arg(role);
             for channel in testbed.channels(end, topology) {
                 command.args(["--channel", &channel]);
             }
@@ -69,8 +68,8 @@ impl Run {
                 command.arg("--trickle");
             }
             command.args(["--cpus", &drivers.core(end).to_string()]);
-            self.tell(&mut command, setup, topology);
-            drivers.tell(&mut command, end);
+            self.add_durations(&mut command, setup, topology);
+            drivers.add_directory(&mut command, end);
             testbed.at(end, None, &command)
         };
         ends(
@@ -84,7 +83,7 @@ impl Run {
         let testbed = Testbed::new(&setup.place)?;
         let drivers = Drivers::start(self.implementation, setup, &testbed)?;
         let mut command = Command::new(program("drivers"));
-        // Both ends are threads of one process, each on its core.
+        // Both ends are threads of one process, each pinned to a core.
         let cores = [End::Near, End::Far].map(|end| drivers.core(end).to_string());
         command
             .args(["--driver", self.implementation.name(), "echo"])
@@ -92,8 +91,8 @@ impl Run {
             .args(["--channel", &testbed.channel()])
             .args(["--reply-channel", &testbed.reply_channel()])
             .args(["--cpus", &cores.join(",")]);
-        self.tell(&mut command, setup, Topology::ONE);
-        drivers.tell(&mut command, End::Near);
+        self.add_durations(&mut command, setup, Topology::ONE);
+        drivers.add_directory(&mut command, End::Near);
         let mut program = Program::start(testbed.at(End::Near, None, &command), "the round trips")?;
         measured(&mut program, None)
     }
@@ -107,7 +106,7 @@ impl Run {
         };
         let drivers = Drivers::start(self.implementation, &setup, &Testbed::new(&setup.place)?)?;
         let id = drivers.id().ok_or("no driver")?;
-        // Past whatever there is to do at the start.
+        // Excludes the work of the start-up.
         interrupt::pause(Duration::from_secs(2))?;
         let (before, start) = (cpu_time(id)?, Instant::now());
         interrupt::pause(Duration::from_millis(self.measure_ms.max(IDLE)))?;
@@ -116,16 +115,16 @@ impl Run {
         Ok(Measured::of(load))
     }
 
-    /// Both ends on our driver, with the subject's client. That which measures is the far one of a stream, and the near
-    /// one of a ping-pong.
+    /// Runs both ends with the subject's client on our driver. The subscriber of a stream and the pinging end of a ping-pong
+    /// report the result.
     fn client(&self, setup: &DriverSetup, [near, far]: [&str; 2]) -> Result<Measured, String> {
         let testbed = Testbed::new(&setup.place)?;
         let drivers = Drivers::start(Implementation::Taran, setup, &testbed)?;
         let directory = drivers.directory().ok_or("no driver")?;
-        let end = |what: &str, end: End| {
+        let end = |role: &str, end: End| {
             let command = self.implementation.client(
-                what,
-                &Told {
+                role,
+                &ClientArguments {
                     directory: &directory,
                     channel: &testbed.channel(),
                     length: setup.length,
@@ -143,7 +142,7 @@ impl Run {
         ends(end(near, End::Near), end(far, End::Far), measuring)
     }
 
-    fn tell(&self, command: &mut Command, setup: &DriverSetup, topology: Topology) {
+    fn add_durations(&self, command: &mut Command, setup: &DriverSetup, topology: Topology) {
         let warm_up = match setup.mode {
             Mode::Default => WARM_UP_JAVA,
             _ if topology.idle > 0 => WARM_UP_MANY_STREAMS,
@@ -159,12 +158,12 @@ impl Run {
     }
 }
 
-/// Starts the far end and, once it is ready, the near one; what the measuring one found.
+/// Starts the far end and, once it is ready, the near end. Returns the result of the measuring end.
 fn ends(near: Command, far: Command, measuring: End) -> Result<Measured, String> {
     let mut far = Program::start(far, "the far end")?;
     match far.line(TIMEOUT)?.as_str() {
         "READY" => {}
-        other => return Err(format!("the far end says {other:?} in place of READY")),
+        other => return Err(format!("the far end printed {other:?} instead of READY")),
     }
     let mut near = Program::start(near, "the near end")?;
     match measuring {
@@ -173,13 +172,13 @@ fn ends(near: Command, far: Command, measuring: End) -> Result<Measured, String>
     }
 }
 
-/// What a program found. Where the other end fails, it would wait in vain.
+/// Returns the result that a program prints. Fails early if the other end fails.
 fn measured(program: &mut Program, other: Option<&mut Program>) -> Result<Measured, String> {
     let line = program.line_beside(TIMEOUT, other)?;
     serde_json::from_str(&line).map_err(|error| format!("{line:?}: {error}"))
 }
 
-/// The time that all threads of a process have had a core.
+/// Returns the CPU time of all threads of a process.
 fn cpu_time(id: u32) -> Result<Duration, String> {
     let path = format!("/proc/{id}/task");
     let failure = |error: std::io::Error| format!("{path}: {error}");
