@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: builds the fuzz targets with what a stable toolchain has, and runs them.
+//! `cargo xtask fuzz`: builds and runs the fuzz targets with a stable toolchain.
 //!
-//! The compiler's coverage pass is a pass like any other, and libFuzzer comes as source with `libfuzzer-sys` (it needs a
-//! C++ compiler): neither a nightly toolchain nor cargo-fuzz is needed. With AddressSanitizer a nightly one is.
+//! The coverage pass is available in the stable compiler, and `libfuzzer-sys` contains the source of libFuzzer (which needs a
+//! C++ compiler). AddressSanitizer needs a nightly toolchain; cargo-fuzz is not needed.
 
 mod options;
 
@@ -16,7 +16,7 @@ use crate::{at_least_one, run as run_command};
 
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// What makes a program tell libFuzzer where it has been.
+/// Compiler flags that report reached code to libFuzzer.
 const COVERAGE: [&str; 5] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -24,81 +24,81 @@ const COVERAGE: [&str; 5] = [
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "--cfg=fuzzing",
 ];
-/// And what it compares. That finds words and magic numbers, and is a third of the time.
+/// Compiler flag that reports comparisons to libFuzzer. It finds keywords and magic numbers, and costs a third of the run time.
 const COMPARES: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
 
 const USAGE: &str = "cargo xtask fuzz [TARGET... | --except sbe] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]";
 
-/// What was asked for.
+/// Parsed arguments.
 #[derive(Debug, Default)]
-struct Asked {
+struct FuzzArguments {
     targets: Vec<String>,
     runs: Option<u64>,
     seconds: Option<u64>,
-    /// Where chance starts from; without it, each run tries other inputs.
+    /// Random seed; without it, each run tries other inputs.
     seed: Option<u64>,
-    /// Many inputs rather than well-guided ones.
+    /// Less guidance in favour of more inputs per second.
     fast: bool,
     asan: bool,
     minimise: bool,
     /// All targets but those of `taran-sbe`.
     without_sbe: bool,
-    /// Inputs of one driver, to be tried before anything else.
+    /// File with the inputs of a failed run, replayed before anything else.
     story: Option<PathBuf>,
 }
 
-/// Runs the chore.
+/// Runs the task.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let mut asked = read(arguments)?;
+    let mut arguments = read(arguments)?;
     let known = targets()?;
-    if asked.without_sbe {
-        if !asked.targets.is_empty() {
-            return Err(format!("--except goes without targets; usage: {USAGE}"));
+    if arguments.without_sbe {
+        if !arguments.targets.is_empty() {
+            return Err(format!("--except and targets exclude each other; usage: {USAGE}"));
         }
-        asked.targets = known
+        arguments.targets = known
             .iter()
             .filter(|name| !is_sbe_target(name))
             .cloned()
             .collect();
     }
-    if asked.targets.is_empty() {
-        asked.targets = known;
-    } else if let Some(unknown) = asked.targets.iter().find(|name| !known.contains(name)) {
+    if arguments.targets.is_empty() {
+        arguments.targets = known;
+    } else if let Some(unknown) = arguments.targets.iter().find(|name| !known.contains(name)) {
         return Err(format!(
-            "no target {unknown}; there are {}",
+            "no target {unknown}; known targets: {}",
             known.join(", ")
         ));
     }
-    if asked.story.is_some() {
-        let [target] = &asked.targets[..] else {
-            return Err("--story needs the target whose story it is".to_owned());
+    if arguments.story.is_some() {
+        let [target] = &arguments.targets[..] else {
+            return Err("--story needs the target that wrote the file".to_owned());
         };
         if !options::is_stateful(target) {
             return Err(format!(
-                "{target} has no stories: each input stands for itself"
+                "{target} keeps no state between inputs and does not support --story"
             ));
         }
     }
-    if asked.asan && !has_nightly("") {
+    if arguments.asan && !has_nightly("") {
         return Ok(());
     }
-    let programs = build(&asked)?;
-    if asked.minimise {
+    let programs = build(&arguments)?;
+    if arguments.minimise {
         seeds()?;
     }
-    for target in &asked.targets {
-        if asked.minimise {
+    for target in &arguments.targets {
+        if arguments.minimise {
             minimise(&programs, target)?;
         } else {
-            fuzz(&programs, target, &asked)?;
+            fuzz(&programs, target, &arguments)?;
         }
     }
     Ok(())
 }
 
-fn read(arguments: &[String]) -> Result<Asked, String> {
-    let mut asked = Asked::default();
-    let mut rest = arguments.iter();
+fn read(words: &[String]) -> Result<FuzzArguments, String> {
+    let mut arguments = FuzzArguments::default();
+    let mut rest = words.iter();
     while let Some(argument) = rest.next() {
         let mut value = || {
             let value = rest.next();
@@ -109,26 +109,26 @@ fn read(arguments: &[String]) -> Result<Asked, String> {
             number.map_err(|_| format!("{argument} needs a number, not {text}; usage: {USAGE}"))
         };
         match argument.as_str() {
-            // None but what is kept.
-            "--runs" => asked.runs = Some(number(value()?)?),
-            "--seconds" => asked.seconds = Some(at_least_one(argument, value()?)?),
-            "--seed" => asked.seed = Some(number(value()?)?),
-            "--story" => asked.story = Some(PathBuf::from(value()?)),
-            "--fast" => asked.fast = true,
-            "--asan" => asked.asan = true,
-            "--minimise" => asked.minimise = true,
-            "--except" if value()? == "sbe" => asked.without_sbe = true,
+            // 0 replays the corpus only.
+            "--runs" => arguments.runs = Some(number(value()?)?),
+            "--seconds" => arguments.seconds = Some(at_least_one(argument, value()?)?),
+            "--seed" => arguments.seed = Some(number(value()?)?),
+            "--story" => arguments.story = Some(PathBuf::from(value()?)),
+            "--fast" => arguments.fast = true,
+            "--asan" => arguments.asan = true,
+            "--minimise" => arguments.minimise = true,
+            "--except" if value()? == "sbe" => arguments.without_sbe = true,
             "--except" => return Err(format!("--except needs \"sbe\"; usage: {USAGE}")),
             option if option.starts_with('-') => {
                 return Err(format!("{option} is unknown; usage: {USAGE}"));
             }
-            target => asked.targets.push(target.to_owned()),
+            target => arguments.targets.push(target.to_owned()),
         }
     }
-    Ok(asked)
+    Ok(arguments)
 }
 
-/// The targets there are, by the names of their programs.
+/// Returns the names of all targets, which are those of their programs.
 fn targets() -> Result<Vec<String>, String> {
     let folder = root().join("fuzz_targets");
     let entries =
@@ -144,20 +144,20 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz")
 }
 
-/// Builds the programs of the targets; the folder in which they are.
-fn build(asked: &Asked) -> Result<PathBuf, String> {
-    let folder = match (asked.asan, asked.fast) {
+/// Builds the programs of the targets and returns their folder.
+fn build(arguments: &FuzzArguments) -> Result<PathBuf, String> {
+    let folder = match (arguments.asan, arguments.fast) {
         (true, _) => "../target/fuzz-asan",
         (false, true) => "../target/fuzz-fast",
         (false, false) => "../target/fuzz",
     };
     let folder = root().join(folder);
     let mut flags = COVERAGE.to_vec();
-    if !asked.fast {
+    if !arguments.fast {
         flags.push(COMPARES);
     }
     let mut command = Command::new("cargo");
-    if asked.asan {
+    if arguments.asan {
         flags.push("-Zsanitizer=address");
         command.arg("+nightly");
     }
@@ -168,31 +168,31 @@ fn build(asked: &Asked) -> Result<PathBuf, String> {
         .arg("--target-dir")
         .arg(&folder)
         .env("RUSTFLAGS", flags.join(" "));
-    for target in &asked.targets {
+    for target in &arguments.targets {
         command.args(["--bin", target]);
     }
     run_command(&mut command)?;
     Ok(folder.join(HOST).join("release"))
 }
 
-/// Replays the corpus, then tries new inputs. What is new in them goes to `fuzz/findings`, what fails to
-/// `fuzz/artifacts`. With a seed, nothing but the corpus and the seed decides what is tried.
-fn fuzz(programs: &Path, target: &str, asked: &Asked) -> Result<(), String> {
-    let findings = match asked.seed {
-        None => made("findings", target)?,
-        Some(_) => emptied(&format!("{target}.seeded"))?,
+/// Replays the corpus, then tries new inputs. Inputs with new coverage go to `fuzz/findings`, failing inputs to
+/// `fuzz/artifacts`. With a seed, only the corpus and the seed determine the inputs.
+fn fuzz(programs: &Path, target: &str, arguments: &FuzzArguments) -> Result<(), String> {
+    let findings = match arguments.seed {
+        None => folder_of("findings", target)?,
+        Some(_) => empty_folder(&format!("{target}.seeded"))?,
     };
-    let artifacts = made("artifacts", target)?;
-    let corpus = made("corpus", target)?;
+    let artifacts = folder_of("artifacts", target)?;
+    let corpus = folder_of("corpus", target)?;
     let mut command = Command::new(programs.join(target));
-    if let Some(story) = &asked.story {
+    if let Some(story) = &arguments.story {
         command.env("TARAN_FUZZ_STORY", story);
     }
     let present = artifacts.join("story.now");
     command
         .env("TARAN_FUZZ_STORY_FILE", &present)
         .args(options::limits(target))
-        .args(options::course(target, asked))
+        .args(options::run_options(target, arguments))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .args([findings, corpus]);
     let outcome = run_command(&mut command);
@@ -204,17 +204,17 @@ fn fuzz(programs: &Path, target: &str, asked: &Asked) -> Result<(), String> {
     outcome
 }
 
-/// Gives the story that failed a name that no later run writes to. Only some targets have one.
+/// Renames the recorded inputs of a failed run so that later runs do not overwrite them. Only stateful targets record them.
 fn keep_story(present: &Path) {
     let names = (1..).map(|number| present.with_file_name(format!("story-{number}")));
     if let Some(kept) = names.into_iter().find(|name| !name.exists())
         && fs::rename(present, &kept).is_ok()
     {
-        eprintln!("the story is in {}", kept.display());
+        eprintln!("the inputs of the failed run are in {}", kept.display());
     }
 }
 
-/// Puts the first inputs of all targets among the findings.
+/// Writes the initial inputs of all targets to the findings.
 fn seeds() -> Result<(), String> {
     let folder = root();
     run_command(
@@ -234,33 +234,33 @@ fn seeds() -> Result<(), String> {
     )
 }
 
-/// Replaces the corpus by the smallest part of it, of the seeds and of the findings that covers as much.
+/// Replaces the corpus with the smallest subset of corpus, seeds and findings that has the same coverage.
 fn minimise(programs: &Path, target: &str) -> Result<(), String> {
-    let (findings, corpus) = (made("findings", target)?, made("corpus", target)?);
-    // The corpus stays what it is until there is another one.
-    let small = emptied(&format!("{target}.small"))?;
+    let (findings, corpus) = (folder_of("findings", target)?, folder_of("corpus", target)?);
+    // The old corpus is replaced only after the new one is complete.
+    let small = empty_folder(&format!("{target}.small"))?;
     let mut command = Command::new(programs.join(target));
     command
         .args(options::limits(target))
-        // The fewest inputs that reach all code that is reached, however often.
+        // Minimises by reached code, regardless of how often it is reached.
         .args(["-set_cover_merge=1", "-use_counters=0"])
         .args([&small, &corpus, &findings]);
     run_command(&mut command)?;
-    let old = emptied(&format!("{target}.old"))?;
+    let old = empty_folder(&format!("{target}.old"))?;
     for (from, to) in [(&corpus, &old), (&small, &corpus)] {
         fs::rename(from, to).map_err(|error| format!("{}: {error}", from.display()))?;
     }
     fs::remove_dir_all(&old).map_err(|error| format!("{}: {error}", old.display()))
 }
 
-/// A folder among the findings, with nothing in it.
-fn emptied(name: &str) -> Result<PathBuf, String> {
-    let folder = made("findings", name)?;
+/// Returns an empty folder below the findings.
+fn empty_folder(name: &str) -> Result<PathBuf, String> {
+    let folder = folder_of("findings", name)?;
     fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    made("findings", name)
+    folder_of("findings", name)
 }
 
-fn made(kind: &str, target: &str) -> Result<PathBuf, String> {
+fn folder_of(kind: &str, target: &str) -> Result<PathBuf, String> {
     let folder = root().join(kind).join(target);
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(folder)

@@ -1,4 +1,5 @@
-//! Processes killed and publications opened by the thousand: `crates/cli/tests/crash` with more than a test run has.
+//! Tests of `crates/cli/tests/crash` with higher counts than in a normal test run: thousands of killed processes and opened
+//! publications.
 
 use std::process::Command;
 
@@ -8,10 +9,10 @@ const CLIENTS: &str = "kills::killed_clients_leak_nothing";
 const DRIVERS: &str = "drivers::killed_driver_is_reported_and_its_successor_starts_empty";
 const PUBLICATIONS: &str = "churn::opening_and_closing_publications_leaks_nothing";
 
-/// What chance starts from may be any number.
+/// Variable of the random seed, the only number that may be zero.
 const SEED: &str = "TARAN_KILLS_SEED";
 
-/// A number that is asked for: its option, the variable that the test reads, and what it is otherwise.
+/// Numeric option: its name, the variable that the test reads, and the default.
 type Number = (&'static str, &'static str, Option<&'static str>);
 
 /// Kills clients, or drivers.
@@ -35,7 +36,7 @@ pub(crate) fn churn(arguments: &[String]) -> Result<(), String> {
         ("--publications", "TARAN_CHURN_PUBLICATIONS", Some("10000")),
         ("--rounds", "TARAN_CHURN_ROUNDS", Some("10")),
     ];
-    // Ten million openings are to end within the hour.
+    // Optimised, so that ten million openings take less than an hour.
     run_test(PUBLICATIONS, publications, arguments, "sim")
 }
 
@@ -61,7 +62,7 @@ fn run_test(
         };
         let Some((_, variable, _)) = numbers.iter().find(|(option, ..)| option == name) else {
             let known: Vec<&str> = numbers.iter().map(|(option, ..)| *option).collect();
-            return Err(format!("{name}: known are {}", known.join(", ")));
+            return Err(format!("{name} is unknown; known options: {}", known.join(", ")));
         };
         if *variable != SEED {
             at_least_one(name, value)?;
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_tests_of_these_names() {
+    fn test_names_refer_to_existing_tests() {
         for (test, source) in [
             (
                 CLIENTS,
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn to_do_nothing_is_refused() {
+    fn kills_and_churn_with_zero_or_text_fail() {
         let pair = |option: &str, value: &str| [option.to_owned(), value.to_owned()];
         for (option, value) in [
             ("--kills", "0"),

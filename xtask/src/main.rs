@@ -1,4 +1,4 @@
-//! Chores of the project: `cargo xtask NAME`.
+//! Tasks of the project: `cargo xtask NAME`.
 
 #![forbid(unsafe_code)]
 
@@ -16,10 +16,10 @@ mod suites;
 
 use std::process::{Command, ExitCode};
 
-/// A chore: its name, what it does, and how.
+/// Task of the project.
 struct Task {
     name: &'static str,
-    /// What it is told, and what it does. Those that have more to say than a line are asked themselves.
+    /// Arguments and description. Tasks with a `--help` of their own are listed in [`main`].
     help: &'static str,
     run: fn(&[String]) -> Result<(), String>,
 }
@@ -42,24 +42,24 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "miri",
-        help: "[TEST...]: run the pieces of taran-core that need no files under Miri (needs a nightly toolchain with miri)",
+        help: "[TEST...]: run the modules of taran-core that need no files under Miri (needs a nightly toolchain with miri)",
         run: sanitizers::miri,
     },
     Task {
         name: "compare",
-        help: "[--only PART,...] [--rounds N] [--list]: our driver and client against the official ones, alternating (--help says \
-               more; needs clang, libbsd-dev and CMake or Python, for all of it also root, a JDK and Maven)",
+        help: "[--only PART,...] [--rounds N] [--list]: benchmark our driver and client against the official ones, alternating (see \
+               --help; needs clang, libbsd-dev and CMake or Python, and for all cases also root, a JDK and Maven)",
         run: compare::run,
     },
     Task {
         name: "sbe-peers",
-        help: "[--criterion [BENCHMARK]]: measure our SBE codecs beside the official tool's Rust output and prost, and fail where they are slower (needs a JDK and Maven, and valgrind to count instructions)",
+        help: "[--criterion [BENCHMARK]]: measure our SBE codecs against the official tool's Rust output and prost, and fail if they are slower (needs a JDK and Maven, and valgrind to count instructions)",
         run: sbe::peers,
     },
     Task {
         name: "kills",
-        help: "[--kills N] [--at-once N] | --drivers N, [--seed N]: kill clients of one driver by the thousand, or drivers, and \
-               watch those that live",
+        help: "[--kills N] [--at-once N] | --drivers N, [--seed N]: kill thousands of clients of one driver, or drivers, and \
+               check the survivors",
         run: kills::kills,
     },
     Task {
@@ -69,18 +69,18 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "soak",
-        help: "[--minutes M | --seconds S]: all kinds of streams between our drivers and the official one, over a cable that loses (needs root and a JDK)",
+        help: "[--minutes M | --seconds S]: run all kinds of streams between our drivers and the official one over a lossy link (needs root and a JDK)",
         run: soak::run,
     },
     Task {
         name: "churn",
-        help: "[--publications N] [--rounds N]: open and close publications by the thousand, and see that nothing grows",
+        help: "[--publications N] [--rounds N]: open and close thousands of publications and check that no resource leaks",
         run: kills::churn,
     },
     Task {
         name: "fuzz",
         help: "[TARGET... | --except sbe] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]: replay the fuzz targets' corpora \
-               and try new inputs, or make the corpora small",
+               and try new inputs, or minimise the corpora",
         run: fuzz::run,
     },
     Task {
@@ -136,7 +136,7 @@ fn usage() -> String {
     usage
 }
 
-/// A number of something that is to be done: not none.
+/// Parses a count of at least one.
 fn at_least_one(option: &str, text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) => Err(format!("{option} needs at least 1")),
@@ -158,7 +158,7 @@ fn loom(packages: &[String]) -> Result<(), String> {
     if let Some(unknown) = packages.iter().find(|name| !is_known(name)) {
         let known: Vec<&str> = LOOM.iter().map(|(package, _)| *package).collect();
         return Err(format!(
-            "no models in {unknown}; there are some in {}",
+            "{unknown} has no models; packages with models: {}",
             known.join(", ")
         ));
     }
@@ -178,7 +178,7 @@ fn loom(packages: &[String]) -> Result<(), String> {
 fn run(command: &mut Command) -> Result<(), String> {
     let status = command
         .status()
-        .map_err(|error| format!("{command:?} cannot be run: {error}"))?;
+        .map_err(|error| format!("cannot run {command:?}: {error}"))?;
     if status.success() {
         Ok(())
     } else {

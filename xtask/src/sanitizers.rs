@@ -1,18 +1,18 @@
-//! Runs under instruments of the nightly toolchain: sanitizers and Miri. Without the toolchain they are skipped, loudly.
+//! Sanitizers and Miri of the nightly toolchain. Without the toolchain they are skipped with a message.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::run;
 
-/// The crates with unsafe code, and those whose tests lay it over real mappings: each with what of it is run.
+/// Crates with unsafe code, and crates whose tests run it on real mappings, with the test selection of each.
 const ADDRESSES: &[(&str, &[&str])] = &[
     ("taran-core", &["--lib", "--tests"]),
     ("taran-net", &["--lib", "--tests"]),
     ("taran", &["--test", "driver", "--test", "client"]),
 ];
 
-/// Where threads share memory.
+/// Crates with memory that threads share, with the test selection of each.
 const THREADS: &[(&str, &[&str])] = &[
     ("taran-core", &["--lib"]),
     ("taran-protocol", &["--lib"]),
@@ -20,7 +20,8 @@ const THREADS: &[(&str, &[&str])] = &[
     ("taran", &["--test", "driver", "--test", "client"]),
 ];
 
-/// The pieces of `taran-core` that Miri can run: no files, no system calls, no properties, for which it takes hours.
+/// Modules and tests of `taran-core` that Miri can run: without files and system calls, and without property tests, which take
+/// hours.
 const MIRI: &[&str] = &[
     "ring::",
     "broadcast::",
@@ -32,12 +33,13 @@ const MIRI: &[&str] = &[
     "memory::tests::racing_copies",
 ];
 
-/// AddressSanitizer, for all of the crates or for those that are named.
+/// Runs AddressSanitizer on all crates or on the named ones.
 pub(crate) fn asan(packages: &[String]) -> Result<(), String> {
     sanitize("address", &[], ADDRESSES, packages)
 }
 
-/// ThreadSanitizer, likewise. The standard library is built with it, or what it does for synchronization would go unseen.
+/// Runs ThreadSanitizer on all crates or on the named ones. The standard library is instrumented too; otherwise its
+/// synchronization would be invisible.
 pub(crate) fn tsan(packages: &[String]) -> Result<(), String> {
     if !has_library_source() {
         return Ok(());
@@ -46,7 +48,7 @@ pub(crate) fn tsan(packages: &[String]) -> Result<(), String> {
 }
 
 fn sanitize(
-    what: &str,
+    sanitizer: &str,
     flags: &[&str],
     crates: &[(&str, &[&str])],
     packages: &[String],
@@ -54,7 +56,7 @@ fn sanitize(
     let is_known = |name: &String| crates.iter().any(|(package, _)| package == name);
     if let Some(unknown) = packages.iter().find(|name| !is_known(name)) {
         let known: Vec<&str> = crates.iter().map(|(package, _)| *package).collect();
-        return Err(format!("{unknown}: known are {}", known.join(", ")));
+        return Err(format!("{unknown} is unknown; known packages: {}", known.join(", ")));
     }
     if !has_nightly("") {
         return Ok(());
@@ -68,13 +70,13 @@ fn sanitize(
             .args(*tests)
             .args(flags)
             .args(["--target", "x86_64-unknown-linux-gnu"])
-            .args(["--target-dir", &format!("target/{what}-sanitizer")])
-            .env("RUSTFLAGS", format!("-Zsanitizer={what}")))?;
+            .args(["--target-dir", &format!("target/{sanitizer}-sanitizer")])
+            .env("RUSTFLAGS", format!("-Zsanitizer={sanitizer}")))?;
     }
     Ok(())
 }
 
-/// Miri, which sees every access that the rules of the language do not allow.
+/// Runs Miri on the named tests, or on all that it can run.
 pub(crate) fn miri(arguments: &[String]) -> Result<(), String> {
     if !has_nightly("miri") || !has_library_source() {
         return Ok(());
@@ -97,37 +99,37 @@ pub(crate) fn miri(arguments: &[String]) -> Result<(), String> {
         .env("MIRIFLAGS", "-Zmiri-disable-isolation"))
 }
 
-/// Whether there is a nightly toolchain, with this subcommand if one is named.
+/// Returns true if a nightly toolchain is installed, with this cargo subcommand if one is named; prints a message otherwise.
 pub(crate) fn has_nightly(subcommand: &str) -> bool {
     let mut command = Command::new("cargo");
-    // Asking for a toolchain must not install it.
+    // The check must not install the toolchain.
     command.arg("+nightly").env("RUSTUP_AUTO_INSTALL", "0");
     if !subcommand.is_empty() {
         command.arg(subcommand);
     }
     let output = command.arg("--version").output();
-    let there = output.is_ok_and(|output| output.status.success());
-    if !there {
+    let is_installed = output.is_ok_and(|output| output.status.success());
+    if !is_installed {
         eprintln!("SKIPPED: no nightly toolchain (rustup toolchain install nightly) {subcommand}");
     }
-    there
+    is_installed
 }
 
-/// Whether the nightly toolchain has the source of the standard library.
+/// Returns true if the nightly toolchain has the source of the standard library; prints a message otherwise.
 fn has_library_source() -> bool {
     let mut command = Command::new("rustc");
     command.args(["+nightly", "--print", "sysroot"]);
     let output = command.env("RUSTUP_AUTO_INSTALL", "0").output();
-    let there = output.is_ok_and(|output| {
+    let is_installed = output.is_ok_and(|output| {
         let sysroot = String::from_utf8_lossy(&output.stdout).into_owned();
         Path::new(sysroot.trim())
             .join("lib/rustlib/src/rust/library/Cargo.lock")
             .exists()
     });
-    if !there {
+    if !is_installed {
         eprintln!(
             "SKIPPED: no source of the standard library (rustup component add rust-src --toolchain nightly)"
         );
     }
-    there
+    is_installed
 }

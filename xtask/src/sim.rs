@@ -1,4 +1,4 @@
-//! Random worlds: scenarios generated from seeds, with all invariants checked; see docs/testing.md.
+//! Random scenarios: generated from seeds, with all invariants checked; see docs/testing.md.
 
 use std::process::Command;
 

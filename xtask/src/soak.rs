@@ -1,26 +1,25 @@
-//! A day in the life of a network, in minutes: `cargo xtask soak [--minutes M | --seconds S]`.
-//!
-//! The story itself is the test `soak` of `taran-cli`, which is built here and run in a network of its own.
+//! `cargo xtask soak [--minutes M | --seconds S]`: builds the test `soak` of `taran-cli` and runs it in network namespaces of its
+//! own.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::at_least_one;
 
-/// With the value `1`, a soak that cannot run fails.
+/// With the value `1`, a soak test that cannot run fails instead of being skipped.
 const REQUIRED: &str = "TARAN_REQUIRE_NAMESPACES";
 
-/// What has to work before anything is begun: two machines and a cable that loses, as between namespaces.
+/// Script that checks the requirements: two namespaces and a lossy link between them.
 const TRY: &str = include_str!("../../crates/cli/tests/namespaces/try.sh");
 
-/// `cargo xtask soak [--minutes M | --seconds S]`; one minute unless said otherwise.
+/// `cargo xtask soak [--minutes M | --seconds S]`; the default is one minute.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let seconds = seconds(arguments)?;
     if let Err(why) = can_run() {
         if std::env::var(REQUIRED).is_ok_and(|value| value == "1") {
-            return Err(format!("a soak is required, but {why}"));
+            return Err(format!("the soak test is required, but {why}"));
         }
-        eprintln!("SKIPPED: no soak: {why}");
+        eprintln!("SKIPPED: soak test: {why}");
         return Ok(());
     }
     super::run(
@@ -34,7 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             .args(["test", "--quiet", "--no-run"])
             .args(test),
     )?;
-    // Its network has no way out, and needs none any more.
+    // Offline: the namespace has no connection to the registry, and all dependencies are built.
     super::run(
         Command::new("unshare")
             .args(["-m", "-n", "cargo", "test", "--quiet", "--offline"])
@@ -63,8 +62,8 @@ fn can_run() -> Result<(), String> {
     if tried.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&tried.stderr).trim().to_owned();
+    let output = String::from_utf8_lossy(&tried.stderr).trim().to_owned();
     Err(format!(
-        "it needs root, network namespaces, iproute2, nftables and a JDK: {said}"
+        "it needs root, network namespaces, iproute2, nftables and a JDK: {output}"
     ))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask compare`: builds the official drivers and clients and the benchmarks around them, and runs those.
+//! `cargo xtask compare`: builds the official drivers and clients with the benchmarks, and runs these.
 
 mod needs;
 
@@ -9,10 +9,10 @@ use std::process::Command;
 
 use crate::run as run_command;
 
-/// Runs the chore; the arguments are those of the program in `peers`.
+/// Runs the task; the arguments are those of the program in `peers`.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let manifest = root().join("peers/Cargo.toml");
-    // What only looks at the plan needs nothing.
+    // These options need neither the official implementations nor their build tools.
     let is_plan =
         |argument: &String| ["--list", "--help", "--markdown"].contains(&argument.as_str());
     let is_plan = arguments.iter().any(is_plan);
@@ -21,10 +21,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     } else {
         prepare()?
     };
-    let cargo = |what: &str| {
+    let cargo = |subcommand: &str| {
         let mut command = Command::new("cargo");
         command
-            .args([what, "--release", "--locked", "--quiet"])
+            .args([subcommand, "--release", "--locked", "--quiet"])
             .arg("--manifest-path")
             .arg(&manifest)
             .env("PATH", &path);
@@ -37,16 +37,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     } else {
         run_command(&mut cargo("build"))?;
     }
-    // Its exit code is that of the chore.
+    // `exec`, so that the exit code of the program is that of the task.
     let error = compare.arg("--").args(arguments).current_dir(root()).exec();
-    Err(format!("{compare:?} cannot be run: {error}"))
+    Err(format!("cannot run {compare:?}: {error}"))
 }
 
-/// Checks what the official C driver is built with, and builds the Java programs; gives the search path to build with.
+/// Checks the build tools of the official C driver, and builds the Java programs. Returns the search path for the build.
 fn prepare() -> Result<OsString, String> {
     needs::check()?;
     if let Err(reason) = interop() {
-        eprintln!("cargo xtask compare: without the official Java driver: {reason}");
+        eprintln!("cargo xtask compare: skipping the official Java driver: {reason}");
     }
     needs::path_with_cmake(&root().join("target/cmake"))
 }

@@ -1,4 +1,4 @@
-//! What the official C driver and client are built with.
+//! Build tools of the official C driver and client.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -10,7 +10,7 @@ use crate::run as run_command;
 /// The oldest CMake that builds the official C driver.
 const CMAKE: (u32, u32) = (3, 30);
 
-/// An error that names all that is missing.
+/// Returns an error that names all missing tools.
 pub(super) fn check() -> Result<(), String> {
     let missing: Vec<&str> = [
         ("clang", works(Command::new("clang").arg("--version"))),
@@ -19,7 +19,7 @@ pub(super) fn check() -> Result<(), String> {
         ("libbsd-dev", has_header("bsd/string.h")),
     ]
     .into_iter()
-    .filter_map(|(name, is_there)| (!is_there).then_some(name))
+    .filter_map(|(name, is_present)| (!is_present).then_some(name))
     .collect();
     if missing.is_empty() {
         return Ok(());
@@ -31,8 +31,7 @@ pub(super) fn check() -> Result<(), String> {
     ))
 }
 
-/// The search path with a CMake that is new enough: that of the system, or else one from the Python registry, which is put
-/// into `folder`.
+/// Returns a search path with a recent CMake: that of the system, or one from the Python registry, installed into `folder`.
 pub(super) fn path_with_cmake(folder: &Path) -> Result<OsString, String> {
     let path = env::var_os("PATH").unwrap_or_default();
     if is_new_enough("cmake") {
@@ -42,8 +41,8 @@ pub(super) fn path_with_cmake(folder: &Path) -> Result<OsString, String> {
     if !is_new_enough(programs.join("cmake")) {
         install_cmake(folder).map_err(|reason| {
             format!(
-                "the official C driver needs CMake {}.{} or newer, as `pip install cmake` brings it; it could not be put into \
-                 {}: {reason}",
+                "the official C driver needs CMake {}.{} or newer, for example from `pip install cmake`; the installation into \
+                 {} failed: {reason}",
                 CMAKE.0,
                 CMAKE.1,
                 folder.display()
@@ -59,7 +58,7 @@ fn install_cmake(folder: &Path) -> Result<(), String> {
     run_command(
         Command::new(folder.join("bin/pip"))
             .args(["install", "--quiet", "--disable-pip-version-check"])
-            // Tried with 3.31.
+            // Tested with 3.31.
             .arg(format!("cmake>={}.{},<4", CMAKE.0, CMAKE.1)),
     )
 }
@@ -71,7 +70,7 @@ fn is_new_enough(program: impl AsRef<OsStr>) -> bool {
     version(&String::from_utf8_lossy(&output.stdout)).is_some_and(|version| version >= CMAKE)
 }
 
-/// The version in the first line of `cmake --version`.
+/// Returns the version from the first line of `cmake --version`.
 fn version(text: &str) -> Option<(u32, u32)> {
     let mut parts = text.split_whitespace().nth(2)?.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
@@ -87,8 +86,8 @@ fn has_header(name: &str) -> bool {
     works(Command::new("sh").args(["-c", &include]))
 }
 
-/// The library comes in a folder with a version of clang, or with another distribution's name: where it is found is the
-/// build's business, so that only what is plain is told here.
+/// Returns true if libclang is in one of the usual folders, whose names depend on the distribution and on the version of clang.
+/// The build itself searches more thoroughly.
 fn has_libclang() -> bool {
     if env::var_os("LIBCLANG_PATH").is_some() {
         return true;
@@ -103,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_compared_by_number() {
+    fn version_is_compared_by_number() {
         let old = version("cmake version 3.9.6\n\nCMake suite maintained by Kitware").unwrap();
         assert!(old < CMAKE);
         assert!(version("cmake version 3.31.10").unwrap() >= CMAKE);

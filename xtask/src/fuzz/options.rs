@@ -1,11 +1,11 @@
-//! What libFuzzer is told.
+//! Options of libFuzzer.
 
-use super::Asked;
+use super::FuzzArguments;
 
-/// New inputs of a target that nothing more is said about, after its corpus.
+/// Default number of new inputs of a target, after its corpus.
 const DEFAULT_RUNS: u64 = 20_000;
 
-/// Targets in which something lives through many inputs: how often a place is reached says more about the inputs before.
+/// Targets with state that outlives an input. For these, the number of times that code is reached depends on earlier inputs.
 const STATEFUL: [&str; 6] = [
     "commands",
     "gossip",
@@ -15,14 +15,14 @@ const STATEFUL: [&str; 6] = [
     "send_endpoints",
 ];
 
-/// Whether something of this target lives through many inputs, which together are a story.
+/// Returns true if the target keeps state between inputs.
 pub(super) fn is_stateful(target: &str) -> bool {
     STATEFUL.contains(&target)
 }
 
-/// What no input may need more of: seconds, of a machine that has other things to do, and megabytes of the whole process;
-/// and how long inputs get. Texts have limits of some thousand bytes that are worth to be reached, longer stories only take
-/// longer.
+/// Returns the limits of each input: seconds (generous, because the machine may be busy), megabytes of the process, and bytes of
+/// the input. The texts have limits of some thousand bytes that the inputs must be able to reach; longer scripts only take
+/// more time.
 pub(super) fn limits(target: &str) -> Vec<String> {
     let max_len = if matches!(target, "uri" | "options" | "sbe_schema") {
         5000
@@ -38,50 +38,50 @@ pub(super) fn limits(target: &str) -> Vec<String> {
     ]
 }
 
-/// Where a run begins, what leads it, and when it ends.
-pub(super) fn course(target: &str, asked: &Asked) -> Vec<String> {
-    let mut course = Vec::new();
-    if let Some(seed) = asked.seed {
-        // What is compared may be addresses, which are others in each process.
-        course.extend([format!("-seed={seed}"), "-use_cmp=0".to_owned()]);
+/// Returns the options for seed, guidance and end of a run.
+pub(super) fn run_options(target: &str, arguments: &FuzzArguments) -> Vec<String> {
+    let mut options = Vec::new();
+    if let Some(seed) = arguments.seed {
+        // Compared values may be addresses, which differ between processes.
+        options.extend([format!("-seed={seed}"), "-use_cmp=0".to_owned()]);
     }
-    if asked.fast || is_stateful(target) {
-        // Only which places are reached leads to new inputs. How often they are is noise, or takes too long.
-        course.extend(["-use_counters=0", "-entropic=0"].map(str::to_owned));
+    if arguments.fast || is_stateful(target) {
+        // Guided by reached code only: counters are noise in stateful targets, and cost time.
+        options.extend(["-use_counters=0", "-entropic=0"].map(str::to_owned));
     }
-    let runs = match (asked.runs, asked.seconds) {
+    let runs = match (arguments.runs, arguments.seconds) {
         (None, None) => Some(DEFAULT_RUNS),
         (runs, _) => runs,
     };
-    course.extend(runs.map(|runs| format!("-runs={runs}")));
-    course.extend(
-        asked
+    options.extend(runs.map(|runs| format!("-runs={runs}")));
+    options.extend(
+        arguments
             .seconds
             .map(|seconds| format!("-max_total_time={seconds}")),
     );
-    course
+    options
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn course_of(arguments: &[&str]) -> Vec<String> {
+    fn options_of(arguments: &[&str]) -> Vec<String> {
         let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        let asked = super::super::read(&arguments).expect("the arguments are fine");
-        course(&asked.targets[0], &asked)
+        let arguments = super::super::read(&arguments).expect("the arguments are fine");
+        run_options(&arguments.targets[0], &arguments)
     }
 
     #[test]
-    fn what_was_asked_for_is_told() {
-        assert_eq!(course_of(&["uri"]), ["-runs=20000"]);
+    fn run_options_follow_the_arguments() {
+        assert_eq!(options_of(&["uri"]), ["-runs=20000"]);
         assert_eq!(
-            course_of(&["uri", "--seed", "7", "--runs", "1000"]),
+            options_of(&["uri", "--seed", "7", "--runs", "1000"]),
             ["-seed=7", "-use_cmp=0", "-runs=1000"]
         );
-        assert_eq!(course_of(&["uri", "--seconds", "5"]), ["-max_total_time=5"]);
+        assert_eq!(options_of(&["uri", "--seconds", "5"]), ["-max_total_time=5"]);
         let fast = ["-use_counters=0", "-entropic=0", "-runs=1"];
-        assert_eq!(course_of(&["uri", "--fast", "--runs", "1"]), fast);
-        assert_eq!(course_of(&["gossip", "--runs", "1"]), fast);
+        assert_eq!(options_of(&["uri", "--fast", "--runs", "1"]), fast);
+        assert_eq!(options_of(&["gossip", "--runs", "1"]), fast);
     }
 }

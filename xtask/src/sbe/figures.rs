@@ -1,18 +1,17 @@
-//! What codecs cost, as a table, and whether ours cost no more than the others.
+//! Costs of the codecs as a table, and the check that ours cost no more than the others.
 
 use std::fmt;
 
-/// How much more time than the others ours may take before that is called slower: of two programs with the same instructions
-/// one takes so much more than the other, as whatever else the machine does has it. Instructions are the same in each run, and
-/// may be no more by a single one.
+/// Largest ratio of our time to that of another codec. Times of two programs with the same instructions differ by this much
+/// because of other load on the machine. Instruction counts are deterministic and have no tolerance.
 const TIME: f64 = 1.15;
 
-/// What one codec takes for one message.
+/// Cost of one operation of a codec on one message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cost {
-    /// The least that was measured.
+    /// Minimum over all rounds.
     pub(super) nanoseconds: f64,
-    /// None where nobody could count them.
+    /// `None` without valgrind.
     pub(super) instructions: Option<f64>,
 }
 
@@ -35,41 +34,41 @@ impl fmt::Display for Cost {
     }
 }
 
-/// What was measured: ours, the official codec, and prost.
+/// Costs of our codec, the official codec and prost for one operation.
 #[derive(Debug)]
 struct Row {
     name: String,
     costs: [Cost; 3],
-    is_judged: bool,
+    is_checked: bool,
 }
 
-/// All that was measured.
+/// All measured costs.
 #[derive(Debug, Default)]
 pub(super) struct Figures(Vec<Row>);
 
 impl Figures {
-    /// Ours has to take no more here than the others.
-    pub(super) fn judge(&mut self, name: String, costs: [Cost; 3]) {
+    /// Adds a row in which our codec must not cost more than the others.
+    pub(super) fn add_checked(&mut self, name: String, costs: [Cost; 3]) {
         self.add(name, costs, true);
     }
 
-    /// What ours takes here is told.
-    pub(super) fn tell(&mut self, name: String, costs: [Cost; 3]) {
+    /// Adds a row that is only reported.
+    pub(super) fn add_unchecked(&mut self, name: String, costs: [Cost; 3]) {
         self.add(name, costs, false);
     }
 
-    fn add(&mut self, name: String, costs: [Cost; 3], is_judged: bool) {
+    fn add(&mut self, name: String, costs: [Cost; 3], is_checked: bool) {
         self.0.push(Row {
             name,
             costs,
-            is_judged,
+            is_checked,
         });
     }
 
-    /// An error where ours takes more than one of the others.
-    pub(super) fn verdict(&self) -> Result<(), String> {
+    /// Returns an error that lists each checked row in which our codec costs more than another one.
+    pub(super) fn check(&self) -> Result<(), String> {
         let mut slower = Vec::new();
-        for row in self.0.iter().filter(|row| row.is_judged) {
+        for row in self.0.iter().filter(|row| row.is_checked) {
             let (name, [ours, others @ ..]) = (&row.name, &row.costs);
             for (other, codec) in others.iter().zip(["official", "prost"]) {
                 let counts = ours.instructions.zip(other.instructions);
@@ -97,8 +96,8 @@ impl fmt::Display for Figures {
         }
         write!(
             out,
-            "nanoseconds on a processor, the least of what was measured, and instructions; ours may take no more instructions than \
-             the others, nor {:.0} % more time, but where it iterates over entries with data, which is not judged",
+            "CPU time in nanoseconds (minimum of all rounds) and instructions. Our codec may take no more instructions and at most \
+             {:.0} % more time than the others; rows that iterate over entries with data are not checked",
             (TIME - 1.0) * 100.0,
         )
     }
@@ -108,44 +107,44 @@ impl fmt::Display for Figures {
 mod tests {
     use super::*;
 
-    fn judged(ours: (f64, Option<f64>), official: (f64, Option<f64>)) -> Result<(), String> {
+    fn check(ours: (f64, Option<f64>), official: (f64, Option<f64>)) -> Result<(), String> {
         let cost = |(nanoseconds, instructions)| Cost {
             nanoseconds,
             instructions,
         };
         let mut figures = Figures::default();
         let prost = (1_000.0, Some(9_000.0));
-        figures.judge("encode order".to_owned(), [ours, official, prost].map(cost));
-        figures.tell(
+        figures.add_checked("encode order".to_owned(), [ours, official, prost].map(cost));
+        figures.add_unchecked(
             "decode order".to_owned(),
             [cost((9e9, None)), cost(official), cost(prost)],
         );
-        figures.verdict()
+        figures.check()
     }
 
     #[test]
-    fn slower_codecs_are_an_error_by_either_measure() {
-        assert_eq!(judged((10.0, Some(100.0)), (10.0, Some(100.0))), Ok(()));
-        assert_eq!(judged((11.4, Some(100.4)), (10.0, Some(100.0))), Ok(()));
-        let time = judged((11.6, Some(100.0)), (10.0, Some(100.0)));
+    fn check_slower_by_time_or_instructions_fails() {
+        assert_eq!(check((10.0, Some(100.0)), (10.0, Some(100.0))), Ok(()));
+        assert_eq!(check((11.4, Some(100.4)), (10.0, Some(100.0))), Ok(()));
+        let time = check((11.6, Some(100.0)), (10.0, Some(100.0)));
         assert_eq!(
             time,
             Err("slower than others: encode order takes longer than official".to_owned())
         );
-        let count = judged((9.0, Some(101.0)), (10.0, Some(100.0)));
+        let count = check((9.0, Some(101.0)), (10.0, Some(100.0)));
         assert_eq!(
             count,
             Err(
                 "slower than others: encode order takes more instructions than official".to_owned()
             )
         );
-        assert_eq!(judged((10.0, None), (10.0, None)), Ok(()));
-        let both = judged((2_000.0, None), (10.0, None)).unwrap_err();
+        assert_eq!(check((10.0, None), (10.0, None)), Ok(()));
+        let both = check((2_000.0, None), (10.0, None)).unwrap_err();
         assert!(both.ends_with("longer than official; encode order takes longer than prost"));
     }
 
     #[test]
-    fn figures_are_a_table() {
+    fn display_prints_a_table() {
         let mut figures = Figures::default();
         let cost = |nanoseconds, instructions| Cost {
             nanoseconds,
@@ -156,7 +155,7 @@ mod tests {
             cost(14.8, Some(162.4)),
             Cost::default(),
         ];
-        figures.judge("encode order".to_owned(), costs);
+        figures.add_checked("encode order".to_owned(), costs);
         let table = figures.to_string();
         let row = table.lines().nth(2);
         assert_eq!(

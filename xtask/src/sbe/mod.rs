@@ -1,4 +1,4 @@
-//! `cargo xtask sbe-peers`: our SBE codecs beside those of others.
+//! `cargo xtask sbe-peers`: measures our SBE codecs against other codecs.
 
 mod figures;
 
@@ -9,7 +9,7 @@ use figures::{Cost, Figures};
 
 const USAGE: &str = "cargo xtask sbe-peers [--criterion [BENCHMARK]]";
 
-/// What is measured of which message, and by which of our codecs: of the report there are two that read it.
+/// Operation, message, and which of our codecs; the report has two decoders.
 const ROWS: [(&str, &str, &str); 7] = [
     ("encode", "order", "ours"),
     ("encode", "book", "ours"),
@@ -19,16 +19,16 @@ const ROWS: [(&str, &str, &str); 7] = [
     ("decode", "report", "ours"),
     ("decode", "report", ITERATED),
 ];
-/// The way to read entries that have groups or data themselves by an iterator, which has to find the end of each first. Nobody
-/// who is in a hurry takes it, so it is told and not judged.
+/// Our decoder by iterators. For entries with groups or data of their own, an iterator has to find the end of each entry first,
+/// so it is slower by design; its cost is reported and not checked.
 const ITERATED: &str = "iterated";
 /// The other codecs.
 const OTHERS: [&str; 2] = ["official", "prost"];
-/// How many times each is measured, in turns, so that whatever else the machine does falls upon all of them.
+/// Number of rounds; the codecs alternate, so that other load on the machine affects all of them.
 const ROUNDS: usize = 9;
 
-/// Lets the official tool make its Rust of the schema of `peers/sbe`, and measures both: an error where ours is slower. Or
-/// runs the benchmarks there, which judge nothing.
+/// Generates the official Rust codec for the schema of `peers/sbe`, measures all codecs, and fails if ours is slower. With
+/// `--criterion`, runs the benchmarks there instead, which check nothing.
 pub(crate) fn peers(arguments: &[String]) -> Result<(), String> {
     let benchmarks = match arguments {
         [] => None,
@@ -49,10 +49,10 @@ pub(crate) fn peers(arguments: &[String]) -> Result<(), String> {
     super::run(build.current_dir(&peers))?;
     let figures = measure(&peers.join("target/release/repeat"))?;
     println!("{figures}");
-    figures.verdict()
+    figures.check()
 }
 
-/// The official tool's Rust, and that all codecs say the same with it.
+/// Generates the official Rust codec, and runs the tests that all codecs agree. Returns the folder `peers/sbe`.
 fn prepare() -> Result<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let project = root.join("interop-sbe");
@@ -83,7 +83,7 @@ fn prepare() -> Result<PathBuf, String> {
     Ok(peers)
 }
 
-/// What each codec costs, for each message.
+/// Measures the cost of each codec for each row.
 fn measure(program: &Path) -> Result<Figures, String> {
     let counts = Command::new("valgrind").arg("--version").output().is_ok();
     if !counts {
@@ -105,15 +105,15 @@ fn measure(program: &Path) -> Result<Figures, String> {
             }
         }
         if ours == ITERATED {
-            figures.tell(format!("{verb} {message}, {ours}"), costs);
+            figures.add_unchecked(format!("{verb} {message}, {ours}"), costs);
         } else {
-            figures.judge(format!("{verb} {message}"), costs);
+            figures.add_checked(format!("{verb} {message}"), costs);
         }
     }
     Ok(figures)
 }
 
-/// How many times a codec does what it is measured by: about a fifth of a second.
+/// Returns the number of iterations of a time measurement, which take about a fifth of a second.
 fn times(codec: &str) -> u64 {
     if codec == "prost" {
         400_000
@@ -122,7 +122,8 @@ fn times(codec: &str) -> u64 {
     }
 }
 
-/// How many instructions one turn takes: what many turns take more than few.
+/// Returns the instructions of one iteration: the difference between a long and a short run, divided by the difference of their
+/// iterations.
 fn instructions(program: &Path, verb: &str, message: &str, codec: &str) -> Result<f64, String> {
     let (few, many) = (1_000, 11_000);
     let run = |times: u64| {
@@ -131,39 +132,39 @@ fn instructions(program: &Path, verb: &str, message: &str, codec: &str) -> Resul
             .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
             .arg(program)
             .args([verb, &format!("{message}/{codec}"), &times.to_string()]);
-        let told = output(&mut valgrind)?;
-        let (_, count) = told
+        let text = output(&mut valgrind)?;
+        let (_, count) = text
             .split_once("Collected : ")
-            .ok_or_else(|| format!("callgrind says nothing of what it counted: {told}"))?;
+            .ok_or_else(|| format!("callgrind printed no count: {text}"))?;
         let count = count.split_whitespace().next().unwrap_or_default();
         count
             .parse::<u64>()
-            .map_err(|error| format!("callgrind counted {count}: {error}"))
+            .map_err(|error| format!("callgrind printed the count {count:?}: {error}"))
     };
     let more = run(many)?.saturating_sub(run(few)?);
     Ok(more as f64 / (many - few) as f64)
 }
 
-/// How long one turn takes, by the time that the program was on a processor.
+/// Returns the CPU time of one iteration.
 fn nanoseconds(program: &Path, verb: &str, message: &str, codec: &str) -> Result<f64, String> {
     let times = times(codec);
     let mut repeat = Command::new(program);
     repeat.args([verb, &format!("{message}/{codec}"), &times.to_string()]);
-    let told = output(&mut repeat)?;
-    let total = told.trim().parse::<u64>();
-    let total = total.map_err(|error| format!("{repeat:?} says {told}: {error}"))?;
+    let text = output(&mut repeat)?;
+    let total = text.trim().parse::<u64>();
+    let total = total.map_err(|error| format!("{repeat:?} printed {text:?}: {error}"))?;
     Ok(total as f64 / times as f64)
 }
 
-/// All that a program says.
+/// Runs a program and returns its standard output and standard error.
 fn output(command: &mut Command) -> Result<String, String> {
     let output = command
         .output()
-        .map_err(|error| format!("{command:?} cannot be run: {error}"))?;
-    let told = [output.stdout, output.stderr].concat();
-    let told = String::from_utf8_lossy(&told).into_owned();
+        .map_err(|error| format!("cannot run {command:?}: {error}"))?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
     if output.status.success() {
-        return Ok(told);
+        return Ok(text);
     }
-    Err(format!("{command:?} ended with {}: {told}", output.status))
+    Err(format!("{command:?} ended with {}: {text}", output.status))
 }
