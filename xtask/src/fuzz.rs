@@ -53,7 +53,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let known = targets()?;
     if arguments.without_sbe {
         if !arguments.targets.is_empty() {
-            return Err(format!("--except and targets exclude each other; usage: {USAGE}"));
+            return Err(format!(
+                "--except and targets exclude each other; usage: {USAGE}"
+            ));
         }
         arguments.targets = known
             .iter()

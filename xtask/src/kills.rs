@@ -62,7 +62,10 @@ fn run_test(
         };
         let Some((_, variable, _)) = numbers.iter().find(|(option, ..)| option == name) else {
             let known: Vec<&str> = numbers.iter().map(|(option, ..)| *option).collect();
-            return Err(format!("{name} is unknown; known options: {}", known.join(", ")));
+            return Err(format!(
+                "{name} is unknown; known options: {}",
+                known.join(", ")
+            ));
         };
         if *variable != SEED {
             at_least_one(name, value)?;

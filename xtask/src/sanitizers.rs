@@ -56,7 +56,10 @@ fn sanitize(
     let is_known = |name: &String| crates.iter().any(|(package, _)| package == name);
     if let Some(unknown) = packages.iter().find(|name| !is_known(name)) {
         let known: Vec<&str> = crates.iter().map(|(package, _)| *package).collect();
-        return Err(format!("{unknown} is unknown; known packages: {}", known.join(", ")));
+        return Err(format!(
+            "{unknown} is unknown; known packages: {}",
+            known.join(", ")
+        ));
     }
     if !has_nightly("") {
         return Ok(());

@@ -153,6 +153,9 @@ mod tests {
             log::poll(&mut subscription, |_| ());
         }
         let direct = reading.bench.network.counts().direct_receives;
-        assert!(direct > 10, "{direct} GSO batches were received into the term buffer");
+        assert!(
+            direct > 10,
+            "{direct} GSO batches were received into the term buffer"
+        );
     }
 }

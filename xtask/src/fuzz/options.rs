@@ -79,7 +79,10 @@ mod tests {
             options_of(&["uri", "--seed", "7", "--runs", "1000"]),
             ["-seed=7", "-use_cmp=0", "-runs=1000"]
         );
-        assert_eq!(options_of(&["uri", "--seconds", "5"]), ["-max_total_time=5"]);
+        assert_eq!(
+            options_of(&["uri", "--seconds", "5"]),
+            ["-max_total_time=5"]
+        );
         let fast = ["-use_counters=0", "-entropic=0", "-runs=1"];
         assert_eq!(options_of(&["uri", "--fast", "--runs", "1"]), fast);
         assert_eq!(options_of(&["gossip", "--runs", "1"]), fast);
