@@ -18,7 +18,7 @@ use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
 use taran_protocol::command::Command;
 use taran_protocol::option::ThreadingMode;
 
-/// A directory for one test, gone afterwards.
+/// Directory of one test, removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -51,7 +51,7 @@ impl Drop for Scratch {
     }
 }
 
-/// No machine stands still for so long.
+/// Generous timeout for busy machines.
 const PATIENT_MS: i64 = 3_600_000;
 
 fn cnc(directory: &Path) -> Cnc {
@@ -119,7 +119,7 @@ fn every_threading_mode_serves_clients_and_closes() {
 }
 
 #[test]
-fn an_invoked_driver_takes_a_command_in_its_next_turn_however_idle_it_was() {
+fn idle_invoked_driver_executes_command_in_next_invocation() {
     let scratch = Scratch::new();
     let context = scratch.context().threading_mode(ThreadingMode::Invoker);
     let mut driver = MediaDriver::launch(context).unwrap();
@@ -133,7 +133,7 @@ fn an_invoked_driver_takes_a_command_in_its_next_turn_however_idle_it_was() {
     };
     let type_id = command.encode(&mut keepalive);
     for _ in 0..1_000 {
-        // Right after a turn that found nothing the conductor does not look around.
+        // Right after an idle duty cycle the conductor is skipped.
         while driver.invoke() > 0 {}
         ring.write(type_id, &keepalive).unwrap();
         driver.invoke();
@@ -142,10 +142,10 @@ fn an_invoked_driver_takes_a_command_in_its_next_turn_however_idle_it_was() {
 }
 
 #[test]
-fn a_second_driver_is_turned_away_and_leaves_the_first_alone() {
+fn second_driver_in_directory_fails_and_leaves_the_first() {
     let scratch = Scratch::new();
     let first = MediaDriver::launch(scratch.context()).unwrap();
-    // However long the first one is kept from showing that it lives.
+    // Even if the heartbeat of the first driver is late.
     let patient = scratch.context().option("aeron.driver.timeout", PATIENT_MS);
     let refused = MediaDriver::launch(patient.delete_dir_on_shutdown(true)).unwrap_err();
     let DriverError::ActiveDriver { pid, age_ms, .. } = &refused else {
@@ -158,7 +158,7 @@ fn a_second_driver_is_turned_away_and_leaves_the_first_alone() {
 }
 
 #[test]
-fn one_driver_starts_in_a_directory_at_a_time() {
+fn concurrent_starts_in_directory_are_serialized() {
     let scratch = Scratch::new();
     fs::create_dir(scratch.directory()).unwrap();
     let starting = FileStorage.try_lock(&scratch.directory()).unwrap();
@@ -178,7 +178,7 @@ fn one_driver_starts_in_a_directory_at_a_time() {
 }
 
 #[test]
-fn drivers_that_start_at_once_do_not_harm_the_one_that_wins() {
+fn losers_of_concurrent_start_leave_the_winner_intact() {
     for _ in 0..5 {
         let scratch = Scratch::new();
         let launch = || {
@@ -199,7 +199,7 @@ fn drivers_that_start_at_once_do_not_harm_the_one_that_wins() {
             }
         });
         assert_eq!(drivers.len(), 1);
-        // The files are the living one's.
+        // The files belong to the running driver.
         for file in ["loss-report.dat", "publications", "images"] {
             assert!(scratch.directory().join(file).exists(), "{file}");
         }
@@ -216,7 +216,7 @@ fn drivers_that_start_at_once_do_not_harm_the_one_that_wins() {
 }
 
 #[test]
-fn a_closed_drivers_directory_is_taken_over() {
+fn directory_of_closed_driver_is_reused() {
     let scratch = Scratch::new();
     MediaDriver::launch(scratch.context())
         .unwrap()
@@ -235,7 +235,7 @@ fn a_closed_drivers_directory_is_taken_over() {
 }
 
 #[test]
-fn a_directory_that_is_the_drivers_alone_goes_at_the_end() {
+fn directory_is_deleted_on_shutdown_if_configured() {
     let scratch = Scratch::new();
     let driver = MediaDriver::launch(scratch.context().delete_dir_on_shutdown(true)).unwrap();
     drop(driver);
@@ -243,7 +243,7 @@ fn a_directory_that_is_the_drivers_alone_goes_at_the_end() {
 }
 
 #[test]
-fn the_errors_of_a_dead_driver_are_saved() {
+fn errors_of_dead_driver_are_saved() {
     let scratch = Scratch::new();
     MediaDriver::launch(scratch.context())
         .unwrap()
@@ -268,7 +268,7 @@ fn the_errors_of_a_dead_driver_are_saved() {
 }
 
 #[test]
-fn a_driver_that_died_long_ago_is_replaced_and_a_stalled_one_is_not() {
+fn dead_driver_is_replaced_and_stalled_driver_is_not() {
     let scratch = Scratch::new();
     MediaDriver::launch(scratch.context())
         .unwrap()
@@ -289,7 +289,7 @@ fn a_driver_that_died_long_ago_is_replaced_and_a_stalled_one_is_not() {
 }
 
 #[test]
-fn a_cnc_file_that_never_gets_ready_is_given_up_after_the_driver_timeout() {
+fn unfinished_cnc_file_is_replaced_after_driver_timeout() {
     let scratch = Scratch::new();
     fs::create_dir_all(scratch.directory()).unwrap();
     fs::write(scratch.directory().join(CNC_FILE_NAME), [0; 4096]).unwrap();
@@ -298,7 +298,7 @@ fn a_cnc_file_that_never_gets_ready_is_given_up_after_the_driver_timeout() {
 }
 
 #[test]
-fn a_directory_of_another_version_is_not_touched() {
+fn directory_of_other_version_is_not_changed() {
     let scratch = Scratch::new();
     fs::create_dir_all(scratch.directory()).unwrap();
     let mut file = vec![0; 65_536];
@@ -318,7 +318,7 @@ fn a_directory_of_another_version_is_not_touched() {
 }
 
 #[test]
-fn a_place_where_no_directory_can_be_is_told() {
+fn invalid_directory_is_reported() {
     let scratch = Scratch::new();
     let file = scratch.0.join("file");
     fs::write(&file, b"").unwrap();
@@ -332,8 +332,8 @@ fn a_place_where_no_directory_can_be_is_told() {
 }
 
 #[test]
-fn too_little_shared_memory_is_told_with_what_to_do() {
-    // Too little for cnc.dat, and just enough for that but not for the loss report.
+fn insufficient_shared_memory_is_reported_with_remedy() {
+    // Too little for cnc.dat, and enough for cnc.dat but not for the loss report.
     for (capacity, present) in [(1 << 20, "is 1m"), (48_238_592, "is 46m")] {
         let storage = MemoryStorage::with_capacity(capacity);
         let context = DriverContext::new().aeron_dir("/aeron");
@@ -352,15 +352,15 @@ fn too_little_shared_memory_is_told_with_what_to_do() {
     }
 }
 
-/// Storage that is not what it seems.
+/// Storage with injected faults.
 #[derive(Debug)]
 struct Odd(MemoryStorage, Oddity);
 
 #[derive(Debug)]
 enum Oddity {
-    /// No room for a loss report, which shows too late.
+    /// Insufficient space for the loss report, detected at its creation.
     NoLossReport,
-    /// The first look finds nothing, as if what is there had been made right after it.
+    /// The first existence check finds nothing, as if the files had been created right after it.
     LateLook(AtomicBool),
 }
 
@@ -409,14 +409,14 @@ impl Storage for Odd {
 }
 
 #[test]
-fn a_start_that_fails_leaves_no_unfinished_file_behind() {
+fn failed_start_leaves_no_unfinished_file() {
     let storage = MemoryStorage::new();
     let context = DriverContext::new().aeron_dir("/aeron");
     let refused =
         MediaDriver::launch(context.storage(Arc::new(Odd(storage.clone(), Oddity::NoLossReport))));
     assert!(matches!(refused, Err(DriverError::Memory(_))));
     assert!(storage.mapped_files().is_empty());
-    // Nobody has to wait for a file that will never be finished.
+    // A later driver must not wait for an unfinished file.
     let context = DriverContext::new()
         .aeron_dir("/aeron")
         .option("aeron.driver.timeout", "3600000");
@@ -424,13 +424,13 @@ fn a_start_that_fails_leaves_no_unfinished_file_behind() {
 }
 
 #[test]
-fn whoever_comes_second_takes_nothing_from_the_first() {
+fn second_of_two_concurrent_starts_leaves_the_first_intact() {
     let storage = MemoryStorage::new();
     let start = |storage: Arc<dyn Storage>| {
         MediaDriver::launch(DriverContext::new().aeron_dir("/aeron").storage(storage))
     };
     let first = start(Arc::new(storage.clone())).unwrap();
-    // It saw no directory, and waited for its turn while the other one started.
+    // It found no directory, and waited for the start-up lock while the other driver started.
     let late = Odd(storage.clone(), Oddity::LateLook(AtomicBool::new(false)));
     let refused = start(Arc::new(late)).unwrap_err();
     assert!(
@@ -447,7 +447,7 @@ fn whoever_comes_second_takes_nothing_from_the_first() {
 }
 
 #[test]
-fn options_that_cannot_be_are_told_with_name_and_value() {
+fn invalid_options_are_reported_with_name_and_value() {
     for (name, value, expected) in [
         (
             "aeron.conductor.buffer.length",
@@ -495,7 +495,7 @@ fn options_that_cannot_be_are_told_with_name_and_value() {
         ("aeron.threading.mode", "MANY", "DEDICATED"),
     ] {
         let scratch = Scratch::new();
-        // So that the check of the send buffer finds something to say.
+        // So that the check of the send buffer fails.
         let context = scratch
             .context()
             .option("aeron.socket.so_sndbuf", "32k")
@@ -510,7 +510,7 @@ fn options_that_cannot_be_are_told_with_name_and_value() {
 }
 
 #[test]
-fn an_accepted_request_to_terminate_reaches_whoever_waits() {
+fn accepted_termination_request_reaches_waiting_thread() {
     let scratch = Scratch::new();
     let context = scratch
         .context()
@@ -543,7 +543,7 @@ fn an_accepted_request_to_terminate_reaches_whoever_waits() {
 }
 
 #[test]
-fn an_embedded_driver_has_a_directory_of_its_own() {
+fn embedded_driver_has_its_own_directory() {
     let first = MediaDriver::launch_embedded(DriverContext::new()).unwrap();
     let second = MediaDriver::launch_embedded(DriverContext::new()).unwrap();
     assert_ne!(first.aeron_dir(), second.aeron_dir());

@@ -1,11 +1,11 @@
-//! Each command and what it is answered, in order (docs/spec/shared-memory.md §9.4).
+//! Every command and its responses, in order (docs/spec/shared-memory.md §9.4).
 
 use taran_protocol::command::Command;
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::response::Response;
 
-use crate::bench::{Bench, Message, refusal};
+use crate::fixture::{DriverFixture, Message, error_response};
 
 const IPC: &str = "aeron:ipc";
 const UDP: &str = "aeron:udp?endpoint=localhost:40123";
@@ -37,12 +37,12 @@ fn kind(response: &Response<'_>) -> &'static str {
 }
 
 #[test]
-fn the_first_command_of_a_client_announces_its_heartbeat() {
+fn first_command_of_client_announces_heartbeat_counter() {
     for channel in [IPC, UDP] {
-        let mut bench = Bench::new();
-        let client_id = bench.client();
-        let correlation_id = bench.id();
-        let answers = bench.ask(&Command::AddPublication {
+        let mut driver = DriverFixture::new();
+        let client_id = driver.client();
+        let correlation_id = driver.id();
+        let answers = driver.ask(&Command::AddPublication {
             client_id,
             correlation_id,
             stream_id: 10,
@@ -57,9 +57,9 @@ fn the_first_command_of_a_client_announces_its_heartbeat() {
             panic!()
         };
         assert_eq!(announced, client_id);
-        assert_eq!(bench.value(counter_id), bench.now().epoch_millis);
-        let again = bench.id();
-        let answers = bench.ask(&Command::AddSubscription {
+        assert_eq!(driver.value(counter_id), driver.now().epoch_millis);
+        let again = driver.id();
+        let answers = driver.ask(&Command::AddSubscription {
             client_id,
             correlation_id: again,
             stream_id: 11,
@@ -70,19 +70,19 @@ fn the_first_command_of_a_client_announces_its_heartbeat() {
 }
 
 #[test]
-fn a_bad_channel_leaves_no_client_behind() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    let refused = bench.add_publication(client, "aeron:udp", 10).unwrap_err();
+fn add_publication_with_bad_channel_creates_no_client() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let refused = driver.add_publication(client, "aeron:udp", 10).unwrap_err();
     assert_eq!(refused.code, ErrorCode::InvalidChannel);
-    assert!(bench.counters().is_empty());
+    assert!(driver.counters().is_empty());
 }
 
 #[test]
-fn a_counter_command_makes_the_client_first_of_all() {
-    let mut bench = Bench::new();
-    let (client_id, correlation_id) = (bench.client(), bench.id());
-    let answers = bench.ask(&Command::AddCounter {
+fn add_counter_creates_client_first() {
+    let mut driver = DriverFixture::new();
+    let (client_id, correlation_id) = (driver.client(), driver.id());
+    let answers = driver.ask(&Command::AddCounter {
         client_id,
         correlation_id,
         counter_type_id: 1001,
@@ -93,7 +93,7 @@ fn a_counter_command_makes_the_client_first_of_all() {
     let Response::CounterReady { counter_id, .. } = answers[1].get() else {
         panic!()
     };
-    let meta = bench.parts.counters.meta(counter_id).unwrap();
+    let meta = driver.parts.counters.meta(counter_id).unwrap();
     assert_eq!(
         (meta.type_id, meta.registration_id, meta.owner_id),
         (1001, correlation_id, client_id)
@@ -105,11 +105,11 @@ fn a_counter_command_makes_the_client_first_of_all() {
 }
 
 #[test]
-fn ipc_publication_and_subscription_meet_in_either_order() {
+fn ipc_publication_and_subscription_connect_in_either_order() {
     for publication_first in [true, false] {
-        let mut bench = Bench::new();
-        let client_id = bench.client();
-        let (publish, subscribe) = (bench.id(), bench.id());
+        let mut driver = DriverFixture::new();
+        let client_id = driver.client();
+        let (publish, subscribe) = (driver.id(), driver.id());
         let add_publication = Command::AddPublication {
             client_id,
             correlation_id: publish,
@@ -127,8 +127,8 @@ fn ipc_publication_and_subscription_meet_in_either_order() {
         } else {
             (add_subscription, add_publication)
         };
-        bench.ask(&first);
-        let answers = bench.ask(&second);
+        driver.ask(&first);
+        let answers = driver.ask(&second);
         let expected = if publication_first {
             "subscription"
         } else {
@@ -151,7 +151,7 @@ fn ipc_publication_and_subscription_meet_in_either_order() {
             (publish, 10, subscribe)
         );
         assert_eq!(source_identity, "aeron:ipc");
-        let meta = bench.parts.counters.meta(position_counter_id).unwrap();
+        let meta = driver.parts.counters.meta(position_counter_id).unwrap();
         assert_eq!(
             (meta.registration_id, meta.reference_id),
             (subscribe, publish)
@@ -160,9 +160,9 @@ fn ipc_publication_and_subscription_meet_in_either_order() {
 }
 
 #[test]
-fn what_is_not_there_has_its_code() {
-    let mut bench = Bench::new();
-    let client_id = bench.client();
+fn unknown_resources_have_their_error_codes() {
+    let mut driver = DriverFixture::new();
+    let client_id = driver.client();
     let (registration_id, channel) = (4711, UDP);
     let commands = |correlation_id: i64| {
         [
@@ -231,14 +231,14 @@ fn what_is_not_there_has_its_code() {
         ]
     };
     for index in 0..commands(0).len() {
-        let correlation_id = bench.id();
+        let correlation_id = driver.id();
         let (code, command) = &commands(correlation_id)[index];
-        let answers = bench.ask(command);
-        let refused = refusal(&answers[0], correlation_id).unwrap();
+        let answers = driver.ask(command);
+        let refused = error_response(&answers[0], correlation_id).unwrap();
         assert_eq!((refused.code, answers.len()), (*code, 1), "{refused:?}");
-        assert_eq!(bench.system(SystemCounter::Errors), index as i64 + 1);
+        assert_eq!(driver.system(SystemCounter::Errors), index as i64 + 1);
         assert!(
-            bench
+            driver
                 .errors()
                 .iter()
                 .any(|(text, _)| text.contains(&refused.text)),
@@ -248,16 +248,16 @@ fn what_is_not_there_has_its_code() {
 }
 
 #[test]
-fn removed_resources_are_answered_and_gone() {
-    let mut bench = Bench::new();
-    let client_id = bench.client();
+fn removed_resources_are_confirmed_and_freed() {
+    let mut driver = DriverFixture::new();
+    let client_id = driver.client();
     for channel in [IPC, UDP] {
-        let publication = bench.add_publication(client_id, channel, 10).unwrap();
-        let (subscription, _) = bench.add_subscription(client_id, channel, 10).unwrap();
-        bench.run_for(std::time::Duration::from_millis(500));
-        let answers = bench.ask(&Command::RemoveSubscription {
+        let publication = driver.add_publication(client_id, channel, 10).unwrap();
+        let (subscription, _) = driver.add_subscription(client_id, channel, 10).unwrap();
+        driver.run_for(std::time::Duration::from_millis(500));
+        let answers = driver.ask(&Command::RemoveSubscription {
             client_id,
-            correlation_id: bench.id(),
+            correlation_id: driver.id(),
             registration_id: subscription,
         });
         assert_eq!(
@@ -265,66 +265,71 @@ fn removed_resources_are_answered_and_gone() {
             ["success"],
             "no unavailable image for a subscription that is removed"
         );
-        let answers = bench.ask(&Command::RemovePublication {
+        let answers = driver.ask(&Command::RemovePublication {
             client_id,
-            correlation_id: bench.id(),
+            correlation_id: driver.id(),
             registration_id: publication.correlation_id,
             revoke: false,
         });
         assert_eq!(kinds(&answers), ["success"]);
-        bench.run_for(std::time::Duration::from_secs(30));
-        assert_eq!(bench.log_files(), [""; 0], "{channel}");
+        driver.run_for(std::time::Duration::from_secs(30));
+        assert_eq!(driver.log_files(), [""; 0], "{channel}");
         // Only the client's heartbeat is left.
-        assert_eq!(bench.counters().len(), 1, "{channel} {:?}", bench.labels());
-        assert_eq!(bench.wires.open_ports(), [0u16; 0]);
+        assert_eq!(
+            driver.counters().len(),
+            1,
+            "{channel} {:?}",
+            driver.labels()
+        );
+        assert_eq!(driver.network.open_ports(), [0u16; 0]);
     }
 }
 
 #[test]
-fn a_counter_can_be_removed_by_its_client_alone() {
-    let mut bench = Bench::new();
-    let (owner, other) = (bench.client(), bench.client());
-    let registration_id = bench.id();
-    bench.ask(&Command::AddCounter {
+fn counter_is_removed_by_its_client_only() {
+    let mut driver = DriverFixture::new();
+    let (owner, other) = (driver.client(), driver.client());
+    let registration_id = driver.id();
+    driver.ask(&Command::AddCounter {
         client_id: owner,
         correlation_id: registration_id,
         counter_type_id: 1001,
         key: b"",
         label: "",
     });
-    let correlation_id = bench.id();
-    let answers = bench.ask(&Command::RemoveCounter {
+    let correlation_id = driver.id();
+    let answers = driver.ask(&Command::RemoveCounter {
         client_id: other,
         correlation_id,
         registration_id,
     });
     assert_eq!(
-        refusal(&answers[0], correlation_id).unwrap().code,
+        error_response(&answers[0], correlation_id).unwrap().code,
         ErrorCode::UnknownCounter
     );
-    let answers = bench.ask(&Command::RemoveCounter {
+    let answers = driver.ask(&Command::RemoveCounter {
         client_id: owner,
-        correlation_id: bench.id(),
+        correlation_id: driver.id(),
         registration_id,
     });
     assert_eq!(kinds(&answers), ["success", "no-counter"]);
 }
 
 #[test]
-fn a_counter_of_a_client_does_not_become_a_static_one() {
-    let mut bench = Bench::new();
-    let client_id = bench.client();
-    let registration_id = bench.id();
-    bench.ask(&Command::AddCounter {
+fn static_counter_with_key_of_client_counter_is_rejected() {
+    let mut driver = DriverFixture::new();
+    let client_id = driver.client();
+    let registration_id = driver.id();
+    driver.ask(&Command::AddCounter {
         client_id,
         correlation_id: registration_id,
         counter_type_id: 1002,
         key: b"k",
         label: "of the client",
     });
-    let answers = bench.ask(&Command::AddStaticCounter {
+    let answers = driver.ask(&Command::AddStaticCounter {
         client_id,
-        correlation_id: bench.id(),
+        correlation_id: driver.id(),
         registration_id,
         counter_type_id: 1002,
         key: b"k",
@@ -339,28 +344,28 @@ fn a_counter_of_a_client_does_not_become_a_static_one() {
         panic!("{answers:?}")
     };
     assert_eq!(error_code, 11);
-    let told = String::from_utf8_lossy(message).into_owned();
+    let text = String::from_utf8_lossy(message).into_owned();
     assert!(
-        told.starts_with(
+        text.starts_with(
             "cannot add static counter, because a non-static counter exists (counterId="
         ),
-        "{told}"
+        "{text}"
     );
     assert!(
-        told.contains(&format!("typeId=1002 and registrationId={registration_id}")),
-        "{told}"
+        text.contains(&format!("typeId=1002 and registrationId={registration_id}")),
+        "{text}"
     );
-    // The record of the error log begins as the official C driver's, which is what tests and operators look for.
+    // The record of the error log starts like that of the official C driver, which tests and operators search for.
     assert_eq!(
-        bench.errors(),
-        [(format!("(-11) generic error, see message\n{told}"), 1)]
+        driver.errors(),
+        [(format!("(-11) generic error, see message\n{text}"), 1)]
     );
 }
 
 #[test]
-fn a_static_counter_is_found_again_and_outlives_its_client() {
-    let mut bench = Bench::new();
-    let client_id = bench.client();
+fn static_counter_is_shared_and_outlives_its_client() {
+    let mut driver = DriverFixture::new();
+    let client_id = driver.client();
     let command = |correlation_id, registration_id| Command::AddStaticCounter {
         client_id,
         correlation_id,
@@ -369,12 +374,12 @@ fn a_static_counter_is_found_again_and_outlives_its_client() {
         key: b"k",
         label: "static",
     };
-    let answers = bench.ask(&command(bench.id(), 99));
+    let answers = driver.ask(&command(driver.id(), 99));
     assert_eq!(kinds(&answers), ["counter", "static"]);
     let Response::StaticCounter { counter_id, .. } = answers[1].get() else {
         panic!()
     };
-    let answers = bench.ask(&command(bench.id(), 99));
+    let answers = driver.ask(&command(driver.id(), 99));
     let Response::StaticCounter {
         counter_id: found, ..
     } = answers[0].get()
@@ -382,24 +387,24 @@ fn a_static_counter_is_found_again_and_outlives_its_client() {
         panic!()
     };
     assert_eq!(found, counter_id);
-    assert_eq!(bench.parts.counters.owner_id(counter_id), Some(-1));
+    assert_eq!(driver.parts.counters.owner_id(counter_id), Some(-1));
 
-    // What somebody writes into the file does not make it another's.
-    let owner = bench
+    // Data that a client writes into the file does not change the owner.
+    let owner = driver
         .cnc
         .counters_values
         .atomic_i64(counter_id as usize * 128 + 16);
     owner.store(5, std::sync::atomic::Ordering::SeqCst);
-    let answers = bench.ask(&command(bench.id(), 99));
+    let answers = driver.ask(&command(driver.id(), 99));
     assert_eq!(kinds(&answers), ["static"]);
 
-    bench.ask(&Command::ClientClose {
+    driver.ask(&Command::ClientClose {
         client_id,
         correlation_id: -1,
     });
-    bench.run_for(std::time::Duration::from_secs(3));
+    driver.run_for(std::time::Duration::from_secs(3));
     assert_eq!(
-        bench
+        driver
             .counters()
             .iter()
             .map(|meta| meta.id)
@@ -407,17 +412,17 @@ fn a_static_counter_is_found_again_and_outlives_its_client() {
         [counter_id]
     );
 
-    let owner = bench.client();
-    let registration_id = bench.id();
-    bench.ask(&Command::AddCounter {
+    let owner = driver.client();
+    let registration_id = driver.id();
+    driver.ask(&Command::AddCounter {
         client_id: owner,
         correlation_id: registration_id,
         counter_type_id: 1002,
         key: b"",
         label: "mine",
     });
-    let correlation_id = bench.id();
-    let answers = bench.ask(&Command::AddStaticCounter {
+    let correlation_id = driver.id();
+    let answers = driver.ask(&Command::AddStaticCounter {
         client_id: owner,
         correlation_id,
         registration_id,
@@ -426,25 +431,25 @@ fn a_static_counter_is_found_again_and_outlives_its_client() {
         label: "",
     });
     assert_eq!(
-        refusal(&answers[0], correlation_id).unwrap().code,
+        error_response(&answers[0], correlation_id).unwrap().code,
         ErrorCode::GenericError
     );
 }
 
 #[test]
-fn session_ids_are_unique_on_a_stream_and_avoid_the_reserved_range() {
-    let mut bench = Bench::with(&[
+fn session_ids_are_unique_and_avoid_the_reserved_range() {
+    let mut driver = DriverFixture::with(&[
         ("aeron.publication.reserved.session.id.low", "-2147483648"),
         ("aeron.publication.reserved.session.id.high", "-2"),
     ]);
-    let client_id = bench.client();
+    let client_id = driver.client();
     let mut sessions = Vec::new();
     for _ in 0..4 {
-        sessions.push(bench.add_exclusive(client_id, IPC, 10).unwrap().session_id);
+        sessions.push(driver.add_exclusive(client_id, IPC, 10).unwrap().session_id);
     }
-    let answers = bench.ask(&Command::NextAvailableSessionId {
+    let answers = driver.ask(&Command::NextAvailableSessionId {
         client_id,
-        correlation_id: bench.id(),
+        correlation_id: driver.id(),
         stream_id: 10,
     });
     let Response::NextAvailableSessionId { session_id, .. } = answers[0].get() else {
@@ -458,58 +463,64 @@ fn session_ids_are_unique_on_a_stream_and_avoid_the_reserved_range() {
 }
 
 #[test]
-fn termination_is_denied_unless_allowed() {
+fn termination_without_validator_is_denied() {
     let token = b"let me";
     let terminate = Command::TerminateDriver {
         client_id: 0,
         correlation_id: -1,
         token,
     };
-    let mut bench = Bench::new();
-    assert!(bench.ask(&terminate).is_empty());
-    assert_eq!(*bench.terminations.lock().unwrap(), 0);
-    let mut bench = Bench::with(&[("aeron.driver.termination.validator", "allow")]);
-    assert!(bench.ask(&terminate).is_empty());
-    assert_eq!(*bench.terminations.lock().unwrap(), 1);
+    let mut driver = DriverFixture::new();
+    assert!(driver.ask(&terminate).is_empty());
+    assert_eq!(*driver.terminations.lock().unwrap(), 0);
+    let mut driver = DriverFixture::with(&[("aeron.driver.termination.validator", "allow")]);
+    assert!(driver.ask(&terminate).is_empty());
+    assert_eq!(*driver.terminations.lock().unwrap(), 1);
 }
 
 #[test]
-fn destinations_of_channels_without_manual_control_are_refused() {
-    let mut bench = Bench::new();
-    let client_id = bench.client();
-    let udp = bench.add_publication(client_id, UDP, 10).unwrap();
-    let ipc = bench.add_publication(client_id, IPC, 10).unwrap();
-    let (subscription, _) = bench.add_subscription(client_id, UDP, 10).unwrap();
+fn destinations_without_manual_control_are_rejected() {
+    let mut driver = DriverFixture::new();
+    let client_id = driver.client();
+    let udp = driver.add_publication(client_id, UDP, 10).unwrap();
+    let ipc = driver.add_publication(client_id, IPC, 10).unwrap();
+    let (subscription, _) = driver.add_subscription(client_id, UDP, 10).unwrap();
     for (registration_id, code) in [
         (udp.registration_id, ErrorCode::GenericError),
         (ipc.registration_id, ErrorCode::UnknownPublication),
     ] {
-        let correlation_id = bench.id();
-        let answers = bench.ask(&Command::AddDestination {
+        let correlation_id = driver.id();
+        let answers = driver.ask(&Command::AddDestination {
             client_id,
             correlation_id,
             registration_id,
             channel: UDP,
         });
-        assert_eq!(refusal(&answers[0], correlation_id).unwrap().code, code);
-        let correlation_id = bench.id();
-        let answers = bench.ask(&Command::RemoveDestinationById {
+        assert_eq!(
+            error_response(&answers[0], correlation_id).unwrap().code,
+            code
+        );
+        let correlation_id = driver.id();
+        let answers = driver.ask(&Command::RemoveDestinationById {
             client_id,
             correlation_id,
             registration_id,
             destination_id: 1,
         });
-        assert_eq!(refusal(&answers[0], correlation_id).unwrap().code, code);
+        assert_eq!(
+            error_response(&answers[0], correlation_id).unwrap().code,
+            code
+        );
     }
-    let correlation_id = bench.id();
-    let answers = bench.ask(&Command::AddReceiveDestination {
+    let correlation_id = driver.id();
+    let answers = driver.ask(&Command::AddReceiveDestination {
         client_id,
         correlation_id,
         registration_id: subscription,
         channel: UDP,
     });
     assert_eq!(
-        refusal(&answers[0], correlation_id).unwrap().code,
+        error_response(&answers[0], correlation_id).unwrap().code,
         ErrorCode::InvalidChannel
     );
 }

@@ -8,44 +8,44 @@ use taran_driver::congestion::{CongestionControl, ReceiverProgress, WindowUpdate
 use taran_protocol::command::Command;
 use taran_protocol::counter::type_id;
 
-use crate::bench::{Bench, Ready};
+use crate::fixture::{DriverFixture, Ready};
 
 const UDP: &str = "aeron:udp?endpoint=localhost:40123";
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A publication with a subscriber of the same driver, after three seconds.
-fn stream(bench: &mut Bench, subscribed: &str) -> (i64, Ready) {
-    let client = bench.client();
-    let publication = bench.add_exclusive(client, UDP, 10).unwrap();
-    bench.add_subscription(client, subscribed, 10).unwrap();
-    bench.run_for(SECOND * 3);
-    assert!(bench.errors().is_empty(), "{:?}", bench.errors());
+fn stream(driver: &mut DriverFixture, subscribed: &str) -> (i64, Ready) {
+    let client = driver.client();
+    let publication = driver.add_exclusive(client, UDP, 10).unwrap();
+    driver.add_subscription(client, subscribed, 10).unwrap();
+    driver.run_for(SECOND * 3);
+    assert!(driver.errors().is_empty(), "{:?}", driver.errors());
     (client, publication)
 }
 
 /// Label and value of the counters of congestion control.
-fn indicators(bench: &Bench) -> Vec<(String, i64)> {
-    let counters = bench.counters().into_iter();
+fn indicators(driver: &DriverFixture) -> Vec<(String, i64)> {
+    let counters = driver.counters().into_iter();
     counters
         .filter(|meta| meta.type_id == type_id::PER_IMAGE)
-        .map(|meta| (meta.label.to_string(), bench.value(meta.id)))
+        .map(|meta| (meta.label.to_string(), driver.value(meta.id)))
         .collect()
 }
 
-fn sender_limit(bench: &Bench) -> i64 {
-    let counters = bench.counters();
+fn sender_limit(driver: &DriverFixture) -> i64 {
+    let counters = driver.counters();
     let limit = counters
         .iter()
         .find(|meta| meta.type_id == type_id::SENDER_LIMIT);
-    bench.value(limit.unwrap().id)
+    driver.value(limit.unwrap().id)
 }
 
 #[test]
-fn cubic_shows_its_window_and_takes_its_counters_along() {
-    let mut bench = Bench::with(&[("aeron.CubicCongestionControl.measureRtt", "true")]);
+fn cubic_image_has_indicator_counters_until_it_is_freed() {
+    let mut driver = DriverFixture::with(&[("aeron.CubicCongestionControl.measureRtt", "true")]);
     let channel = format!("{UDP}|cc=cubic");
-    let (client, publication) = stream(&mut bench, &channel);
-    let image = bench
+    let (client, publication) = stream(&mut driver, &channel);
+    let image = driver
         .counters()
         .iter()
         .find(|meta| meta.type_id == type_id::RECEIVER_POSITION)
@@ -53,7 +53,7 @@ fn cubic_shows_its_window_and_takes_its_counters_along() {
         .unwrap();
     let session = publication.session_id;
     // Half a term makes 23 datagrams.
-    let shown = indicators(&bench);
+    let shown = indicators(&driver);
     assert_eq!(
         shown[0].0,
         format!("rcv-cc-cubic-rtt: {image} {session} 10 {channel}")
@@ -66,32 +66,32 @@ fn cubic_shows_its_window_and_takes_its_counters_along() {
             23 * 1_408
         )
     );
-    assert_eq!(sender_limit(&bench), 23 * 1_408);
-    bench.ask(&Command::RemovePublication {
+    assert_eq!(sender_limit(&driver), 23 * 1_408);
+    driver.ask(&Command::RemovePublication {
         client_id: client,
-        correlation_id: bench.id(),
+        correlation_id: driver.id(),
         registration_id: publication.correlation_id,
         revoke: false,
     });
-    bench.run_for(SECOND * 20);
-    assert_eq!(indicators(&bench), []);
+    driver.run_for(SECOND * 20);
+    assert_eq!(indicators(&driver), []);
 }
 
 #[test]
-fn the_option_decides_whatever_channels_say() {
+fn congestion_control_option_overrides_channels() {
     let option = "AERON_CONGESTIONCONTROL_SUPPLIER";
-    let mut bench = Bench::with(&[(option, "cubic")]);
-    stream(&mut bench, &format!("{UDP}|cc=static"));
-    assert_eq!(indicators(&bench).len(), 2);
-    let mut bench = Bench::with(&[(option, "static")]);
-    stream(&mut bench, &format!("{UDP}|cc=bogus"));
-    assert_eq!(indicators(&bench), []);
-    let mut bench = Bench::with(&[(option, "default")]);
-    stream(&mut bench, UDP);
-    assert_eq!(indicators(&bench), []);
+    let mut driver = DriverFixture::with(&[(option, "cubic")]);
+    stream(&mut driver, &format!("{UDP}|cc=static"));
+    assert_eq!(indicators(&driver).len(), 2);
+    let mut driver = DriverFixture::with(&[(option, "static")]);
+    stream(&mut driver, &format!("{UDP}|cc=bogus"));
+    assert_eq!(indicators(&driver), []);
+    let mut driver = DriverFixture::with(&[(option, "default")]);
+    stream(&mut driver, UDP);
+    assert_eq!(indicators(&driver), []);
 }
 
-/// A window of one's own.
+/// Congestion control with a constant window.
 #[derive(Debug)]
 struct Narrow(i32);
 
@@ -109,10 +109,10 @@ impl CongestionControl for Narrow {
 }
 
 #[test]
-fn a_users_own_congestion_control_comes_first() {
+fn supplied_congestion_control_overrides_channels() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
-    let mut bench = Bench::built(MemoryStorage::new(), |context| {
+    let mut driver = DriverFixture::built(MemoryStorage::new(), |context| {
         context.congestion_control(move |stream| {
             let facts = (
                 stream.stream_id,
@@ -128,30 +128,30 @@ fn a_users_own_congestion_control_comes_first() {
         })
     });
     let channel = format!("{UDP}|cc=narrow");
-    stream(&mut bench, &channel);
-    assert_eq!(sender_limit(&bench), 4_096);
+    stream(&mut driver, &channel);
+    assert_eq!(sender_limit(&driver), 4_096);
     let facts = (10, 65_536, 1_408, 32_768);
     assert_eq!(*asked.lock().unwrap(), [(channel, facts)]);
-    // Without it, and with a name that nobody knows, there is no image.
-    let client = bench.client();
+    // Without the supplier and with an unknown name, no image is created.
+    let client = driver.client();
     let other = "aeron:udp?endpoint=localhost:40124|cc=wide";
-    bench.add_exclusive(client, other, 11).unwrap();
-    bench.add_subscription(client, other, 11).unwrap();
-    bench.run_for(SECOND);
+    driver.add_exclusive(client, other, 11).unwrap();
+    driver.add_subscription(client, other, 11).unwrap();
+    driver.run_for(SECOND);
     assert!(
-        bench.errors()[0].0.contains("cc=wide"),
+        driver.errors()[0].0.contains("cc=wide"),
         "{:?}",
-        bench.errors()
+        driver.errors()
     );
 }
 
 #[test]
-fn no_window_is_wider_than_half_a_term() {
+fn receive_window_is_limited_to_half_a_term() {
     for window in [i32::MAX, i32::MIN] {
-        let mut bench = Bench::built(MemoryStorage::new(), |context| {
+        let mut driver = DriverFixture::built(MemoryStorage::new(), |context| {
             context.congestion_control(move |_| Some(Box::new(Narrow(window))))
         });
-        stream(&mut bench, UDP);
-        assert_eq!(sender_limit(&bench), i64::from(window.clamp(0, 32_768)));
+        stream(&mut driver, UDP);
+        assert_eq!(sender_limit(&driver), i64::from(window.clamp(0, 32_768)));
     }
 }

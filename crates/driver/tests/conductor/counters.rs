@@ -1,18 +1,18 @@
-//! What readers of counters find (docs/spec/shared-memory.md §5.6 to §5.10).
+//! Counters as their readers see them (docs/spec/shared-memory.md §5.6 to §5.10).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use taran_protocol::counter::{SystemCounter, type_id};
 
-use crate::bench::Bench;
+use crate::fixture::DriverFixture;
 
 const UDP: &str = "aeron:udp?endpoint=localhost:40123";
 
 #[test]
-fn the_system_counters_come_first_and_in_order() {
-    let bench = Bench::new();
-    let reader = &bench.parts.counters;
+fn system_counters_come_first_and_in_order() {
+    let driver = DriverFixture::new();
+    let reader = &driver.parts.counters;
     for counter in SystemCounter::ALL {
         let meta = reader.meta(counter.id()).unwrap();
         assert_eq!(
@@ -22,8 +22,8 @@ fn the_system_counters_come_first_and_in_order() {
         assert_eq!(meta.key[..4], counter.id().to_le_bytes());
     }
     assert!(reader.meta(46).is_none());
-    assert_eq!(bench.system(SystemCounter::AeronVersion), 78_592);
-    assert_eq!(bench.system(SystemCounter::ControlProtocolVersion), 65_536);
+    assert_eq!(driver.system(SystemCounter::AeronVersion), 78_592);
+    assert_eq!(driver.system(SystemCounter::ControlProtocolVersion), 65_536);
     let label = |counter: SystemCounter| reader.label(counter.id()).unwrap().to_string();
     assert!(
         label(SystemCounter::Errors).starts_with("Errors: version=1.51.0 commit=9773cba37e taran=")
@@ -35,18 +35,18 @@ fn the_system_counters_come_first_and_in_order() {
 }
 
 #[test]
-fn the_first_client_id_is_not_zero() {
-    assert!(Bench::new().id() >= 1);
+fn first_client_id_is_not_zero() {
+    assert!(DriverFixture::new().id() >= 1);
 }
 
 #[test]
-fn a_network_stream_has_all_its_counters() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    let publication = bench.add_publication(client, UDP, 10).unwrap();
-    let (subscription, status) = bench.add_subscription(client, UDP, 10).unwrap();
-    bench.run_for(Duration::from_secs(1));
-    let by_type: BTreeMap<i32, taran_core::counters::CounterMeta> = bench
+fn network_stream_has_all_counters() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let publication = driver.add_publication(client, UDP, 10).unwrap();
+    let (subscription, status) = driver.add_subscription(client, UDP, 10).unwrap();
+    driver.run_for(Duration::from_secs(1));
+    let by_type: BTreeMap<i32, taran_core::counters::CounterMeta> = driver
         .counters()
         .into_iter()
         .map(|meta| (meta.type_id, meta))
@@ -108,16 +108,16 @@ fn a_network_stream_has_all_its_counters() {
     );
     assert_eq!(
         (
-            bench.value(status),
-            bench.value(publication.status_counter_id)
+            driver.value(status),
+            driver.value(publication.status_counter_id)
         ),
         (1, 1)
     );
-    let sockets: Vec<String> = bench
+    let sockets: Vec<String> = driver
         .counters()
         .iter()
         .filter(|meta| meta.type_id == type_id::LOCAL_SOCKET_ADDRESS)
-        .map(|meta| format!("{} = {}", meta.label, bench.value(meta.id)))
+        .map(|meta| format!("{} = {}", meta.label, driver.value(meta.id)))
         .collect();
     let expected = [
         format!(
@@ -127,41 +127,41 @@ fn a_network_stream_has_all_its_counters() {
         format!("rcv-local-sockaddr: {status} 127.0.0.1:40123 = 1"),
     ];
     assert_eq!(sockets, expected);
-    let logs: i64 = bench.log_files().len() as i64 * 200_704;
+    let logs: i64 = driver.log_files().len() as i64 * 200_704;
     assert_eq!(
-        bench.system(SystemCounter::BytesCurrentlyMapped),
+        driver.system(SystemCounter::BytesCurrentlyMapped),
         48_238_592 + 1_048_576 + logs
     );
 }
 
 #[test]
-fn the_place_of_a_position_that_an_agent_followed_rests_whatever_the_option_says() {
-    let mut bench = Bench::with(&[("aeron.counters.free.to.reuse.timeout", "0")]);
-    let client = bench.client();
-    bench.add_publication(client, UDP, 10).unwrap();
+fn freed_position_counter_of_agent_ignores_reuse_option() {
+    let mut driver = DriverFixture::with(&[("aeron.counters.free.to.reuse.timeout", "0")]);
+    let client = driver.client();
+    driver.add_publication(client, UDP, 10).unwrap();
     let spy = format!("aeron-spy:{UDP}");
     for channel in [UDP, &spy] {
-        let (subscription, _) = bench.add_subscription(client, channel, 10).unwrap();
-        bench.run_for(Duration::from_secs(1));
-        let position = |bench: &Bench| {
-            let mut counters = bench.counters().into_iter();
+        let (subscription, _) = driver.add_subscription(client, channel, 10).unwrap();
+        driver.run_for(Duration::from_secs(1));
+        let position = |driver: &DriverFixture| {
+            let mut counters = driver.counters().into_iter();
             let found = counters.find(|meta| {
                 meta.type_id == type_id::SUBSCRIBER_POSITION && meta.registration_id == subscription
             });
             found.map(|meta| meta.id)
         };
-        let id = position(&bench).unwrap();
-        let correlation_id = bench.id();
-        bench.ask(&taran_protocol::command::Command::RemoveSubscription {
+        let id = position(&driver).unwrap();
+        let correlation_id = driver.id();
+        driver.ask(&taran_protocol::command::Command::RemoveSubscription {
             client_id: client,
             correlation_id,
             registration_id: subscription,
         });
-        assert_eq!(position(&bench), None);
-        let is_taken = |bench: &mut Bench| {
+        assert_eq!(position(&driver), None);
+        let is_taken = |driver: &mut DriverFixture| {
             for _ in 0..10 {
-                let correlation_id = bench.id();
-                bench.ask(&taran_protocol::command::Command::AddCounter {
+                let correlation_id = driver.id();
+                driver.ask(&taran_protocol::command::Command::AddCounter {
                     client_id: client,
                     correlation_id,
                     counter_type_id: 1001,
@@ -169,10 +169,10 @@ fn the_place_of_a_position_that_an_agent_followed_rests_whatever_the_option_says
                     label: "another",
                 });
             }
-            bench.counters().iter().any(|meta| meta.id == id)
+            driver.counters().iter().any(|meta| meta.id == id)
         };
-        assert!(!is_taken(&mut bench), "{channel}");
-        bench.run_for(Duration::from_millis(1_005));
-        assert!(is_taken(&mut bench), "{channel}");
+        assert!(!is_taken(&mut driver), "{channel}");
+        driver.run_for(Duration::from_millis(1_005));
+        assert!(is_taken(&mut driver), "{channel}");
     }
 }

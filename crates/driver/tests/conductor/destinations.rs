@@ -1,4 +1,4 @@
-//! Publications with several destinations: the commands, the counters, what arrives where (docs/spec/wire.md §2.9, docs/spec/uri-and-configuration.md §1.11).
+//! Publications with several destinations: commands, counters and delivery (docs/spec/wire.md §2.9, docs/spec/uri-and-configuration.md §1.11).
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use taran_protocol::frame::{Frame, Setup, StatusMessage};
 use taran_protocol::response::Response;
 use zerocopy::IntoBytes;
 
-use crate::bench::{Bench, Message, Ready, refusal};
-use crate::wires::Ear;
+use crate::fixture::{DriverFixture, Message, Ready, error_response};
+use crate::memory_network::TestSocket;
 
 const MANUAL: &str = "aeron:udp?control-mode=manual";
 
@@ -23,33 +23,33 @@ fn destination(port: u16) -> String {
     format!("aeron:udp?endpoint=localhost:{port}")
 }
 
-fn ear(bench: &Bench, port: u16) -> Ear {
+fn socket(driver: &DriverFixture, port: u16) -> TestSocket {
     let bind = SocketAddr::from(([127, 0, 0, 1], port));
-    Ear::open(&bench.wires, &SocketSpec::bound(bind))
+    TestSocket::open(&driver.network, &SocketSpec::bound(bind))
 }
 
-/// A publication and the client that commands it.
+/// A publication and its client.
 struct Stage {
-    bench: Bench,
+    driver: DriverFixture,
     client: i64,
     publication: Ready,
 }
 
 impl Stage {
     fn new(channel: &str) -> Self {
-        let mut bench = Bench::new();
-        let client = bench.client();
-        let publication = bench.add_publication(client, channel, 10).unwrap();
+        let mut driver = DriverFixture::new();
+        let client = driver.client();
+        let publication = driver.add_publication(client, channel, 10).unwrap();
         Self {
-            bench,
+            driver,
             client,
             publication,
         }
     }
 
     fn add(&mut self, channel: &str) -> (i64, Result<(), (ErrorCode, String)>) {
-        let correlation_id = self.bench.id();
-        let answers = self.bench.ask(&Command::AddDestination {
+        let correlation_id = self.driver.id();
+        let answers = self.driver.ask(&Command::AddDestination {
             client_id: self.client,
             correlation_id,
             registration_id: self.publication.registration_id,
@@ -59,8 +59,8 @@ impl Stage {
     }
 
     fn remove(&mut self, channel: &str) -> Result<(), (ErrorCode, String)> {
-        let correlation_id = self.bench.id();
-        let answers = self.bench.ask(&Command::RemoveDestination {
+        let correlation_id = self.driver.id();
+        let answers = self.driver.ask(&Command::RemoveDestination {
             client_id: self.client,
             correlation_id,
             registration_id: self.publication.registration_id,
@@ -70,8 +70,8 @@ impl Stage {
     }
 
     fn remove_by_id(&mut self, destination_id: i64) -> Result<(), (ErrorCode, String)> {
-        let correlation_id = self.bench.id();
-        let answers = self.bench.ask(&Command::RemoveDestinationById {
+        let correlation_id = self.driver.id();
+        let answers = self.driver.ask(&Command::RemoveDestinationById {
             client_id: self.client,
             correlation_id,
             registration_id: self.publication.registration_id,
@@ -82,21 +82,21 @@ impl Stage {
 
     /// `mdc-num-dest`
     fn count(&self) -> i64 {
-        let counters = self.bench.counters();
+        let counters = self.driver.counters();
         let found = counters
             .iter()
             .find(|meta| meta.type_id == type_id::MDC_DESTINATIONS)
             .unwrap();
-        self.bench.value(found.id)
+        self.driver.value(found.id)
     }
 
-    /// Whether the stream's SETUP comes to this ear.
-    fn reaches(&mut self, ear: &mut Ear) -> bool {
-        self.bench.run_for(Duration::from_millis(1));
-        ear.take();
-        self.bench.run_for(A_WHILE);
+    /// Returns true if the stream's SETUP arrives at this socket.
+    fn reaches(&mut self, socket: &mut TestSocket) -> bool {
+        self.driver.run_for(Duration::from_millis(1));
+        socket.take();
+        self.driver.run_for(A_WHILE);
         let session_id = self.publication.session_id;
-        ear.take().iter().any(|datagram| {
+        socket.take().iter().any(|datagram| {
             let is_ours = |setup: &Setup| {
                 setup.session_id.get() == session_id && setup.header.flags & Setup::GROUP != 0
             };
@@ -106,7 +106,10 @@ impl Stage {
 }
 
 fn outcome(answers: &[Message], correlation_id: i64) -> Result<(), (ErrorCode, String)> {
-    if let Some(refused) = answers.iter().find_map(|it| refusal(it, correlation_id)) {
+    if let Some(refused) = answers
+        .iter()
+        .find_map(|it| error_response(it, correlation_id))
+    {
         return Err((refused.code, refused.text));
     }
     let is_success = |message: &Message| matches!(message.get(), Response::OperationSuccess { correlation_id: id } if id == correlation_id);
@@ -115,11 +118,11 @@ fn outcome(answers: &[Message], correlation_id: i64) -> Result<(), (ErrorCode, S
 }
 
 #[test]
-fn destinations_come_and_go_by_command() {
+fn destinations_are_added_and_removed_by_command() {
     let mut stage = Stage::new(MANUAL);
-    let [mut a, mut b] = [40_001, 40_002].map(|port| ear(&stage.bench, port));
+    let [mut a, mut b] = [40_001, 40_002].map(|port| socket(&stage.driver, port));
     assert_eq!(
-        stage.bench.labels()[&type_id::MDC_DESTINATIONS],
+        stage.driver.labels()[&type_id::MDC_DESTINATIONS],
         format!("mdc-num-dest: {MANUAL}")
     );
     assert_eq!(stage.count(), 0);
@@ -141,19 +144,19 @@ fn destinations_come_and_go_by_command() {
 }
 
 #[test]
-fn removing_what_is_not_there_is_no_error() {
+fn removal_of_unknown_destination_succeeds() {
     let mut stage = Stage::new(MANUAL);
     stage.add(&destination(40_001)).1.unwrap();
     stage.remove(&destination(40_002)).unwrap();
     stage.remove_by_id(12_345).unwrap();
     assert_eq!(stage.count(), 1);
-    // Written in another way, it is the same address.
+    // A different notation of the same address.
     stage.remove("aeron:udp?endpoint=127.0.0.1:40001").unwrap();
     assert_eq!(stage.count(), 0);
 }
 
 #[test]
-fn a_destination_added_twice_is_removed_once_at_a_time() {
+fn destination_added_twice_is_removed_twice() {
     let mut stage = Stage::new(MANUAL);
     for _ in 0..2 {
         stage.add(&destination(40_001)).1.unwrap();
@@ -164,7 +167,7 @@ fn a_destination_added_twice_is_removed_once_at_a_time() {
 }
 
 #[test]
-fn what_cannot_be_a_destination_is_refused_with_code_and_reason() {
+fn invalid_destination_is_rejected_with_code_and_reason() {
     let mut stage = Stage::new(MANUAL);
     for (channel, code, says) in [
         (
@@ -224,7 +227,7 @@ fn what_cannot_be_a_destination_is_refused_with_code_and_reason() {
 }
 
 #[test]
-fn only_a_publication_under_manual_control_takes_destinations() {
+fn destination_without_manual_control_is_rejected() {
     let unicast = "aeron:udp?endpoint=localhost:40001";
     let dynamic = "aeron:udp?control=localhost:40009|control-mode=dynamic";
     for channel in [unicast, dynamic] {
@@ -254,16 +257,16 @@ fn only_a_publication_under_manual_control_takes_destinations() {
 }
 
 #[test]
-fn a_destination_whose_name_has_no_address_yet_is_taken() {
+fn destination_with_unresolved_name_is_accepted() {
     let mut stage = Stage::new(MANUAL);
-    let [mut known, mut named] = [40_001, 40_002].map(|port| ear(&stage.bench, port));
+    let [mut known, mut named] = [40_001, 40_002].map(|port| socket(&stage.driver, port));
     stage.add(&destination(40_001)).1.unwrap();
     let command = |stage: &mut Stage, add: bool, answer: Result<Vec<IpAddr>, String>| {
-        let (client_id, correlation_id) = (stage.client, stage.bench.id());
+        let (client_id, correlation_id) = (stage.client, stage.driver.id());
         let registration_id = stage.publication.registration_id;
         let channel = "aeron:udp?endpoint=some.host:40002";
-        stage.bench.messages();
-        stage.bench.send(&if add {
+        stage.driver.messages();
+        stage.driver.send(&if add {
             Command::AddDestination {
                 client_id,
                 correlation_id,
@@ -278,15 +281,15 @@ fn a_destination_whose_name_has_no_address_yet_is_taken() {
                 channel,
             }
         });
-        stage.bench.settle();
-        stage.bench.hosts.answer("some.host", &answer);
-        stage.bench.settle();
-        outcome(&stage.bench.messages(), correlation_id)
+        stage.driver.settle();
+        stage.driver.hosts.answer("some.host", &answer);
+        stage.driver.settle();
+        outcome(&stage.driver.messages(), correlation_id)
     };
     command(&mut stage, true, Err("no such name".to_owned())).unwrap();
     assert_eq!(stage.count(), 2);
     assert!(stage.reaches(&mut known) && !stage.reaches(&mut named));
-    // Its text is enough to remove it.
+    // The unresolved name is enough to remove it.
     command(&mut stage, false, Err("no such name".to_owned())).unwrap();
     assert_eq!(stage.count(), 1);
     command(&mut stage, true, Ok(vec!["127.0.0.1".parse().unwrap()])).unwrap();
@@ -294,12 +297,12 @@ fn a_destination_whose_name_has_no_address_yet_is_taken() {
 }
 
 #[test]
-fn a_publication_under_dynamic_control_sends_to_those_who_speak_to_its_control_address() {
+fn dynamic_publication_sends_to_receivers_of_its_control_address() {
     let control = "aeron:udp?control=localhost:40009|control-mode=dynamic";
     let mut stage = Stage::new(control);
-    let mut receiver = ear(&stage.bench, 40_001);
+    let mut receiver = socket(&stage.driver, 40_001);
     assert_eq!(stage.count(), 0);
-    let spec = stage.bench.wires.opened().remove(0);
+    let spec = stage.driver.network.opened().remove(0);
     assert_eq!((spec.bind.port(), spec.connect), (40_009, None));
     let hello = StatusMessage {
         header: StatusMessage::header(StatusMessage::SEND_SETUP),
@@ -311,82 +314,82 @@ fn a_publication_under_dynamic_control_sends_to_those_who_speak_to_its_control_a
         receiver_id: 7.into(),
     };
     let from = SocketAddr::from(([127, 0, 0, 1], 40_001));
-    stage.bench.wires.deliver(from, 40_009, hello.as_bytes());
+    stage.driver.network.deliver(from, 40_009, hello.as_bytes());
     assert!(stage.reaches(&mut receiver));
     assert_eq!(stage.count(), 1);
-    stage.bench.run_for(Duration::from_secs(6));
+    stage.driver.run_for(Duration::from_secs(6));
     assert_eq!(stage.count(), 0);
     assert!(!stage.reaches(&mut receiver));
 }
 
 #[test]
-fn everything_goes_with_the_publication() {
+fn removed_publication_frees_its_destinations() {
     let mut stage = Stage::new(MANUAL);
     stage.add(&destination(40_001)).1.unwrap();
-    let correlation_id = stage.bench.id();
-    stage.bench.ask(&Command::RemovePublication {
+    let correlation_id = stage.driver.id();
+    stage.driver.ask(&Command::RemovePublication {
         client_id: stage.client,
         correlation_id,
         registration_id: stage.publication.registration_id,
         revoke: false,
     });
-    stage.bench.run_for(Duration::from_secs(8));
+    stage.driver.run_for(Duration::from_secs(8));
     let left: Vec<i32> = stage
-        .bench
+        .driver
         .counters()
         .iter()
         .map(|meta| meta.type_id)
         .collect();
     assert_eq!(left, [type_id::CLIENT_HEARTBEAT]);
-    assert_eq!(stage.bench.wires.open_ports(), [0; 0]);
+    assert_eq!(stage.driver.network.open_ports(), [0; 0]);
 }
 
 #[test]
-fn publications_under_manual_control_share_an_endpoint_only_by_tag() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    let first = bench.add_publication(client, MANUAL, 10).unwrap();
-    let second = bench.add_publication(client, MANUAL, 10).unwrap();
+fn manual_publications_share_an_endpoint_by_tag_only() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let first = driver.add_publication(client, MANUAL, 10).unwrap();
+    let second = driver.add_publication(client, MANUAL, 10).unwrap();
     assert_ne!(first.status_counter_id, second.status_counter_id);
     let tagged = format!("{MANUAL}|tags=77");
-    let third = bench.add_publication(client, &tagged, 10).unwrap();
-    let fourth = bench
+    let third = driver.add_publication(client, &tagged, 10).unwrap();
+    let fourth = driver
         .add_publication(client, "aeron:udp?tags=77", 11)
         .unwrap();
     assert_eq!(third.status_counter_id, fourth.status_counter_id);
 }
 
 #[test]
-fn a_silent_destination_that_was_given_by_name_is_looked_up_again() {
+fn silent_destination_with_name_is_resolved_again() {
     let mut stage = Stage::new(MANUAL);
-    let mut named = ear(&stage.bench, 40_002);
+    let mut named = socket(&stage.driver, 40_002);
     let answer = |stage: &mut Stage, address: &str| {
-        assert_eq!(stage.bench.hosts.asked(), ["some.host"]);
+        assert_eq!(stage.driver.hosts.asked(), ["some.host"]);
         let answer = Ok(vec![address.parse().unwrap()]);
-        stage.bench.hosts.answer("some.host", &answer);
-        stage.bench.settle();
+        stage.driver.hosts.answer("some.host", &answer);
+        stage.driver.settle();
     };
-    let (client_id, correlation_id) = (stage.client, stage.bench.id());
-    stage.bench.send(&Command::AddDestination {
+    let (client_id, correlation_id) = (stage.client, stage.driver.id());
+    stage.driver.send(&Command::AddDestination {
         client_id,
         correlation_id,
         registration_id: stage.publication.registration_id,
         channel: "aeron:udp?endpoint=some.host:40002",
     });
-    stage.bench.settle();
+    stage.driver.settle();
     let unknown = Err("no such name".to_owned());
-    stage.bench.hosts.answer("some.host", &unknown);
-    stage.bench.settle();
+    stage.driver.hosts.answer("some.host", &unknown);
+    stage.driver.settle();
     assert!(!stage.reaches(&mut named));
-    assert_eq!(stage.bench.errors().len(), 0);
+    assert_eq!(stage.driver.errors().len(), 0);
 
     for (address, changes) in [("127.0.0.1", 1), ("127.0.0.1", 1), ("127.0.0.2", 2)] {
-        // Five seconds, and up to one until somebody looks.
-        stage.bench.run_for(Duration::from_millis(6_200));
+        // Five seconds, and up to one until the next check.
+        stage.driver.run_for(Duration::from_millis(6_200));
         answer(&mut stage, address);
-        let counted = stage.bench.system(SystemCounter::ResolutionChanges);
+        let counted = stage.driver.system(SystemCounter::ResolutionChanges);
         assert_eq!(counted, changes, "{address}");
         assert!(stage.reaches(&mut named));
     }
-    assert_eq!(stage.bench.errors().len(), 0);
+    assert_eq!(stage.driver.errors().len(), 0);
 }

@@ -1,4 +1,4 @@
-//! Which flow control a publication gets, and what it does to its counters and its connection (docs/spec/wire.md §4).
+//! Selection of the flow control of a publication, and its effect on counters and connection (docs/spec/wire.md §4).
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -10,28 +10,31 @@ use taran_protocol::counter::type_id;
 use taran_protocol::frame::StatusMessage;
 use zerocopy::IntoBytes;
 
-use crate::bench::{Bench, Ready};
+use crate::fixture::{DriverFixture, Ready};
 
 const CONTROL: &str = "aeron:udp?control=localhost:40009|control-mode=dynamic";
 
-/// A publication whose receivers are played by the test.
+/// A publication with receivers that the test simulates.
 struct Stage {
-    bench: Bench,
+    driver: DriverFixture,
     publication: Ready,
 }
 
 impl Stage {
-    fn new(bench: Bench, parameters: &str) -> Self {
-        let mut bench = bench;
-        let client = bench.client();
+    fn new(driver: DriverFixture, parameters: &str) -> Self {
+        let mut driver = driver;
+        let client = driver.client();
         let channel = format!("{CONTROL}{parameters}");
-        let publication = bench.add_publication(client, &channel, 10).unwrap();
-        Self { bench, publication }
+        let publication = driver.add_publication(client, &channel, 10).unwrap();
+        Self {
+            driver,
+            publication,
+        }
     }
 
-    /// A receiver says that it takes `window` bytes from the start of the stream on.
+    /// Delivers a status message at the start of the stream with this window.
     fn status(&mut self, receiver_id: i64, group_tag: Option<i64>, window: i32) {
-        let log = self.bench.log(&self.publication.log);
+        let log = self.driver.log(&self.publication.log);
         let mut message = StatusMessage {
             header: StatusMessage::header(0),
             session_id: self.publication.session_id.into(),
@@ -51,14 +54,14 @@ impl Stage {
             None => bytes.extend_from_slice(message.as_bytes()),
         }
         let from = SocketAddr::from(([127, 0, 0, 1], 41_000));
-        self.bench.wires.deliver(from, 40_009, &bytes);
-        self.bench.run_for(Duration::from_millis(200));
+        self.driver.network.deliver(from, 40_009, &bytes);
+        self.driver.run_for(Duration::from_millis(200));
     }
 
     fn value(&self, type_id: i32) -> Option<i64> {
-        let counters = self.bench.counters();
+        let counters = self.driver.counters();
         let found = counters.iter().find(|meta| meta.type_id == type_id)?;
-        Some(self.bench.value(found.id))
+        Some(self.driver.value(found.id))
     }
 
     fn receivers(&self) -> Option<i64> {
@@ -70,12 +73,12 @@ impl Stage {
     }
 
     fn is_connected(&self) -> bool {
-        self.bench.log(&self.publication.log).is_connected()
+        self.driver.log(&self.publication.log).is_connected()
     }
 }
 
 #[test]
-fn the_fastest_counts_unless_channel_or_option_say_otherwise() {
+fn flow_control_is_max_unless_channel_or_option_select_another() {
     let min = [("aeron.multicast.FlowControl.supplier", "multicast_min")];
     for (options, parameters, limit, receivers) in [
         (&[][..], "", 9_000, None),
@@ -85,7 +88,7 @@ fn the_fastest_counts_unless_channel_or_option_say_otherwise() {
         (&min[..], "|fc=max", 9_000, None),
         (&[][..], "|fc=tagged,g:7", 5_000, Some(1)),
     ] {
-        let mut stage = Stage::new(Bench::with(options), parameters);
+        let mut stage = Stage::new(DriverFixture::with(options), parameters);
         stage.status(1, Some(7), 5_000);
         stage.status(2, Some(8), 9_000);
         assert_eq!(stage.sender_limit(), limit, "{options:?} {parameters}");
@@ -95,14 +98,14 @@ fn the_fastest_counts_unless_channel_or_option_say_otherwise() {
 }
 
 #[test]
-fn receivers_are_counted_under_a_label_of_their_own() {
-    let stage = Stage::new(Bench::new(), "|fc=min");
+fn receiver_counter_has_its_own_label() {
+    let stage = Stage::new(DriverFixture::new(), "|fc=min");
     let Ready {
         registration_id,
         session_id,
         ..
     } = stage.publication;
-    let counters = stage.bench.counters();
+    let counters = stage.driver.counters();
     let found = counters
         .iter()
         .find(|meta| meta.type_id == type_id::FLOW_CONTROL_RECEIVERS)
@@ -118,15 +121,15 @@ fn receivers_are_counted_under_a_label_of_their_own() {
 }
 
 #[test]
-fn without_its_required_receivers_a_publication_is_not_connected() {
+fn publication_without_required_receivers_is_not_connected() {
     let options = [("aeron.flow.control.group.min.size", "2")];
     for (options, parameters) in [(&[][..], "|fc=min,g:/2"), (&options[..], "|fc=min")] {
-        let mut stage = Stage::new(Bench::with(options), parameters);
+        let mut stage = Stage::new(DriverFixture::with(options), parameters);
         stage.status(1, None, 5_000);
         assert_eq!((stage.receivers(), stage.is_connected()), (Some(1), false));
         stage.status(2, None, 5_000);
         assert_eq!((stage.receivers(), stage.is_connected()), (Some(2), true));
-        // One goes on speaking, the other is forgotten.
+        // One keeps sending status messages, the other one times out.
         for _ in 0..30 {
             stage.status(1, None, 5_000);
         }
@@ -135,41 +138,41 @@ fn without_its_required_receivers_a_publication_is_not_connected() {
 }
 
 #[test]
-fn the_tag_and_the_timeout_come_from_the_options_too() {
+fn tag_and_timeout_follow_the_options() {
     let options = [
         ("aeron.multicast.FlowControl.supplier", "multicast_tagged"),
         ("aeron.flow.control.group.tag", "99"),
         ("aeron.flow.control.receiver.timeout", "1s"),
     ];
-    let mut stage = Stage::new(Bench::with(&options), "");
+    let mut stage = Stage::new(DriverFixture::with(&options), "");
     stage.status(1, Some(98), 9_000);
     stage.status(2, Some(99), 5_000);
     assert_eq!(stage.receivers(), Some(1));
-    stage.bench.run_for(Duration::from_millis(700));
+    stage.driver.run_for(Duration::from_millis(700));
     assert_eq!(stage.receivers(), Some(1));
-    stage.bench.run_for(Duration::from_millis(500));
+    stage.driver.run_for(Duration::from_millis(500));
     assert_eq!(stage.receivers(), Some(0));
 }
 
 #[test]
-fn everything_is_freed_at_the_end() {
-    let mut stage = Stage::new(Bench::new(), "|fc=min");
+fn removed_publication_frees_its_counters() {
+    let mut stage = Stage::new(DriverFixture::new(), "|fc=min");
     stage.status(1, None, 5_000);
-    let living = stage.bench.counters().len();
+    let living = stage.driver.counters().len();
     assert!(living > 8);
     let clients: Vec<i64> = stage
-        .bench
+        .driver
         .counters()
         .iter()
         .filter(|meta| meta.type_id == type_id::CLIENT_HEARTBEAT)
         .map(|meta| meta.registration_id)
         .collect();
-    stage.bench.kill(clients[0]);
-    stage.bench.run_for(Duration::from_secs(25));
-    assert_eq!(stage.bench.counters().len(), 0);
+    stage.driver.kill(clients[0]);
+    stage.driver.run_for(Duration::from_secs(25));
+    assert_eq!(stage.driver.counters().len(), 0);
 }
 
-/// Lets receivers have a tenth of what they ask for.
+/// Flow control that grants a tenth of the requested window.
 #[derive(Debug)]
 struct Stingy(Arc<Mutex<Vec<StatusReport>>>);
 
@@ -193,11 +196,11 @@ impl FlowControl for Stingy {
 }
 
 #[test]
-fn a_program_that_embeds_a_driver_can_bring_its_own() {
+fn supplied_flow_control_overrides_channels() {
     let reports = Arc::new(Mutex::new(Vec::new()));
     let asked = Arc::new(Mutex::new(Vec::new()));
     let (seen, heard) = (Arc::clone(&reports), Arc::clone(&asked));
-    let bench = Bench::built(MemoryStorage::new(), |context| {
+    let driver = DriverFixture::built(MemoryStorage::new(), |context| {
         context.flow_control(move |request| {
             heard
                 .lock()
@@ -208,16 +211,16 @@ fn a_program_that_embeds_a_driver_can_bring_its_own() {
                 .then(|| -> Box<dyn FlowControl> { Box::new(Stingy(Arc::clone(&seen))) })
         })
     });
-    let mut stage = Stage::new(bench, "|fc=min");
+    let mut stage = Stage::new(driver, "|fc=min");
     stage.status(1, Some(3), 5_000);
     assert_eq!((stage.sender_limit(), stage.is_connected()), (500, false));
     stage.status(2, None, 9_000);
     assert_eq!((stage.sender_limit(), stage.is_connected()), (900, true));
     assert_eq!(stage.receivers(), None, "it counts for itself");
     assert_eq!(reports.lock().unwrap()[0].group_tag, Some(3));
-    // What it does not want is left to the driver.
-    let client = stage.bench.client();
+    // The driver handles the publications that the supplier declines.
+    let client = stage.driver.client();
     let unicast = "aeron:udp?endpoint=localhost:40001";
-    stage.bench.add_publication(client, unicast, 11).unwrap();
+    stage.driver.add_publication(client, unicast, 11).unwrap();
     assert_eq!(*asked.lock().unwrap(), [(10, true), (11, false)]);
 }

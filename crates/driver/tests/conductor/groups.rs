@@ -1,4 +1,4 @@
-//! Subscriptions to multicast groups: interface, sockets, where answers go, hops (docs/spec/wire.md §2.3 to §2.7).
+//! Subscriptions to multicast groups: interface, sockets, control addresses and TTL (docs/spec/wire.md §2.3 to §2.7).
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -12,9 +12,9 @@ use taran_protocol::frame::{DataHeader, Frame, Setup};
 use taran_protocol::log::LogSpec;
 use zerocopy::IntoBytes;
 
-use crate::bench::Bench;
-use crate::told::available;
-use crate::wires::Ear;
+use crate::fixture::DriverFixture;
+use crate::image_events::available;
+use crate::memory_network::TestSocket;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -40,11 +40,11 @@ fn setup(stream_id: i32, ttl: i32) -> Setup {
     }
 }
 
-/// What a subscription to a channel asks the machine for.
-fn opened(bench: &mut Bench, channel: &str) -> SocketSpec {
-    let client = bench.client();
-    bench.add_subscription(client, channel, 10).unwrap();
-    bench.wires.opened().pop().unwrap()
+/// Returns the socket that a subscription to this channel opens.
+fn opened(driver: &mut DriverFixture, channel: &str) -> SocketSpec {
+    let client = driver.client();
+    driver.add_subscription(client, channel, 10).unwrap();
+    driver.network.opened().pop().unwrap()
 }
 
 fn role(spec: &SocketSpec) -> &MulticastSpec {
@@ -52,7 +52,7 @@ fn role(spec: &SocketSpec) -> &MulticastSpec {
 }
 
 #[test]
-fn the_interface_is_found_by_network_by_name_or_as_the_longest_that_can_multicast() {
+fn interface_is_selected_by_prefix_name_or_multicast_capability() {
     for (channel, interface, index) in [
         ("endpoint=224.0.1.1:40001", "10.1.9.9", 3),
         (
@@ -80,8 +80,8 @@ fn the_interface_is_found_by_network_by_name_or_as_the_longest_that_can_multicas
             3,
         ),
     ] {
-        let mut bench = Bench::new();
-        let spec = opened(&mut bench, &format!("aeron:udp?{channel}"));
+        let mut driver = DriverFixture::new();
+        let spec = opened(&mut driver, &format!("aeron:udp?{channel}"));
         let found = role(&spec);
         assert_eq!(
             (found.interface, found.interface_index),
@@ -102,10 +102,10 @@ fn the_interface_is_found_by_network_by_name_or_as_the_longest_that_can_multicas
 }
 
 #[test]
-fn hops_come_from_the_channel_or_from_the_option() {
+fn ttl_is_that_of_channel_or_option() {
     const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40001";
     let ttl = |options: &[(&str, &str)], channel: &str| {
-        role(&opened(&mut Bench::with(options), channel)).ttl
+        role(&opened(&mut DriverFixture::with(options), channel)).ttl
     };
     let option = [("aeron.socket.multicast.ttl", "7")];
     assert_eq!(ttl(&[], GROUP), None);
@@ -114,9 +114,9 @@ fn hops_come_from_the_channel_or_from_the_option() {
 }
 
 #[test]
-fn subscriptions_to_one_group_share_a_socket_and_two_groups_share_a_port() {
-    let mut bench = Bench::new();
-    let client = bench.client();
+fn subscriptions_share_a_socket_per_group_and_a_port_across_groups() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
     for (group, stream_id, sockets) in [
         ("224.0.1.1", 10, 1),
         ("224.0.1.1", 10, 1),
@@ -124,10 +124,16 @@ fn subscriptions_to_one_group_share_a_socket_and_two_groups_share_a_port() {
         ("224.0.1.3", 10, 2),
     ] {
         let channel = format!("aeron:udp?endpoint={group}:40001");
-        bench.add_subscription(client, &channel, stream_id).unwrap();
-        assert_eq!(bench.wires.open_ports(), vec![40_001; sockets], "{channel}");
+        driver
+            .add_subscription(client, &channel, stream_id)
+            .unwrap();
+        assert_eq!(
+            driver.network.open_ports(),
+            vec![40_001; sockets],
+            "{channel}"
+        );
     }
-    let label = &bench.labels()[&type_id::RECEIVE_CHANNEL_STATUS];
+    let label = &driver.labels()[&type_id::RECEIVE_CHANNEL_STATUS];
     assert_eq!(
         label,
         "rcv-channel: aeron:udp?endpoint=224.0.1.3:40001 0.0.0.0:40001"
@@ -135,12 +141,12 @@ fn subscriptions_to_one_group_share_a_socket_and_two_groups_share_a_port() {
 }
 
 #[test]
-fn control_frames_go_to_the_control_group_whoever_sends() {
-    let mut bench = Bench::new();
-    let client = bench.client();
+fn control_frames_are_sent_to_the_control_group() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
     let group = "aeron:udp?endpoint=224.0.1.1:40001|control=10.9.9.9:1";
-    bench.add_subscription(client, group, 10).unwrap();
-    // A listener in the control group, as a publication is one.
+    driver.add_subscription(client, group, 10).unwrap();
+    // A member of the control group, like a publication.
     let spec = SocketSpec {
         multicast: Some(MulticastSpec {
             join: Some(ip("224.0.1.2")),
@@ -151,20 +157,20 @@ fn control_frames_go_to_the_control_group_whoever_sends() {
         reuse_address: true,
         ..SocketSpec::bound(address("0.0.0.0:40001"))
     };
-    let mut ear = Ear::open(&bench.wires, &spec);
-    bench.run_for(SECOND * 3);
+    let mut socket = TestSocket::open(&driver.network, &spec);
+    driver.run_for(SECOND * 3);
     assert_eq!(
-        ear.take(),
+        socket.take(),
         Vec::<Vec<u8>>::new(),
         "a group needs no explicit control"
     );
     let sender = address("10.7.7.7:50123");
-    bench
-        .wires
+    driver
+        .network
         .carry(sender, address("224.0.1.1:40001"), setup(10, 0).as_bytes());
-    bench.run_for(SECOND);
-    let heard = ear.take();
-    // No frame follows: a SETUP alone is worth three of them.
+    driver.run_for(SECOND);
+    let heard = socket.take();
+    // Three status messages per SETUP, even without data frames.
     assert_eq!(heard.len(), 3, "{heard:?}");
     for datagram in &heard {
         let Ok(Frame::StatusMessage(message)) = Frame::parse(datagram) else {
@@ -172,50 +178,50 @@ fn control_frames_go_to_the_control_group_whoever_sends() {
         };
         assert_eq!(message.message.session_id.get(), 77);
     }
-    assert_eq!(bench.system(SystemCounter::PossibleTtlAsymmetry), 0);
+    assert_eq!(driver.system(SystemCounter::PossibleTtlAsymmetry), 0);
 }
 
 #[test]
-fn a_sender_with_more_hops_than_the_receiver_is_counted() {
-    let mut bench = Bench::new();
-    let client = bench.client();
+fn setup_with_larger_ttl_than_receiver_is_counted() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
     let group = "aeron:udp?endpoint=224.0.1.1:40001|ttl=4";
-    bench.add_subscription(client, group, 10).unwrap();
-    bench.add_subscription(client, group, 11).unwrap();
+    driver.add_subscription(client, group, 10).unwrap();
+    driver.add_subscription(client, group, 11).unwrap();
     let sender = address("10.7.7.7:50123");
     for (stream_id, ttl, counted) in [(10, 4, 0), (11, 5, 1)] {
-        bench.wires.carry(
+        driver.network.carry(
             sender,
             address("224.0.1.1:40001"),
             setup(stream_id, ttl).as_bytes(),
         );
-        bench.settle();
-        assert_eq!(bench.system(SystemCounter::PossibleTtlAsymmetry), counted);
+        driver.settle();
+        assert_eq!(driver.system(SystemCounter::PossibleTtlAsymmetry), counted);
     }
 }
 
 #[test]
-fn the_last_subscription_of_a_group_closes_its_socket() {
-    let mut bench = Bench::new();
-    let client = bench.client();
+fn last_subscription_of_group_closes_its_socket() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
     let group = "aeron:udp?endpoint=224.0.1.1:40001";
-    let (first, _) = bench.add_subscription(client, group, 10).unwrap();
-    let (second, _) = bench.add_subscription(client, group, 11).unwrap();
+    let (first, _) = driver.add_subscription(client, group, 10).unwrap();
+    let (second, _) = driver.add_subscription(client, group, 11).unwrap();
     for (registration_id, left) in [(first, 1), (second, 0)] {
-        let correlation_id = bench.id();
-        bench.ask(&Command::RemoveSubscription {
+        let correlation_id = driver.id();
+        driver.ask(&Command::RemoveSubscription {
             client_id: client,
             correlation_id,
             registration_id,
         });
-        assert_eq!(bench.wires.open_ports().len(), left);
+        assert_eq!(driver.network.open_ports().len(), left);
     }
 }
 
-/// A subscription that has got a SETUP, one message and the one after the next; where its sender hears it.
-fn with_a_gap(bench: &mut Bench, channel: &str, flags: u8) -> (bool, Ear) {
-    let client = bench.client();
-    bench.add_subscription(client, channel, 10).unwrap();
+/// Delivers a SETUP and two messages with a gap between them to a subscription. Returns the socket of the sender.
+fn with_a_gap(driver: &mut DriverFixture, channel: &str, flags: u8) -> (bool, TestSocket) {
+    let client = driver.client();
+    driver.add_subscription(client, channel, 10).unwrap();
     let is_group = channel.contains("224.");
     let sender = address("127.0.0.1:45001");
     let spec = if is_group {
@@ -232,7 +238,7 @@ fn with_a_gap(bench: &mut Bench, channel: &str, flags: u8) -> (bool, Ear) {
     } else {
         SocketSpec::bound(sender)
     };
-    let ear = Ear::open(&bench.wires, &spec);
+    let socket = TestSocket::open(&driver.network, &spec);
     let to = address(if is_group {
         "224.0.1.1:40001"
     } else {
@@ -242,20 +248,20 @@ fn with_a_gap(bench: &mut Bench, channel: &str, flags: u8) -> (bool, Ear) {
         header: Setup::header(flags),
         ..setup(10, 0)
     };
-    bench.wires.carry(sender, to, setup.as_bytes());
-    bench.settle();
-    let told = available(&bench.messages()).remove(0);
-    let log = bench.storage.open(Path::new(&told.log)).unwrap();
+    driver.network.carry(sender, to, setup.as_bytes());
+    driver.settle();
+    let told = available(&driver.messages()).remove(0);
+    let log = driver.storage.open(Path::new(&told.log)).unwrap();
     for term_offset in [0, 64] {
         let mut datagram = DataHeader::heartbeat(0xC0, 77, 10, 3, term_offset);
         datagram.header.frame_length = 32.into();
-        bench.wires.carry(sender, to, datagram.as_bytes());
+        driver.network.carry(sender, to, datagram.as_bytes());
     }
-    (LogSpec::of(&log).unwrap().is_group, ear)
+    (LogSpec::of(&log).unwrap().is_group, socket)
 }
 
-fn naks(ear: &mut Ear) -> usize {
-    let heard = ear.take();
+fn naks(socket: &mut TestSocket) -> usize {
+    let heard = socket.take();
     let naks = heard
         .iter()
         .filter(|datagram| matches!(Frame::parse(datagram), Ok(Frame::Nak(_))));
@@ -263,7 +269,7 @@ fn naks(ear: &mut Ear) -> usize {
 }
 
 #[test]
-fn one_of_many_waits_for_a_while_before_it_asks_for_what_is_missing() {
+fn multicast_nak_is_sent_after_random_delay() {
     const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40001|interface=localhost";
     const ALONE: &str = "aeron:udp?endpoint=localhost:40001";
     for (channel, parameter, flags, is_group) in [
@@ -275,17 +281,17 @@ fn one_of_many_waits_for_a_while_before_it_asks_for_what_is_missing() {
         (GROUP, "", 0, true),
         (GROUP, "|group=false", Setup::GROUP, false),
     ] {
-        // The random delay is hardly ever below a tenth of the longest, and never beyond it.
-        let mut bench = Bench::with(&[
+        // The random delay is rarely below a tenth of the maximum, and never above it.
+        let mut driver = DriverFixture::with(&[
             ("aeron.nak.multicast.max.backoff", "3s"),
             ("aeron.nak.multicast.group.size", "1000"),
         ]);
         let channel = format!("{channel}{parameter}");
-        let (found, mut ear) = with_a_gap(&mut bench, &channel, flags);
+        let (found, mut socket) = with_a_gap(&mut driver, &channel, flags);
         assert_eq!(found, is_group, "{channel} {flags}");
-        bench.run_for(Duration::from_millis(10));
-        assert_eq!(naks(&mut ear) > 0, !is_group, "{channel} {flags}");
-        bench.run_for(SECOND * 4);
-        assert!(naks(&mut ear) > 0, "{channel} {flags}");
+        driver.run_for(Duration::from_millis(10));
+        assert_eq!(naks(&mut socket) > 0, !is_group, "{channel} {flags}");
+        driver.run_for(SECOND * 4);
+        assert!(naks(&mut socket) > 0, "{channel} {flags}");
     }
 }

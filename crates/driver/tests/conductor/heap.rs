@@ -1,8 +1,7 @@
-//! What the driver keeps of what is gone: nothing, not a byte for each.
+//! Heap use after resources are freed: not a byte remains for any of them.
 //!
-//! A whole driver in memory on the one thread of the test, under an allocator that counts what this thread holds. In a
-//! process one sees the pages that its allocator keeps, which grow with the most that was ever held, and with chance; a
-//! leak of some bytes a publication would go under in them.
+//! A whole driver runs on the thread of the test, with an allocator that counts the allocated bytes of this thread. The
+//! resident pages of a process depend on its peak use and on chance, and would hide a leak of some bytes per publication.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -10,15 +9,15 @@ use std::time::Duration;
 
 use taran_protocol::command::Command;
 
-use crate::bench::Bench;
+use crate::fixture::DriverFixture;
 use crate::shortages::{AFTERMATH, LISTENING, Tourist, image_is_made};
 
 thread_local! {
-    /// Bytes that this thread holds. Never dropped, so that the allocator may use it at any time.
+    /// Allocated bytes of this thread. Never dropped, so that the allocator may use it at any time.
     static HELD: Cell<i64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, and a count.
+/// System allocator with a count of the allocated bytes.
 struct Counting;
 
 #[global_allocator]
@@ -55,86 +54,86 @@ const CHANNELS: [&str; 2] = [
     "aeron:udp?endpoint=localhost:40123|term-length=64k",
 ];
 
-/// Opens some publications and subscriptions for them, closes them one by one, and waits until they are gone.
-fn round(bench: &mut Bench, client_id: i64, count: i32) {
+/// Opens publications with subscriptions, closes them one by one, and waits until they are freed.
+fn round(driver: &mut DriverFixture, client_id: i64, count: i32) {
     let mut added = Vec::new();
     for number in 0..count {
         let channel = CHANNELS[number as usize % CHANNELS.len()];
         added.push((
-            bench.add_publication(client_id, channel, number).unwrap(),
-            bench.add_subscription(client_id, channel, number).unwrap(),
+            driver.add_publication(client_id, channel, number).unwrap(),
+            driver.add_subscription(client_id, channel, number).unwrap(),
         ));
     }
-    assert_eq!(bench.log_files().len(), count as usize);
+    assert_eq!(driver.log_files().len(), count as usize);
     for (publication, (subscription_id, _)) in added {
-        bench.send(&Command::RemovePublication {
+        driver.send(&Command::RemovePublication {
             client_id,
-            correlation_id: bench.id(),
+            correlation_id: driver.id(),
             registration_id: publication.registration_id,
             revoke: false,
         });
-        bench.send(&Command::RemoveSubscription {
+        driver.send(&Command::RemoveSubscription {
             client_id,
-            correlation_id: bench.id(),
+            correlation_id: driver.id(),
             registration_id: subscription_id,
         });
-        bench.settle();
-        bench.drain();
+        driver.settle();
+        driver.drain();
     }
-    bench.run_for(Duration::from_secs(3));
-    bench.drain();
-    assert!(bench.log_files().is_empty());
-    assert!(bench.wires.open_ports().is_empty());
-    bench.wires.forget_opened();
+    driver.run_for(Duration::from_secs(3));
+    driver.drain();
+    assert!(driver.log_files().is_empty());
+    assert!(driver.network.open_ports().is_empty());
+    driver.network.forget_opened();
 }
 
-/// Everything a client may ask for, and an image for which a peer asks; then the client is killed, and all of it is given up.
-fn tour(bench: &mut Bench) {
-    let before = bench.counters().len();
-    let listener = bench.client();
-    bench.add_subscription(listener, LISTENING, 10).unwrap();
-    assert!(image_is_made(bench));
-    let refusals = Tourist::tour(bench);
+/// Adds every kind of resource and an image, then kills the client and waits until all are freed.
+fn tour(driver: &mut DriverFixture) {
+    let before = driver.counters().len();
+    let listener = driver.client();
+    driver.add_subscription(listener, LISTENING, 10).unwrap();
+    assert!(image_is_made(driver));
+    let refusals = Tourist::tour(driver);
     assert!(refusals.is_empty(), "{refusals:?}");
-    bench.kill(listener);
-    bench.run_for(AFTERMATH);
-    bench.drain();
-    assert_eq!(bench.counters().len(), before, "{:?}", bench.labels());
-    assert!(bench.log_files().is_empty());
-    assert!(bench.wires.open_ports().is_empty());
-    bench.wires.forget_opened();
+    driver.kill(listener);
+    driver.run_for(AFTERMATH);
+    driver.drain();
+    assert_eq!(driver.counters().len(), before, "{:?}", driver.labels());
+    assert!(driver.log_files().is_empty());
+    assert!(driver.network.open_ports().is_empty());
+    driver.network.forget_opened();
 }
 
-/// Opened in one round.
+/// Publications opened in one round.
 const COUNT: i32 = 50;
-/// Nodes of trees are filled differently from time to time, with the same in them.
+/// Tolerance: tree nodes with the same contents can be filled differently.
 const SLACK: i64 = 1_024;
 
 #[test]
-fn publications_and_subscriptions_that_are_gone_cost_no_byte() {
-    let mut bench = Bench::with(&[
+fn closed_publications_and_subscriptions_free_all_memory() {
+    let mut driver = DriverFixture::with(&[
         ("aeron.publication.linger.timeout", "1ms"),
         ("aeron.counters.free.to.reuse.timeout", "0"),
     ]);
-    let client_id = bench.client();
+    let client_id = driver.client();
     // Of more than a thousand publications, as many subscriptions, and some five thousand counters.
-    expect_no_growth(|| round(&mut bench, client_id, COUNT));
+    expect_no_growth(|| round(&mut driver, client_id, COUNT));
 }
 
 #[test]
-fn whatever_a_client_had_that_was_killed_costs_no_byte() {
-    let mut bench = Bench::with(&[("aeron.counters.free.to.reuse.timeout", "0")]);
-    expect_no_growth(|| tour(&mut bench));
+fn dead_client_frees_all_memory() {
+    let mut driver = DriverFixture::with(&[("aeron.counters.free.to.reuse.timeout", "0")]);
+    expect_no_growth(|| tour(&mut driver));
 }
 
-/// Does it twice, until tables have the size that they need and keep, then twenty-one times more.
-fn expect_no_growth(mut deed: impl FnMut()) {
-    deed();
-    deed();
+/// Runs an operation twice, so that tables reach their final size, then twenty-one more times without growth.
+fn expect_no_growth(mut operation: impl FnMut()) {
+    operation();
+    operation();
     let settled = HELD.get();
     let grown: Vec<i64> = (0..21)
         .map(|_| {
-            deed();
+            operation();
             HELD.get() - settled
         })
         .collect();

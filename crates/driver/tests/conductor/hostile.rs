@@ -1,4 +1,4 @@
-//! Clients that send anything, in any order (DESIGN §5): no panic, no hang, and when they are gone nothing is left.
+//! Clients that send arbitrary commands in any order: the driver neither panics nor hangs, and frees all of their resources.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use taran_protocol::command::Command;
 use taran_protocol::counter::{SystemCounter, type_id};
 
-use crate::bench::Bench;
+use crate::fixture::DriverFixture;
 
 const CHANNELS: [&str; 12] = [
     "aeron:ipc",
@@ -24,7 +24,7 @@ const CHANNELS: [&str; 12] = [
     "aeron:nonsense?|=",
 ];
 
-/// What one client does next. Small numbers, so that clients meet.
+/// Next operation of one client. The numbers are small so that clients use the same resources.
 #[derive(Clone, Debug)]
 enum Act {
     Publish {
@@ -101,8 +101,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     vec(act, 1..60)
 }
 
-fn perform(bench: &mut Bench, clients: &mut [i64; 3], ids: &mut Vec<i64>, act: &Act) {
-    let correlation_id = bench.id();
+fn perform(driver: &mut DriverFixture, clients: &mut [i64; 3], ids: &mut Vec<i64>, act: &Act) {
+    let correlation_id = driver.id();
     let nth = |ids: &[i64], nth: usize| ids.get(nth % ids.len().max(1)).copied().unwrap_or(-5);
     match *act {
         Act::Publish {
@@ -112,7 +112,7 @@ fn perform(bench: &mut Bench, clients: &mut [i64; 3], ids: &mut Vec<i64>, act: &
             exclusive,
         } => {
             let (client_id, stream_id, channel) = (clients[client], stream, CHANNELS[channel]);
-            bench.send(&if exclusive {
+            driver.send(&if exclusive {
                 Command::AddExclusivePublication {
                     client_id,
                     correlation_id,
@@ -135,7 +135,7 @@ fn perform(bench: &mut Bench, clients: &mut [i64; 3], ids: &mut Vec<i64>, act: &
             stream,
         } => {
             let (client_id, stream_id, channel) = (clients[client], stream, CHANNELS[channel]);
-            bench.send(&Command::AddSubscription {
+            driver.send(&Command::AddSubscription {
                 client_id,
                 correlation_id,
                 stream_id,
@@ -149,7 +149,7 @@ fn perform(bench: &mut Bench, clients: &mut [i64; 3], ids: &mut Vec<i64>, act: &
             nth: index,
         } => {
             let (client_id, registration_id) = (clients[client], nth(ids, index));
-            bench.send(&match what {
+            driver.send(&match what {
                 0 => Command::RemoveSubscription {
                     client_id,
                     correlation_id,
@@ -170,7 +170,7 @@ fn perform(bench: &mut Bench, clients: &mut [i64; 3], ids: &mut Vec<i64>, act: &
         }
         Act::Counter { client, fixed } => {
             let client_id = clients[client];
-            bench.send(&if fixed {
+            driver.send(&if fixed {
                 Command::AddStaticCounter {
                     client_id,
                     correlation_id,
@@ -191,7 +191,7 @@ fn perform(bench: &mut Bench, clients: &mut [i64; 3], ids: &mut Vec<i64>, act: &
             ids.push(correlation_id);
         }
         Act::Session { stream } => {
-            bench.send(&Command::NextAvailableSessionId {
+            driver.send(&Command::NextAvailableSessionId {
                 client_id: 0,
                 correlation_id,
                 stream_id: stream,
@@ -199,7 +199,7 @@ fn perform(bench: &mut Bench, clients: &mut [i64; 3], ids: &mut Vec<i64>, act: &
         }
         Act::Reject { nth: index } => {
             let image_id = nth(ids, index);
-            bench.send(&Command::RejectImage {
+            driver.send(&Command::RejectImage {
                 client_id: -1,
                 correlation_id,
                 image_id,
@@ -214,13 +214,13 @@ fn perform(bench: &mut Bench, clients: &mut [i64; 3], ids: &mut Vec<i64>, act: &
         } => {
             let (client_id, registration_id, channel) =
                 (clients[client], nth(ids, index), CHANNELS[channel]);
-            bench.send(&Command::AddDestination {
+            driver.send(&Command::AddDestination {
                 client_id,
                 correlation_id,
                 registration_id,
                 channel,
             });
-            bench.send(&Command::AddReceiveDestination {
+            driver.send(&Command::AddReceiveDestination {
                 client_id,
                 correlation_id,
                 registration_id,
@@ -229,27 +229,27 @@ fn perform(bench: &mut Bench, clients: &mut [i64; 3], ids: &mut Vec<i64>, act: &
         }
         Act::Close { client } => {
             let client_id = clients[client];
-            bench.send(&Command::ClientClose {
+            driver.send(&Command::ClientClose {
                 client_id,
                 correlation_id: -1,
             });
-            bench.kill(client_id);
-            clients[client] = bench.client();
+            driver.kill(client_id);
+            clients[client] = driver.client();
         }
-        Act::Wait { millis } => bench.run_for(Duration::from_millis(millis)),
+        Act::Wait { millis } => driver.run_for(Duration::from_millis(millis)),
         Act::Scribble { nth, value } => {
-            // Positions and heartbeats are the clients' to write.
-            let mut counters = bench.counters();
+            // Clients may write positions and heartbeats.
+            let mut counters = driver.counters();
             counters.retain(|meta| {
                 [type_id::SUBSCRIBER_POSITION, type_id::CLIENT_HEARTBEAT].contains(&meta.type_id)
             });
             if let Some(meta) = counters.get(nth % counters.len().max(1)) {
-                bench.set(meta.id, value);
+                driver.set(meta.id, value);
             }
         }
         Act::Raw { type_id, ref bytes } => {
             // The type ids of the ring are positive.
-            let _ = bench.commands.write(type_id.max(1), bytes);
+            let _ = driver.commands.write(type_id.max(1), bytes);
         }
         Act::Resolve { works } => {
             let answer = if works {
@@ -257,47 +257,47 @@ fn perform(bench: &mut Bench, clients: &mut [i64; 3], ids: &mut Vec<i64>, act: &
             } else {
                 Err("no".to_owned())
             };
-            bench.hosts.answer("some.host", &answer);
+            driver.hosts.answer("some.host", &answer);
         }
     }
-    bench.turn();
-    bench.drain();
+    driver.duty_cycle();
+    driver.drain();
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_clients_do_nothing_is_left_when_they_are_gone(acts in acts()) {
-        let mut bench = Bench::new();
-        let mut clients = [bench.client(), bench.client(), bench.client()];
+    fn arbitrary_commands_leave_no_resources_after_client_timeout(acts in acts()) {
+        let mut driver = DriverFixture::new();
+        let mut clients = [driver.client(), driver.client(), driver.client()];
         let mut ids = Vec::new();
         for act in &acts {
-            perform(&mut bench, &mut clients, &mut ids, act);
+            perform(&mut driver, &mut clients, &mut ids, act);
         }
         for client in clients {
-            bench.kill(client);
+            driver.kill(client);
         }
-        // Heartbeats that were scribbled over may lie far in the future.
-        for meta in bench.counters() {
+        // Overwritten heartbeats may lie far in the future.
+        for meta in driver.counters() {
             if meta.type_id == type_id::CLIENT_HEARTBEAT {
-                bench.set(meta.id, 0);
+                driver.set(meta.id, 0);
             }
         }
         for _ in 0..14 {
-            bench.run_for(Duration::from_secs(5));
-            bench.drain();
+            driver.run_for(Duration::from_secs(5));
+            driver.drain();
         }
-        let left: Vec<String> = bench
+        let left: Vec<String> = driver
             .counters()
             .iter()
             .filter(|meta| meta.owner_id != -1)
             .map(|meta| meta.label.to_string())
             .collect();
         prop_assert!(left.is_empty(), "{:?}", left);
-        prop_assert!(bench.log_files().is_empty(), "{:?}", bench.log_files());
-        prop_assert!(bench.wires.open_ports().is_empty(), "{:?}", bench.wires.open_ports());
-        prop_assert_eq!(bench.system(SystemCounter::BytesCurrentlyMapped), 48_238_592 + 1_048_576);
-        prop_assert_eq!(bench.commands.size(), 0);
+        prop_assert!(driver.log_files().is_empty(), "{:?}", driver.log_files());
+        prop_assert!(driver.network.open_ports().is_empty(), "{:?}", driver.network.open_ports());
+        prop_assert_eq!(driver.system(SystemCounter::BytesCurrentlyMapped), 48_238_592 + 1_048_576);
+        prop_assert_eq!(driver.commands.size(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Streams over the network, seen from both ends: set-up, data, end, and what a bad SETUP does (docs/spec/wire.md §5).
+//! Streams over the network, at both ends: set-up, data, end of stream, and invalid SETUP frames (docs/spec/wire.md §5).
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use taran_protocol::log::{ExclusiveAppender, poll};
 use taran_protocol::response::Response;
 use zerocopy::IntoBytes;
 
-use crate::bench::{Bench, Ready};
-use crate::told::{Available, available, unavailable};
+use crate::fixture::{DriverFixture, Ready};
+use crate::image_events::{Available, available, unavailable};
 
 const UDP: &str = "aeron:udp?endpoint=localhost:40123";
 const PORT: u16 = 40_123;
@@ -21,7 +21,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// One stream from a publication to a subscription of the same driver.
 struct Stream {
-    bench: Bench,
+    driver: DriverFixture,
     client: i64,
     publication: Ready,
     image: Available,
@@ -30,15 +30,15 @@ struct Stream {
 
 impl Stream {
     fn new() -> Self {
-        let mut bench = Bench::new();
-        let client = bench.client();
-        let publication = bench.add_exclusive(client, UDP, 10).unwrap();
-        bench.add_subscription(client, UDP, 10).unwrap();
-        bench.run_for(SECOND);
-        let image = available(&bench.messages()).remove(0);
-        let appender = ExclusiveAppender::new(bench.log(&publication.log)).unwrap();
+        let mut driver = DriverFixture::new();
+        let client = driver.client();
+        let publication = driver.add_exclusive(client, UDP, 10).unwrap();
+        driver.add_subscription(client, UDP, 10).unwrap();
+        driver.run_for(SECOND);
+        let image = available(&driver.messages()).remove(0);
+        let appender = ExclusiveAppender::new(driver.log(&publication.log)).unwrap();
         Self {
-            bench,
+            driver,
             client,
             publication,
             image,
@@ -46,20 +46,20 @@ impl Stream {
         }
     }
 
-    /// Sends messages and reads them; every one must come.
+    /// Sends messages and checks that all of them are received.
     fn carry(&mut self, messages: usize) {
-        let log = self.bench.log(&self.image.log);
+        let log = self.driver.log(&self.image.log);
         let (mut sent, mut received) = (0usize, 0usize);
         for _ in 0..100_000 {
-            let limit = self.bench.value(self.publication.limit_counter_id);
+            let limit = self.driver.value(self.publication.limit_counter_id);
             if sent < messages && self.appender.position() < limit {
                 let _ = self
                     .appender
                     .append(&sent.to_le_bytes(), None)
                     .map(|_| sent += 1);
             }
-            self.bench.turn();
-            let position = self.bench.value(self.image.position_counter_id);
+            self.driver.duty_cycle();
+            let position = self.driver.value(self.image.position_counter_id);
             let term = log.term_at(position);
             let offset = log.geometry().term_offset(position);
             let polled = poll(term, offset, usize::MAX, |frame| {
@@ -68,7 +68,7 @@ impl Stream {
             })
             .unwrap();
             let moved = i64::from(polled.offset - offset);
-            self.bench
+            self.driver
                 .set(self.image.position_counter_id, position + moved);
             if received == messages {
                 return;
@@ -78,9 +78,9 @@ impl Stream {
     }
 
     fn close_publication(&mut self, revoke: bool) {
-        self.bench.ask(&Command::RemovePublication {
+        self.driver.ask(&Command::RemovePublication {
             client_id: self.client,
-            correlation_id: self.bench.id(),
+            correlation_id: self.driver.id(),
             registration_id: self.publication.correlation_id,
             revoke,
         });
@@ -88,7 +88,7 @@ impl Stream {
 }
 
 #[test]
-fn messages_go_around_the_log_many_times() {
+fn stream_wraps_around_the_log_many_times() {
     let mut stream = Stream::new();
     assert_eq!(stream.image.session_id, stream.publication.session_id);
     assert_eq!(stream.image.source, "127.0.0.1:50000");
@@ -98,18 +98,18 @@ fn messages_go_around_the_log_many_times() {
     );
     stream.carry(20_000);
     assert!(
-        stream.bench.errors().is_empty(),
+        stream.driver.errors().is_empty(),
         "{:?}",
-        stream.bench.errors()
+        stream.driver.errors()
     );
 }
 
 #[test]
-fn positions_that_a_client_overwrites_move_nothing() {
+fn overwritten_positions_do_not_affect_the_stream() {
     let mut stream = Stream::new();
     stream.carry(100);
     let of_the_driver = [type_id::SENDER_POSITION, type_id::RECEIVER_POSITION];
-    let counters = stream.bench.counters();
+    let counters = stream.driver.counters();
     let counters = counters
         .iter()
         .filter(|meta| of_the_driver.contains(&meta.type_id));
@@ -117,41 +117,41 @@ fn positions_that_a_client_overwrites_move_nothing() {
     assert_eq!(ids.len(), 2);
     for lie in [i64::MIN, -1, i64::MAX] {
         for &id in &ids {
-            stream.bench.set(id, lie);
+            stream.driver.set(id, lie);
         }
-        stream.bench.run_for(SECOND);
+        stream.driver.run_for(SECOND);
         stream.carry(1000);
     }
     stream.close_publication(false);
-    stream.bench.run_for(SECOND * 6);
-    assert_eq!(unavailable(&stream.bench.messages()).len(), 1);
-    assert!(stream.bench.errors().is_empty());
+    stream.driver.run_for(SECOND * 6);
+    assert_eq!(unavailable(&stream.driver.messages()).len(), 1);
+    assert!(stream.driver.errors().is_empty());
 }
 
 #[test]
-fn an_ended_stream_is_told_and_everything_is_freed() {
+fn ended_stream_is_reported_and_freed() {
     let mut stream = Stream::new();
     stream.carry(100);
     let end = stream.appender.position();
     stream.close_publication(false);
-    let log = stream.bench.log(&stream.image.log);
-    stream.bench.run_for(SECOND * 6);
+    let log = stream.driver.log(&stream.image.log);
+    stream.driver.run_for(SECOND * 6);
     assert_eq!(log.end_of_stream_position(), end);
-    let gone = unavailable(&stream.bench.messages());
+    let gone = unavailable(&stream.driver.messages());
     assert_eq!(
         gone,
         [(stream.image.image_id, stream.image.subscription_id)]
     );
-    stream.bench.run_for(SECOND * 15);
+    stream.driver.run_for(SECOND * 15);
     let (subscription, client) = (stream.image.subscription_id, stream.client);
-    stream.bench.ask(&Command::RemoveSubscription {
+    stream.driver.ask(&Command::RemoveSubscription {
         client_id: client,
-        correlation_id: stream.bench.id(),
+        correlation_id: stream.driver.id(),
         registration_id: subscription,
     });
-    stream.bench.run_for(SECOND * 2);
+    stream.driver.run_for(SECOND * 2);
     let left: Vec<i32> = stream
-        .bench
+        .driver
         .counters()
         .iter()
         .map(|meta| meta.type_id)
@@ -160,116 +160,120 @@ fn an_ended_stream_is_told_and_everything_is_freed() {
         left,
         [type_id::CLIENT_HEARTBEAT],
         "{:?}",
-        stream.bench.labels()
+        stream.driver.labels()
     );
-    assert!(stream.bench.log_files().is_empty());
-    assert!(stream.bench.wires.open_ports().is_empty());
+    assert!(stream.driver.log_files().is_empty());
+    assert!(stream.driver.network.open_ports().is_empty());
 }
 
 #[test]
-fn a_revoked_stream_is_gone_without_waiting_for_its_reader() {
+fn revoked_stream_ends_without_waiting_for_its_reader() {
     let mut stream = Stream::new();
     for message in 0..20u8 {
         stream.appender.append(&[message; 500], None).unwrap();
     }
-    stream.bench.run_for(SECOND / 2);
+    stream.driver.run_for(SECOND / 2);
     stream.close_publication(true);
-    stream.bench.run_for(SECOND * 4);
-    assert_eq!(unavailable(&stream.bench.messages()).len(), 1);
-    assert!(stream.bench.log(&stream.image.log).is_revoked() || stream.bench.log_files().len() < 2);
-    assert_eq!(stream.bench.system(SystemCounter::PublicationsRevoked), 1);
+    stream.driver.run_for(SECOND * 4);
+    assert_eq!(unavailable(&stream.driver.messages()).len(), 1);
+    assert!(
+        stream.driver.log(&stream.image.log).is_revoked() || stream.driver.log_files().len() < 2
+    );
+    assert_eq!(stream.driver.system(SystemCounter::PublicationsRevoked), 1);
     assert_eq!(
-        stream.bench.system(SystemCounter::PublicationImagesRevoked),
+        stream
+            .driver
+            .system(SystemCounter::PublicationImagesRevoked),
         1
     );
 }
 
 #[test]
-fn later_subscriptions_join_the_image_where_its_readers_are() {
+fn later_subscription_joins_image_at_position_of_readers() {
     let mut stream = Stream::new();
     stream.carry(100);
-    let position = stream.bench.value(stream.image.position_counter_id);
-    stream.bench.send(&Command::AddSubscription {
+    let position = stream.driver.value(stream.image.position_counter_id);
+    stream.driver.send(&Command::AddSubscription {
         client_id: stream.client,
-        correlation_id: stream.bench.id(),
+        correlation_id: stream.driver.id(),
         stream_id: 10,
         channel: UDP,
     });
-    stream.bench.settle();
-    let joined = available(&stream.bench.messages());
+    stream.driver.settle();
+    let joined = available(&stream.driver.messages());
     assert_eq!(
         (joined.len(), joined[0].image_id),
         (1, stream.image.image_id)
     );
-    assert_eq!(stream.bench.value(joined[0].position_counter_id), position);
+    assert_eq!(stream.driver.value(joined[0].position_counter_id), position);
     let session = format!(
         "{UDP}|session-id={}",
         stream.image.session_id.wrapping_add(1)
     );
     stream
-        .bench
+        .driver
         .add_subscription(stream.client, &session, 10)
         .unwrap();
     assert!(
-        available(&stream.bench.messages()).is_empty(),
+        available(&stream.driver.messages()).is_empty(),
         "another session was asked for"
     );
 }
 
 #[test]
-fn a_session_has_one_image_when_its_subscription_comes_back_while_it_is_made() {
-    let mut bench = Bench::new();
-    let client_id = bench.client();
-    // Keeps the endpoint.
-    bench.add_subscription(client_id, UDP, 11).unwrap();
-    let (registration_id, _) = bench.add_subscription(client_id, UDP, 10).unwrap();
+fn session_has_one_image_if_subscription_returns_during_creation() {
+    let mut driver = DriverFixture::new();
+    let client_id = driver.client();
+    // Keeps the endpoint open.
+    driver.add_subscription(client_id, UDP, 11).unwrap();
+    let (registration_id, _) = driver.add_subscription(client_id, UDP, 10).unwrap();
     let setup = setup(65_536, 1408);
-    bench.wires.deliver(stranger(), PORT, setup.as_bytes());
-    bench.parts.receiver.do_work(bench.now());
-    bench.send(&Command::RemoveSubscription {
+    driver.network.deliver(stranger(), PORT, setup.as_bytes());
+    driver.parts.receiver.do_work(driver.now());
+    driver.send(&Command::RemoveSubscription {
         client_id,
-        correlation_id: bench.id(),
+        correlation_id: driver.id(),
         registration_id,
     });
-    bench.send(&Command::AddSubscription {
+    driver.send(&Command::AddSubscription {
         client_id,
-        correlation_id: bench.id(),
+        correlation_id: driver.id(),
         stream_id: 10,
         channel: UDP,
     });
-    bench.parts.conductor.do_work(bench.now());
+    driver.parts.conductor.do_work(driver.now());
     for _ in 0..6 {
-        bench.wires.deliver(stranger(), PORT, setup.as_bytes());
-        bench.parts.receiver.do_work(bench.now());
+        driver.network.deliver(stranger(), PORT, setup.as_bytes());
+        driver.parts.receiver.do_work(driver.now());
     }
-    bench.settle();
-    assert_eq!(available(&bench.messages()).len(), 1);
-    assert_eq!(bench.log_files().len(), 1);
-    assert!(bench.errors().is_empty(), "{:?}", bench.errors());
+    driver.settle();
+    assert_eq!(available(&driver.messages()).len(), 1);
+    assert_eq!(driver.log_files().len(), 1);
+    assert!(driver.errors().is_empty(), "{:?}", driver.errors());
 }
 
 #[test]
-fn an_image_that_nobody_reads_is_given_up() {
+fn image_without_subscribers_is_closed() {
     let mut stream = Stream::new();
     stream.carry(10);
     let (client_id, registration_id) = (stream.client, stream.image.subscription_id);
-    stream.bench.ask(&Command::RemoveSubscription {
+    stream.driver.ask(&Command::RemoveSubscription {
         client_id,
-        correlation_id: stream.bench.id(),
+        correlation_id: stream.driver.id(),
         registration_id,
     });
-    stream.bench.run_for(SECOND * 20);
-    assert_eq!(stream.bench.log_files(), [stream.publication.log.as_str()]);
-    assert!(!stream.bench.wires.open_ports().contains(&PORT));
-    let log = stream.bench.log(&stream.publication.log);
+    stream.driver.run_for(SECOND * 20);
+    assert_eq!(stream.driver.log_files(), [stream.publication.log.as_str()]);
+    assert!(!stream.driver.network.open_ports().contains(&PORT));
+    let log = stream.driver.log(&stream.publication.log);
     assert!(!log.is_connected());
 }
 
 #[test]
-fn a_rejected_image_is_told_to_its_publication() {
+fn rejected_image_is_reported_to_its_publication() {
     let mut stream = Stream::new();
     stream.carry(10);
-    let answers = stream.bench.ask(&Command::RejectImage {
+    let answers = stream.driver.ask(&Command::RejectImage {
         client_id: stream.client,
         correlation_id: 99,
         image_id: stream.image.image_id,
@@ -281,9 +285,9 @@ fn a_rejected_image_is_told_to_its_publication() {
             .iter()
             .any(|m| matches!(m.get(), Response::OperationSuccess { correlation_id: 99 }))
     );
-    stream.bench.run_for(SECOND);
+    stream.driver.run_for(SECOND);
     let told = stream
-        .bench
+        .driver
         .messages()
         .into_iter()
         .find_map(|message| match message.get() {
@@ -305,10 +309,10 @@ fn a_rejected_image_is_told_to_its_publication() {
         "stop it".to_owned(),
     );
     assert_eq!(told, Some(expected));
-    assert_eq!(stream.bench.system(SystemCounter::ImagesRejected), 1);
+    assert_eq!(stream.driver.system(SystemCounter::ImagesRejected), 1);
 }
 
-/// A SETUP of a stream whose publisher then says nothing more.
+/// Returns a SETUP of a stream whose publisher sends nothing else.
 fn setup(term_length: i32, mtu: i32) -> Setup {
     Setup {
         header: Setup::header(0),
@@ -328,31 +332,31 @@ fn stranger() -> SocketAddr {
 }
 
 #[test]
-fn a_silent_stream_times_out() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    bench.add_subscription(client, UDP, 10).unwrap();
-    bench
-        .wires
+fn silent_stream_times_out() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    driver.add_subscription(client, UDP, 10).unwrap();
+    driver
+        .network
         .deliver(stranger(), PORT, setup(65_536, 1408).as_bytes());
-    bench.run_for(SECOND);
-    assert_eq!(available(&bench.messages()).len(), 1);
-    bench.run_for(SECOND * 8);
-    assert!(unavailable(&bench.messages()).is_empty());
-    bench.run_for(SECOND * 6);
-    assert_eq!(unavailable(&bench.messages()).len(), 1);
-    bench.run_for(SECOND * 15);
-    assert!(bench.log_files().is_empty());
-    // It may come back.
-    bench
-        .wires
+    driver.run_for(SECOND);
+    assert_eq!(available(&driver.messages()).len(), 1);
+    driver.run_for(SECOND * 8);
+    assert!(unavailable(&driver.messages()).is_empty());
+    driver.run_for(SECOND * 6);
+    assert_eq!(unavailable(&driver.messages()).len(), 1);
+    driver.run_for(SECOND * 15);
+    assert!(driver.log_files().is_empty());
+    // The session may return.
+    driver
+        .network
         .deliver(stranger(), PORT, setup(65_536, 1408).as_bytes());
-    bench.run_for(SECOND);
-    assert_eq!(available(&bench.messages()).len(), 1);
+    driver.run_for(SECOND);
+    assert_eq!(available(&driver.messages()).len(), 1);
 }
 
 #[test]
-fn a_setup_that_cannot_be_makes_no_image() {
+fn invalid_setup_creates_no_image() {
     for (options, bad) in [
         (&[][..], setup(65_536, 65_504)),
         (
@@ -365,190 +369,192 @@ fn a_setup_that_cannot_be_makes_no_image() {
         (&[][..], setup(1000, 1408)),
         (&[][..], setup(65_536, 33)),
     ] {
-        let mut bench = Bench::with(options);
-        let client = bench.client();
-        bench.add_subscription(client, UDP, 10).unwrap();
-        let counters = bench.counters().len();
+        let mut driver = DriverFixture::with(options);
+        let client = driver.client();
+        driver.add_subscription(client, UDP, 10).unwrap();
+        let counters = driver.counters().len();
         for _ in 0..3 {
-            bench.wires.deliver(stranger(), PORT, bad.as_bytes());
-            bench.run_for(SECOND);
+            driver.network.deliver(stranger(), PORT, bad.as_bytes());
+            driver.run_for(SECOND);
         }
-        assert!(available(&bench.messages()).is_empty());
-        assert!(bench.log_files().is_empty());
-        assert_eq!(bench.counters().len(), counters);
+        assert!(available(&driver.messages()).is_empty());
+        assert!(driver.log_files().is_empty());
+        assert_eq!(driver.counters().len(), counters);
         let trouble =
-            bench.system(SystemCounter::Errors) + bench.system(SystemCounter::InvalidPackets);
+            driver.system(SystemCounter::Errors) + driver.system(SystemCounter::InvalidPackets);
         assert!(trouble > 0);
-        // The session is not stuck.
-        bench
-            .wires
+        // A valid SETUP of the same session succeeds.
+        driver
+            .network
             .deliver(stranger(), PORT, setup(65_536, 1408).as_bytes());
-        bench.run_for(SECOND);
-        assert_eq!(available(&bench.messages()).len(), 1);
+        driver.run_for(SECOND);
+        assert_eq!(available(&driver.messages()).len(), 1);
     }
 }
 
 #[test]
-fn no_room_for_an_image_leaves_nothing_and_heals() {
+fn image_without_space_is_created_once_space_is_free() {
     use taran_core::memory::MemoryStorage;
 
     let storage = MemoryStorage::with_capacity(48_238_592 + 1_048_576 + 1000);
-    let mut bench = Bench::in_storage(storage.clone(), &[]);
-    let client = bench.client();
-    bench.add_subscription(client, UDP, 10).unwrap();
-    let counters = bench.counters().len();
-    bench
-        .wires
+    let mut driver = DriverFixture::in_storage(storage.clone(), &[]);
+    let client = driver.client();
+    driver.add_subscription(client, UDP, 10).unwrap();
+    let counters = driver.counters().len();
+    driver
+        .network
         .deliver(stranger(), PORT, setup(65_536, 1408).as_bytes());
-    bench.run_for(SECOND);
-    assert_eq!(bench.counters().len(), counters);
+    driver.run_for(SECOND);
+    assert_eq!(driver.counters().len(), counters);
     assert!(
-        bench.errors()[0].0.contains("needed=200704 available=1000"),
+        driver.errors()[0]
+            .0
+            .contains("needed=200704 available=1000"),
         "{:?}",
-        bench.errors()
+        driver.errors()
     );
     storage.set_capacity(None);
-    bench
-        .wires
+    driver
+        .network
         .deliver(stranger(), PORT, setup(65_536, 1408).as_bytes());
-    bench.run_for(SECOND);
-    assert_eq!(available(&bench.messages()).len(), 1);
+    driver.run_for(SECOND);
+    assert_eq!(available(&driver.messages()).len(), 1);
 }
 
 #[test]
-fn unknown_congestion_control_is_found_out_when_an_image_comes() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    bench
+fn unknown_congestion_control_fails_image_creation() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    driver
         .add_subscription(client, &format!("{UDP}|cc=bogus"), 10)
         .unwrap();
-    bench
-        .wires
+    driver
+        .network
         .deliver(stranger(), PORT, setup(65_536, 1408).as_bytes());
-    bench.run_for(SECOND);
-    assert!(available(&bench.messages()).is_empty());
+    driver.run_for(SECOND);
+    assert!(available(&driver.messages()).is_empty());
     assert!(
-        bench.errors()[0].0.contains("cc=bogus"),
+        driver.errors()[0].0.contains("cc=bogus"),
         "{:?}",
-        bench.errors()
+        driver.errors()
     );
 }
 
 #[test]
-fn strangers_cannot_fill_the_error_log() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    bench.add_subscription(client, UDP, 10).unwrap();
+fn errors_of_remote_hosts_leave_space_in_the_error_log() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    driver.add_subscription(client, UDP, 10).unwrap();
     for session_id in 0..300 {
         let bad = Setup {
             session_id: session_id.into(),
             ..setup(65_536, 60_000)
         };
-        bench.wires.deliver(stranger(), PORT, bad.as_bytes());
-        bench.turn();
-        bench.turn();
+        driver.network.deliver(stranger(), PORT, bad.as_bytes());
+        driver.duty_cycle();
+        driver.duty_cycle();
     }
-    bench.settle();
-    assert_eq!(bench.system(SystemCounter::Errors), 300, "all are counted");
-    let errors = bench.errors();
+    driver.settle();
+    assert_eq!(driver.system(SystemCounter::Errors), 300, "all are counted");
+    let errors = driver.errors();
     assert_eq!(errors.len(), 101);
     assert_eq!(errors[100].1, 200, "{errors:?}");
 }
 
 #[test]
-fn many_senders_that_come_at_once_all_get_their_images() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    bench.add_subscription(client, UDP, 10).unwrap();
+fn many_simultaneous_setups_all_create_images() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    driver.add_subscription(client, UDP, 10).unwrap();
     for session_id in 0..20 {
         let another = Setup {
             session_id: session_id.into(),
             ..setup(65_536, 1408)
         };
-        bench.wires.deliver(stranger(), PORT, another.as_bytes());
+        driver.network.deliver(stranger(), PORT, another.as_bytes());
     }
-    bench.settle();
-    assert_eq!(available(&bench.messages()).len(), 20);
+    driver.settle();
+    assert_eq!(available(&driver.messages()).len(), 20);
 }
 
 #[test]
-fn garbage_raises_the_counter_and_nothing_else() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    bench.add_subscription(client, UDP, 10).unwrap();
-    let before = bench.counters().len();
+fn invalid_datagrams_are_only_counted() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    driver.add_subscription(client, UDP, 10).unwrap();
+    let before = driver.counters().len();
     let mut random = fastrand::Rng::with_seed(3);
     for length in 0..400 {
         let datagram: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
-        bench.wires.deliver(stranger(), PORT, &datagram);
-        bench.turn();
+        driver.network.deliver(stranger(), PORT, &datagram);
+        driver.duty_cycle();
     }
-    bench.run_for(SECOND);
-    assert!(bench.system(SystemCounter::InvalidPackets) > 300);
-    assert_eq!(bench.counters().len(), before);
-    assert_eq!(bench.system(SystemCounter::Errors), 0);
+    driver.run_for(SECOND);
+    assert!(driver.system(SystemCounter::InvalidPackets) > 300);
+    assert_eq!(driver.counters().len(), before);
+    assert_eq!(driver.system(SystemCounter::Errors), 0);
 }
 
 #[test]
-fn an_endpoint_that_closes_asks_for_patience() {
-    let mut bench = Bench::new();
-    let client_id = bench.client();
-    let (subscription, _) = bench.add_subscription(client_id, UDP, 10).unwrap();
-    bench.messages();
-    // Removal and a new add reach the conductor before the receiver has given the endpoint back.
-    bench.send(&Command::RemoveSubscription {
+fn add_during_close_of_endpoint_fails_temporarily() {
+    let mut driver = DriverFixture::new();
+    let client_id = driver.client();
+    let (subscription, _) = driver.add_subscription(client_id, UDP, 10).unwrap();
+    driver.messages();
+    // The removal and the new add are executed before the receiver has released the endpoint.
+    driver.send(&Command::RemoveSubscription {
         client_id,
-        correlation_id: bench.id(),
+        correlation_id: driver.id(),
         registration_id: subscription,
     });
-    let again = bench.id();
-    bench.send(&Command::AddSubscription {
+    let again = driver.id();
+    driver.send(&Command::AddSubscription {
         client_id,
         correlation_id: again,
         stream_id: 10,
         channel: UDP,
     });
-    bench.settle();
-    let refused = bench
+    driver.settle();
+    let refused = driver
         .messages()
         .iter()
-        .find_map(|message| crate::bench::refusal(message, again))
+        .find_map(|message| crate::fixture::error_response(message, again))
         .unwrap();
     assert_eq!(refused.code, ErrorCode::ResourceTemporarilyUnavailable);
-    bench.add_subscription(client_id, UDP, 10).unwrap();
+    driver.add_subscription(client_id, UDP, 10).unwrap();
 }
 
 #[test]
-fn a_port_in_use_is_told_as_the_system_tells_it() {
+fn port_in_use_is_reported_with_system_error() {
     use taran_net::{Network, SocketSpec};
 
-    let mut bench = Bench::new();
-    let client = bench.client();
-    let held = bench
-        .wires
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let held = driver
+        .network
         .open(&SocketSpec::bound("127.0.0.1:40123".parse().unwrap()))
         .unwrap();
-    let refused = bench.add_subscription(client, UDP, 10).unwrap_err();
+    let refused = driver.add_subscription(client, UDP, 10).unwrap_err();
     assert_eq!(refused.code, ErrorCode::GenericError);
     assert!(refused.text.contains("127.0.0.1:40123"), "{}", refused.text);
     drop(held);
-    bench.add_subscription(client, UDP, 10).unwrap();
+    driver.add_subscription(client, UDP, 10).unwrap();
 }
 
 #[test]
-fn an_untethered_subscriber_that_lags_lets_the_stream_go_on() {
+fn lagging_untethered_subscriber_does_not_stop_the_stream() {
     let mut stream = Stream::new();
     let client_id = stream.client;
-    stream.bench.send(&Command::AddSubscription {
+    stream.driver.send(&Command::AddSubscription {
         client_id,
-        correlation_id: stream.bench.id(),
+        correlation_id: stream.driver.id(),
         stream_id: 10,
         channel: &format!("{UDP}|tether=false"),
     });
-    stream.bench.settle();
-    let lagging = available(&stream.bench.messages()).remove(0);
-    // The other one reads what there is; this one nothing.
-    let log = stream.bench.log(&stream.publication.log);
+    stream.driver.settle();
+    let lagging = available(&stream.driver.messages()).remove(0);
+    // The other subscriber reads everything, this one nothing.
+    let log = stream.driver.log(&stream.publication.log);
     let window = i64::from(log.term_length()) / 2;
     for _ in 0..200 {
         let _ = stream.appender.append(&[1; 1000], None);
@@ -556,20 +562,20 @@ fn an_untethered_subscriber_that_lags_lets_the_stream_go_on() {
             break;
         }
     }
-    stream.bench.run_for(SECOND);
+    stream.driver.run_for(SECOND);
     let reached = stream.appender.position();
-    stream.bench.set(stream.image.position_counter_id, reached);
-    stream.bench.run_for(SECOND * 4);
-    assert!(unavailable(&stream.bench.messages()).is_empty());
-    stream.bench.run_for(SECOND * 3);
-    let gone = unavailable(&stream.bench.messages());
+    stream.driver.set(stream.image.position_counter_id, reached);
+    stream.driver.run_for(SECOND * 4);
+    assert!(unavailable(&stream.driver.messages()).is_empty());
+    stream.driver.run_for(SECOND * 3);
+    let gone = unavailable(&stream.driver.messages());
     assert_eq!(gone, [(lagging.image_id, lagging.subscription_id)]);
-    // It lingers, and then rests: now the window follows the other one.
-    stream.bench.run_for(SECOND * 7);
-    assert!(stream.bench.value(stream.publication.limit_counter_id) > reached);
-    stream.bench.run_for(SECOND * 11);
-    let back = available(&stream.bench.messages());
+    // After lingering and resting, the window follows the other subscriber.
+    stream.driver.run_for(SECOND * 7);
+    assert!(stream.driver.value(stream.publication.limit_counter_id) > reached);
+    stream.driver.run_for(SECOND * 11);
+    let back = available(&stream.driver.messages());
     assert_eq!(back.len(), 1);
     assert_eq!(back[0].subscription_id, lagging.subscription_id);
-    assert_eq!(stream.bench.value(back[0].position_counter_id), reached);
+    assert_eq!(stream.driver.value(back[0].position_counter_id), reached);
 }

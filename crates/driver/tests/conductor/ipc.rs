@@ -1,4 +1,4 @@
-//! IPC publications from their first message to their last (docs/spec/shared-memory.md §7.8, §9.6).
+//! Life cycle of IPC publications (docs/spec/shared-memory.md §7.8, §9.6).
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use taran_protocol::error_code::ErrorCode;
 use taran_protocol::log::{ExclusiveAppender, LogBuffers, SharedAppender};
 use taran_protocol::response::Response;
 
-use crate::bench::{Bench, Ready};
-use crate::told::{Available, available, unavailable};
+use crate::fixture::{DriverFixture, Ready};
+use crate::image_events::{Available, available, unavailable};
 
 const IPC: &str = "aeron:ipc";
 const TERM: i64 = 64 * 1024;
 
 /// A driver with one exclusive publication and one subscription, joined.
 struct Stream {
-    bench: Bench,
+    driver: DriverFixture,
     client: i64,
     publication: Ready,
     image: Available,
@@ -27,24 +27,24 @@ struct Stream {
 
 impl Stream {
     fn new(subscribe: &str) -> Self {
-        Self::in_bench(Bench::new(), subscribe)
+        Self::with_driver(DriverFixture::new(), subscribe)
     }
 
-    fn in_bench(mut bench: Bench, subscribe: &str) -> Self {
-        let client = bench.client();
-        let publication = bench.add_exclusive(client, IPC, 10).unwrap();
-        bench.send(&Command::AddSubscription {
+    fn with_driver(mut driver: DriverFixture, subscribe: &str) -> Self {
+        let client = driver.client();
+        let publication = driver.add_exclusive(client, IPC, 10).unwrap();
+        driver.send(&Command::AddSubscription {
             client_id: client,
-            correlation_id: bench.id(),
+            correlation_id: driver.id(),
             stream_id: 10,
             channel: subscribe,
         });
-        bench.settle();
-        let image = available(&bench.messages()).remove(0);
-        let log = bench.log(&publication.log);
+        driver.settle();
+        let image = available(&driver.messages()).remove(0);
+        let log = driver.log(&publication.log);
         let appender = ExclusiveAppender::new(log.clone()).unwrap();
         Self {
-            bench,
+            driver,
             client,
             publication,
             image,
@@ -54,14 +54,14 @@ impl Stream {
     }
 
     fn limit(&self) -> i64 {
-        self.bench.value(self.publication.limit_counter_id)
+        self.driver.value(self.publication.limit_counter_id)
     }
 
     fn position(&self) -> i64 {
-        self.bench.value(self.image.position_counter_id)
+        self.driver.value(self.image.position_counter_id)
     }
 
-    /// Publishes up to the limit, and returns how far that came.
+    /// Publishes up to the limit and returns the position.
     fn publish(&mut self) -> i64 {
         while self.appender.position() < self.limit() {
             let _ = self.appender.append(&[0xAB; 1000], None);
@@ -70,39 +70,39 @@ impl Stream {
     }
 
     fn consume_to(&self, position: i64) {
-        self.bench.set(self.image.position_counter_id, position);
+        self.driver.set(self.image.position_counter_id, position);
     }
 }
 
 #[test]
-fn a_publisher_is_held_to_its_window_and_let_on_by_its_subscriber() {
+fn publisher_limit_follows_subscriber_position() {
     let mut stream = Stream::new(IPC);
     assert!(stream.log.is_connected());
     assert_eq!(stream.limit(), TERM / 2);
     let published = stream.publish();
-    stream.bench.settle();
+    stream.driver.settle();
     assert_eq!(stream.limit(), TERM / 2, "nothing was consumed");
     stream.consume_to(published);
-    stream.bench.settle();
+    stream.driver.settle();
     assert_eq!(stream.limit(), published + TERM / 2);
 }
 
 #[test]
-fn who_was_silent_for_long_is_let_on_as_soon_as_before() {
+fn limit_of_idle_ipc_publication_is_updated_without_delay() {
     let mut stream = Stream::new(IPC);
     for _ in 0..3 {
-        stream.bench.run_for(Duration::from_millis(350));
+        stream.driver.run_for(Duration::from_millis(350));
         let published = stream.publish();
         stream.consume_to(published);
-        stream.bench.settle();
+        stream.driver.settle();
         assert_eq!(stream.limit(), published + TERM / 2);
     }
 }
 
 #[test]
-fn what_is_published_again_was_cleaned_before() {
+fn terms_are_cleaned_before_reuse() {
     let mut stream = Stream::new(IPC);
-    // As an official publisher, which does not keep its log vacant itself.
+    // Like an official publisher, which does not clear ahead.
     stream
         .log
         .metadata()
@@ -112,7 +112,7 @@ fn what_is_published_again_was_cleaned_before() {
     while stream.appender.position() < 21 * TERM {
         let published = stream.publish();
         stream.consume_to(published);
-        stream.bench.settle();
+        stream.driver.settle();
         // Everything up to the limit is zero.
         let mut at = published;
         while at < stream.limit() {
@@ -128,13 +128,13 @@ fn what_is_published_again_was_cleaned_before() {
 }
 
 #[test]
-fn nobody_cleans_for_a_publisher_that_keeps_its_log_vacant() {
+fn terms_of_publisher_that_clears_ahead_are_not_cleaned() {
     let mut stream = Stream::new(IPC);
     let mut last = 0;
     while stream.appender.position() < 7 * TERM {
         last = stream.publish();
         stream.consume_to(last);
-        stream.bench.settle();
+        stream.driver.settle();
     }
     assert_eq!(stream.limit(), last + TERM / 2);
     let old = (last + 32..stream.limit()).step_by(32).filter(|&at| {
@@ -146,24 +146,24 @@ fn nobody_cleans_for_a_publisher_that_keeps_its_log_vacant() {
 }
 
 #[test]
-fn without_subscribers_nothing_may_be_published() {
+fn publication_without_subscribers_has_no_window() {
     let mut stream = Stream::new(IPC);
     let published = stream.publish();
     stream.consume_to(published - 64);
-    stream.bench.settle();
-    stream.bench.ask(&Command::RemoveSubscription {
+    stream.driver.settle();
+    stream.driver.ask(&Command::RemoveSubscription {
         client_id: stream.client,
-        correlation_id: stream.bench.id(),
+        correlation_id: stream.driver.id(),
         registration_id: stream.image.subscription_id,
     });
     assert!(!stream.log.is_connected());
     assert_eq!(stream.limit(), published - 64);
     // A new subscriber starts where the last one stopped.
     stream
-        .bench
+        .driver
         .add_subscription(stream.client, IPC, 10)
         .unwrap();
-    let joined = stream.bench.counters();
+    let joined = stream.driver.counters();
     let label = joined
         .iter()
         .map(|meta| meta.label.to_string())
@@ -173,107 +173,107 @@ fn without_subscribers_nothing_may_be_published() {
         label.ends_with(&format!(" {IPC} @{}", published - 64)),
         "{label}"
     );
-    stream.bench.settle();
+    stream.driver.settle();
     assert!(stream.log.is_connected());
     assert_eq!(stream.limit(), published - 64 + TERM / 2);
 }
 
 #[test]
-fn the_slowest_subscriber_counts() {
+fn limit_follows_slowest_subscriber() {
     let mut stream = Stream::new(IPC);
-    stream.bench.send(&Command::AddSubscription {
+    stream.driver.send(&Command::AddSubscription {
         client_id: stream.client,
-        correlation_id: stream.bench.id(),
+        correlation_id: stream.driver.id(),
         stream_id: 10,
         channel: IPC,
     });
-    stream.bench.settle();
-    let second = available(&stream.bench.messages()).remove(0);
+    stream.driver.settle();
+    let second = available(&stream.driver.messages()).remove(0);
     let published = stream.publish();
     stream.consume_to(published);
-    stream.bench.settle();
+    stream.driver.settle();
     assert_eq!(stream.limit(), TERM / 2);
-    stream.bench.set(second.position_counter_id, published);
-    stream.bench.settle();
+    stream.driver.set(second.position_counter_id, published);
+    stream.driver.settle();
     assert_eq!(stream.limit(), published + TERM / 2);
 }
 
 #[test]
-fn a_closed_publication_is_drained_then_gone() {
+fn closed_publication_is_drained_then_freed() {
     let mut stream = Stream::new(IPC);
     let published = stream.publish();
-    stream.bench.ask(&Command::RemovePublication {
+    stream.driver.ask(&Command::RemovePublication {
         client_id: stream.client,
-        correlation_id: stream.bench.id(),
+        correlation_id: stream.driver.id(),
         registration_id: stream.publication.correlation_id,
         revoke: false,
     });
     assert_eq!(stream.log.end_of_stream_position(), published);
     assert_eq!(stream.limit(), published);
-    stream.bench.run_for(Duration::from_secs(5));
+    stream.driver.run_for(Duration::from_secs(5));
     assert!(
-        unavailable(&stream.bench.messages()).is_empty(),
+        unavailable(&stream.driver.messages()).is_empty(),
         "the subscriber has not read all"
     );
     stream.consume_to(published);
-    stream.bench.run_for(Duration::from_secs(3));
-    let gone = unavailable(&stream.bench.messages());
+    stream.driver.run_for(Duration::from_secs(3));
+    let gone = unavailable(&stream.driver.messages());
     assert_eq!(
         gone,
         [(stream.image.image_id, stream.image.subscription_id)]
     );
-    assert!(stream.bench.log_files().is_empty());
+    assert!(stream.driver.log_files().is_empty());
 }
 
 #[test]
-fn a_revoked_publication_is_gone_at_once() {
+fn revoked_publication_is_freed_at_once() {
     let mut stream = Stream::new(IPC);
     let published = stream.publish();
-    stream.bench.ask(&Command::RemovePublication {
+    stream.driver.ask(&Command::RemovePublication {
         client_id: stream.client,
-        correlation_id: stream.bench.id(),
+        correlation_id: stream.driver.id(),
         registration_id: stream.publication.correlation_id,
         revoke: true,
     });
-    stream.bench.run_for(Duration::from_secs(3));
+    stream.driver.run_for(Duration::from_secs(3));
     assert!(stream.log.is_revoked());
     assert_eq!(stream.log.end_of_stream_position(), published);
-    assert_eq!(unavailable(&stream.bench.messages()).len(), 1);
-    assert_eq!(stream.bench.system(SystemCounter::PublicationsRevoked), 1);
-    assert!(stream.bench.log_files().is_empty());
+    assert_eq!(unavailable(&stream.driver.messages()).len(), 1);
+    assert_eq!(stream.driver.system(SystemCounter::PublicationsRevoked), 1);
+    assert!(stream.driver.log_files().is_empty());
 }
 
 #[test]
-fn a_shared_publication_lives_as_long_as_its_last_user() {
-    let mut bench = Bench::new();
-    let (first, second) = (bench.client(), bench.client());
-    let original = bench.add_publication(first, IPC, 10).unwrap();
-    let shared = bench.add_publication(second, IPC, 10).unwrap();
+fn shared_publication_is_freed_with_its_last_client() {
+    let mut driver = DriverFixture::new();
+    let (first, second) = (driver.client(), driver.client());
+    let original = driver.add_publication(first, IPC, 10).unwrap();
+    let shared = driver.add_publication(second, IPC, 10).unwrap();
     assert_eq!(shared.registration_id, original.registration_id);
     assert_eq!(
         (shared.session_id, &shared.log),
         (original.session_id, &original.log)
     );
     assert_ne!(shared.correlation_id, original.correlation_id);
-    bench.kill(first);
-    bench.run_for(Duration::from_secs(15));
-    assert_eq!(bench.system(SystemCounter::ClientTimeouts), 1);
-    assert_eq!(bench.log(&original.log).end_of_stream_position(), i64::MAX);
-    bench.kill(second);
-    bench.run_for(Duration::from_secs(20));
-    assert!(bench.log_files().is_empty());
+    driver.kill(first);
+    driver.run_for(Duration::from_secs(15));
+    assert_eq!(driver.system(SystemCounter::ClientTimeouts), 1);
+    assert_eq!(driver.log(&original.log).end_of_stream_position(), i64::MAX);
+    driver.kill(second);
+    driver.run_for(Duration::from_secs(20));
+    assert!(driver.log_files().is_empty());
 }
 
 #[test]
 fn exclusive_publications_are_never_shared() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    let exclusive = bench.add_exclusive(client, IPC, 10).unwrap();
-    let shared = bench.add_publication(client, IPC, 10).unwrap();
-    let other = bench.add_exclusive(client, IPC, 10).unwrap();
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let exclusive = driver.add_exclusive(client, IPC, 10).unwrap();
+    let shared = driver.add_publication(client, IPC, 10).unwrap();
+    let other = driver.add_exclusive(client, IPC, 10).unwrap();
     let logs = [&exclusive.log, &shared.log, &other.log];
     assert!(logs[0] != logs[1] && logs[1] != logs[2] && logs[0] != logs[2]);
-    let labels: Vec<String> = bench
+    let labels: Vec<String> = driver
         .counters()
         .iter()
         .map(|meta| meta.label.to_string())
@@ -291,22 +291,22 @@ fn exclusive_publications_are_never_shared() {
 }
 
 #[test]
-fn an_unfinished_message_is_padded_over() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    let publication = bench.add_publication(client, IPC, 10).unwrap();
-    bench.add_subscription(client, IPC, 10).unwrap();
-    let log = bench.log(&publication.log);
+fn unfinished_message_is_unblocked_with_padding() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let publication = driver.add_publication(client, IPC, 10).unwrap();
+    driver.add_subscription(client, IPC, 10).unwrap();
+    let log = driver.log(&publication.log);
     let appender = SharedAppender::new(log.clone());
     std::mem::forget(appender.claim(appender.tail().unwrap(), 100).unwrap());
     appender
         .append(appender.tail().unwrap(), &[1; 100], None)
         .unwrap();
-    bench.run_for(Duration::from_secs(14));
-    assert_eq!(bench.system(SystemCounter::UnblockedPublications), 0);
+    driver.run_for(Duration::from_secs(14));
+    assert_eq!(driver.system(SystemCounter::UnblockedPublications), 0);
     // Two timer intervals after the timeout at the latest.
-    bench.run_for(Duration::from_secs(3));
-    assert_eq!(bench.system(SystemCounter::UnblockedPublications), 1);
+    driver.run_for(Duration::from_secs(3));
+    assert_eq!(driver.system(SystemCounter::UnblockedPublications), 1);
     assert_eq!(
         log.term(0)
             .atomic_i32(0)
@@ -316,9 +316,9 @@ fn an_unfinished_message_is_padded_over() {
 }
 
 #[test]
-fn a_rejected_stream_has_no_subscriber_for_a_while() {
+fn rejected_stream_is_disconnected_during_cool_down() {
     let mut stream = Stream::new(IPC);
-    let answers = stream.bench.ask(&Command::RejectImage {
+    let answers = stream.driver.ask(&Command::RejectImage {
         client_id: -1,
         correlation_id: 77,
         image_id: stream.image.image_id,
@@ -354,10 +354,10 @@ fn a_rejected_stream_has_no_subscriber_for_a_while() {
         answers[2].get(),
         Response::OperationSuccess { correlation_id: 77 }
     ));
-    assert_eq!(stream.bench.system(SystemCounter::ImagesRejected), 1);
-    // It is an error that somebody may look for, as a rejection by a distant subscriber is.
-    let [(recorded, 1)] = &stream.bench.errors()[..] else {
-        panic!("{:?}", stream.bench.errors())
+    assert_eq!(stream.driver.system(SystemCounter::ImagesRejected), 1);
+    // It is recorded as an error, like a rejection by a remote subscriber.
+    let [(recorded, 1)] = &stream.driver.errors()[..] else {
+        panic!("{:?}", stream.driver.errors())
     };
     assert!(
         recorded.starts_with("(-13) image rejected\nonPublicationError: registrationId="),
@@ -368,15 +368,15 @@ fn a_rejected_stream_has_no_subscriber_for_a_while() {
         "{recorded}"
     );
     assert!(!stream.log.is_connected());
-    stream.bench.run_for(Duration::from_secs(9));
-    assert!(available(&stream.bench.messages()).is_empty());
-    stream.bench.run_for(Duration::from_secs(3));
-    assert_eq!(available(&stream.bench.messages()).len(), 1);
+    stream.driver.run_for(Duration::from_secs(9));
+    assert!(available(&stream.driver.messages()).is_empty());
+    stream.driver.run_for(Duration::from_secs(3));
+    assert_eq!(available(&stream.driver.messages()).len(), 1);
     assert!(stream.log.is_connected());
 }
 
 #[test]
-fn a_subscriber_that_rejects_gets_nothing_again_that_it_read_before_it_heard_of_it() {
+fn rejecting_subscriber_rejoins_after_its_last_position() {
     let mut stream = Stream::new(IPC);
     let published = stream.publish();
     let reject = Command::RejectImage {
@@ -386,53 +386,53 @@ fn a_subscriber_that_rejects_gets_nothing_again_that_it_read_before_it_heard_of_
         position: 0,
         reason: b"no",
     };
-    // Some of it before the driver has looked, the rest before the client has.
+    // Partly before the driver has executed the rejection, partly before the client has received it.
     let first = (published / 2) & !31;
     stream.consume_to(first);
-    let answers = stream.bench.ask(&reject);
+    let answers = stream.driver.ask(&reject);
     assert_eq!(unavailable(&answers).len(), 1);
     stream.consume_to(published);
-    stream.bench.run_for(Duration::from_secs(12));
-    let joined = available(&stream.bench.messages());
+    stream.driver.run_for(Duration::from_secs(12));
+    let joined = available(&stream.driver.messages());
     assert_eq!(joined.len(), 1);
     let joined = joined[0].position_counter_id;
-    assert_eq!(stream.bench.value(joined), published);
-    // The old one's counter is given back.
-    let counters = stream.bench.counters();
+    assert_eq!(stream.driver.value(joined), published);
+    // The old position counter is freed.
+    let counters = stream.driver.counters();
     let is_position =
         |meta: &&taran_core::counters::CounterMeta| meta.type_id == type_id::SUBSCRIBER_POSITION;
     assert_eq!(counters.iter().filter(is_position).count(), 1);
 }
 
 #[test]
-fn an_untethered_subscriber_that_lags_rests_and_comes_back() {
+fn lagging_untethered_subscriber_rests_and_rejoins() {
     let mut stream = Stream::new("aeron:ipc?tether=false");
     let client_id = stream.client;
-    stream.bench.send(&Command::AddSubscription {
+    stream.driver.send(&Command::AddSubscription {
         client_id,
-        correlation_id: stream.bench.id(),
+        correlation_id: stream.driver.id(),
         stream_id: 10,
         channel: IPC,
     });
-    stream.bench.settle();
-    let fast = available(&stream.bench.messages()).remove(0);
+    stream.driver.settle();
+    let fast = available(&stream.driver.messages()).remove(0);
     let published = stream.publish();
-    stream.bench.set(fast.position_counter_id, published);
-    stream.bench.run_for(Duration::from_secs(4));
-    assert!(unavailable(&stream.bench.messages()).is_empty());
+    stream.driver.set(fast.position_counter_id, published);
+    stream.driver.run_for(Duration::from_secs(4));
+    assert!(unavailable(&stream.driver.messages()).is_empty());
     assert_eq!(stream.limit(), TERM / 2);
-    stream.bench.run_for(Duration::from_secs(3));
-    let gone = unavailable(&stream.bench.messages());
+    stream.driver.run_for(Duration::from_secs(3));
+    let gone = unavailable(&stream.driver.messages());
     assert_eq!(
         gone,
         [(stream.image.image_id, stream.image.subscription_id)]
     );
-    // It lingers, and still counts.
+    // While it lingers, it still limits the publisher.
     assert_eq!(stream.limit(), TERM / 2);
-    stream.bench.run_for(Duration::from_secs(6));
+    stream.driver.run_for(Duration::from_secs(6));
     assert_eq!(stream.limit(), published + TERM / 2);
-    stream.bench.run_for(Duration::from_secs(11));
-    let back = available(&stream.bench.messages()).remove(0);
+    stream.driver.run_for(Duration::from_secs(11));
+    let back = available(&stream.driver.messages()).remove(0);
     assert_eq!(back, stream.image);
     assert_eq!(
         stream.position(),
@@ -442,18 +442,18 @@ fn an_untethered_subscriber_that_lags_rests_and_comes_back() {
 }
 
 #[test]
-fn a_position_beyond_the_end_of_the_stream_does_no_harm() {
+fn subscriber_position_beyond_end_of_stream_is_ignored() {
     let mut stream = Stream::new(IPC);
     for position in [i64::MAX, i64::MIN, -64, 1 << 40, 33] {
         stream.consume_to(position);
-        stream.bench.settle();
+        stream.driver.settle();
         assert!(stream.limit() <= TERM, "{position}: {}", stream.limit());
     }
 }
 
 /// The position counter of the other subscriber.
 fn position_of_another(stream: &Stream) -> i32 {
-    let counters = stream.bench.counters();
+    let counters = stream.driver.counters();
     counters
         .iter()
         .filter(|meta| meta.type_id == type_id::SUBSCRIBER_POSITION)
@@ -463,148 +463,151 @@ fn position_of_another(stream: &Stream) -> i32 {
 }
 
 #[test]
-fn an_untethered_subscriber_that_comes_back_gets_nothing_again() {
+fn rejoined_untethered_subscriber_receives_nothing_twice() {
     let mut stream = Stream::new("aeron:ipc?tether=false");
-    // One reads everything; one nothing, and that one is waited for.
+    // One subscriber reads everything; the other one reads nothing and limits the publisher.
     let [quick, slow] = [0; 2].map(|_| {
-        stream.bench.send(&Command::AddSubscription {
+        stream.driver.send(&Command::AddSubscription {
             client_id: stream.client,
-            correlation_id: stream.bench.id(),
+            correlation_id: stream.driver.id(),
             stream_id: 10,
             channel: IPC,
         });
-        stream.bench.settle();
-        available(&stream.bench.messages()).remove(0)
+        stream.driver.settle();
+        available(&stream.driver.messages()).remove(0)
     });
     let published = stream.publish();
-    stream.bench.set(quick.position_counter_id, published);
+    stream.driver.set(quick.position_counter_id, published);
     stream.consume_to(4096);
-    stream.bench.run_for(Duration::from_secs(8));
-    assert_eq!(unavailable(&stream.bench.messages()).len(), 1);
-    // It reads on until it hears of it, and says that it has read what was not published.
+    stream.driver.run_for(Duration::from_secs(8));
+    assert_eq!(unavailable(&stream.driver.messages()).len(), 1);
+    // It reads on until it receives the event, and reports a position beyond the published end.
     stream.consume_to(published + 1000);
-    stream.bench.run_for(Duration::from_secs(12));
-    let joined = available(&stream.bench.messages());
+    stream.driver.run_for(Duration::from_secs(12));
+    let joined = available(&stream.driver.messages());
     assert_eq!(joined.len(), 1);
-    assert_eq!(stream.bench.value(joined[0].position_counter_id), published);
-    assert_eq!(stream.bench.value(slow.position_counter_id), 0);
+    assert_eq!(
+        stream.driver.value(joined[0].position_counter_id),
+        published
+    );
+    assert_eq!(stream.driver.value(slow.position_counter_id), 0);
 }
 
-/// A stream that one subscriber has read, and an untethered one that does nothing has not.
+/// Returns a stream with one subscriber that has read everything and an idle untethered one.
 fn lagging() -> Stream {
     let mut stream = Stream::new("aeron:ipc?tether=false");
     stream
-        .bench
+        .driver
         .add_subscription(stream.client, IPC, 10)
         .unwrap();
-    stream.bench.drain();
+    stream.driver.drain();
     let reader = position_of_another(&stream);
     let published = stream.publish();
-    stream.bench.set(reader, published);
+    stream.driver.set(reader, published);
     stream
 }
 
 fn close(stream: &mut Stream) {
-    stream.bench.ask(&Command::RemovePublication {
+    stream.driver.ask(&Command::RemovePublication {
         client_id: stream.client,
-        correlation_id: stream.bench.id(),
+        correlation_id: stream.driver.id(),
         registration_id: stream.publication.correlation_id,
         revoke: false,
     });
 }
 
 #[test]
-fn a_stream_ends_without_an_untethered_subscriber_that_lingers() {
+fn stream_end_does_not_wait_for_lingering_untethered_subscriber() {
     let mut stream = lagging();
-    stream.bench.run_for(Duration::from_secs(7));
-    assert_eq!(unavailable(&stream.bench.messages()).len(), 1);
+    stream.driver.run_for(Duration::from_secs(7));
+    assert_eq!(unavailable(&stream.driver.messages()).len(), 1);
     close(&mut stream);
-    stream.bench.run_for(Duration::from_secs(3));
-    assert_eq!(unavailable(&stream.bench.messages()).len(), 1);
-    assert!(stream.bench.log_files().is_empty());
+    stream.driver.run_for(Duration::from_secs(3));
+    assert_eq!(unavailable(&stream.driver.messages()).len(), 1);
+    assert!(stream.driver.log_files().is_empty());
 }
 
 #[test]
-fn a_stream_that_drains_gives_up_an_untethered_subscriber_in_time() {
+fn draining_stream_drops_lagging_untethered_subscriber() {
     let mut stream = lagging();
     close(&mut stream);
-    stream.bench.run_for(Duration::from_secs(3));
-    assert!(unavailable(&stream.bench.messages()).is_empty());
-    stream.bench.run_for(Duration::from_secs(6));
-    assert_eq!(unavailable(&stream.bench.messages()).len(), 2);
-    assert!(stream.bench.log_files().is_empty());
+    stream.driver.run_for(Duration::from_secs(3));
+    assert!(unavailable(&stream.driver.messages()).is_empty());
+    stream.driver.run_for(Duration::from_secs(6));
+    assert_eq!(unavailable(&stream.driver.messages()).len(), 2);
+    assert!(stream.driver.log_files().is_empty());
 }
 
 #[test]
-fn a_position_that_cannot_be_moves_nobody_who_joins() {
+fn impossible_position_does_not_affect_join_position() {
     let mut stream = Stream::new(IPC);
     let published = stream.publish();
     stream.consume_to(published);
-    stream.bench.settle();
+    stream.driver.settle();
     for position in [i64::MIN, -64, 33, published + 1, i64::MAX] {
         stream.consume_to(position);
-        stream.bench.send(&Command::AddSubscription {
+        stream.driver.send(&Command::AddSubscription {
             client_id: stream.client,
-            correlation_id: stream.bench.id(),
+            correlation_id: stream.driver.id(),
             stream_id: 10,
             channel: IPC,
         });
-        stream.bench.settle();
-        let joined = available(&stream.bench.messages()).remove(0);
-        let at = stream.bench.value(joined.position_counter_id);
+        stream.driver.settle();
+        let joined = available(&stream.driver.messages()).remove(0);
+        let at = stream.driver.value(joined.position_counter_id);
         assert_eq!(at, published, "{position}");
     }
 }
 
 #[test]
-fn a_subscriber_that_was_dropped_for_good_does_not_join_after_a_rejection() {
+fn dropped_subscriber_does_not_rejoin_after_rejection() {
     let mut stream = Stream::new("aeron:ipc?tether=false|rejoin=false");
     let (reader, _) = stream
-        .bench
+        .driver
         .add_subscription(stream.client, IPC, 10)
         .unwrap();
-    stream.bench.drain();
+    stream.driver.drain();
     let position = position_of_another(&stream);
     let published = stream.publish();
-    stream.bench.set(position, published);
-    stream.bench.run_for(Duration::from_secs(12));
-    stream.bench.drain();
-    stream.bench.ask(&Command::RejectImage {
+    stream.driver.set(position, published);
+    stream.driver.run_for(Duration::from_secs(12));
+    stream.driver.drain();
+    stream.driver.ask(&Command::RejectImage {
         client_id: stream.client,
-        correlation_id: stream.bench.id(),
+        correlation_id: stream.driver.id(),
         image_id: stream.image.image_id,
         position: 0,
         reason: b"no",
     });
-    stream.bench.drain();
-    stream.bench.run_for(Duration::from_secs(12));
-    let joined = available(&stream.bench.messages());
+    stream.driver.drain();
+    stream.driver.run_for(Duration::from_secs(12));
+    let joined = available(&stream.driver.messages());
     assert_eq!(joined.len(), 1);
     assert_eq!(joined[0].subscription_id, reader);
 }
 
 #[test]
-fn a_publication_is_connected_at_once_when_its_only_subscriber_comes_back() {
+fn publication_is_connected_once_its_only_subscriber_rejoins() {
     let mut stream = Stream::new("aeron:ipc?tether=false");
     let (registration_id, _) = stream
-        .bench
+        .driver
         .add_subscription(stream.client, IPC, 10)
         .unwrap();
-    stream.bench.drain();
+    stream.driver.drain();
     let position = position_of_another(&stream);
     let published = stream.publish();
-    stream.bench.set(position, published);
-    stream.bench.run_for(Duration::from_secs(12));
-    assert_eq!(unavailable(&stream.bench.messages()).len(), 1);
-    stream.bench.ask(&Command::RemoveSubscription {
+    stream.driver.set(position, published);
+    stream.driver.run_for(Duration::from_secs(12));
+    assert_eq!(unavailable(&stream.driver.messages()).len(), 1);
+    stream.driver.ask(&Command::RemoveSubscription {
         client_id: stream.client,
-        correlation_id: stream.bench.id(),
+        correlation_id: stream.driver.id(),
         registration_id,
     });
     assert!(!stream.log.is_connected());
     for _ in 0..4_000 {
-        stream.bench.run_for(Duration::from_millis(5));
-        if !available(&stream.bench.messages()).is_empty() {
+        stream.driver.run_for(Duration::from_millis(5));
+        if !available(&stream.driver.messages()).is_empty() {
             assert!(stream.log.is_connected());
             return;
         }

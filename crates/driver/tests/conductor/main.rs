@@ -1,23 +1,26 @@
-//! The driver as its clients see it: whole, in memory, in virtual time.
+//! Tests of a whole driver through its client interface, in memory and virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod bench;
 mod clients;
 mod commands;
 mod congestion;
 mod counters;
 mod cycles;
 mod destinations;
+mod fixture;
 mod flow_control;
-mod foresight;
 mod groups;
 mod heap;
 mod hostile;
+mod image_events;
 mod images;
 mod ipc;
+mod log_preallocation;
+mod memory_network;
 mod names;
 mod ports;
+mod remote_quotas;
 mod responses;
 mod sending_groups;
 mod sessions;
@@ -25,8 +28,5 @@ mod shortages;
 mod sources;
 mod spies;
 mod storage;
-mod strangers;
 mod timestamps;
-mod told;
 mod uri_table;
-mod wires;

@@ -1,4 +1,4 @@
-//! Host names that take their time (docs/spec/uri-and-configuration.md §1.4): only the command that needs one waits.
+//! Slow name lookups (docs/spec/uri-and-configuration.md §1.4): only the command that needs a name waits, and later commands of its client.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use taran_protocol::counter::SystemCounter;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::response::Response;
 
-use crate::bench::{Bench, refusal};
+use crate::fixture::{DriverFixture, error_response};
 
 const NAMED: &str = "aeron:udp?endpoint=some.host:40123";
 
@@ -26,25 +26,25 @@ fn address() -> Result<Vec<IpAddr>, String> {
 }
 
 #[test]
-fn a_name_holds_up_its_own_client_only() {
-    let mut bench = Bench::new();
-    let (slow, other) = (bench.client(), bench.client());
-    let (named, behind) = (bench.id(), bench.id());
-    bench.send(&subscribe(slow, named, NAMED));
-    bench.send(&subscribe(slow, behind, "aeron:ipc"));
-    bench.settle();
-    assert!(bench.messages().is_empty());
+fn name_lookup_delays_its_own_client_only() {
+    let mut driver = DriverFixture::new();
+    let (slow, other) = (driver.client(), driver.client());
+    let (named, behind) = (driver.id(), driver.id());
+    driver.send(&subscribe(slow, named, NAMED));
+    driver.send(&subscribe(slow, behind, "aeron:ipc"));
+    driver.settle();
+    assert!(driver.messages().is_empty());
     assert!(
-        bench.counters().is_empty(),
+        driver.counters().is_empty(),
         "no client before its channel is accepted"
     );
-    bench.add_subscription(other, "aeron:ipc", 10).unwrap();
+    driver.add_subscription(other, "aeron:ipc", 10).unwrap();
 
-    assert_eq!(bench.hosts.asked(), ["some.host"]);
-    bench.messages();
-    bench.hosts.answer("some.host", &address());
-    bench.settle();
-    let order: Vec<i64> = bench
+    assert_eq!(driver.hosts.asked(), ["some.host"]);
+    driver.messages();
+    driver.hosts.answer("some.host", &address());
+    driver.settle();
+    let order: Vec<i64> = driver
         .messages()
         .iter()
         .filter_map(|message| match message.get() {
@@ -53,7 +53,7 @@ fn a_name_holds_up_its_own_client_only() {
         })
         .collect();
     assert_eq!(order, [named, behind]);
-    let bound: Vec<String> = bench
+    let bound: Vec<String> = driver
         .counters()
         .iter()
         .map(|meta| meta.label.to_string())
@@ -67,104 +67,104 @@ fn a_name_holds_up_its_own_client_only() {
 }
 
 #[test]
-fn an_unknown_host_is_told_with_its_reason() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    let correlation_id = bench.id();
-    bench.send(&subscribe(client, correlation_id, NAMED));
-    bench.settle();
-    bench
+fn unknown_host_is_reported_with_reason() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let correlation_id = driver.id();
+    driver.send(&subscribe(client, correlation_id, NAMED));
+    driver.settle();
+    driver
         .hosts
         .answer("some.host", &Err("no such name".to_owned()));
-    bench.settle();
-    let refused = refusal(&bench.messages()[0], correlation_id).unwrap();
+    driver.settle();
+    let refused = error_response(&driver.messages()[0], correlation_id).unwrap();
     assert_eq!(refused.code, ErrorCode::UnknownHost);
     for part in [NAMED, "no such name", "getent hosts some.host"] {
         assert!(refused.text.contains(part), "{}", refused.text);
     }
-    assert!(bench.counters().is_empty());
+    assert!(driver.counters().is_empty());
 }
 
 #[test]
-fn a_resolver_that_does_not_answer_is_given_up() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    let correlation_id = bench.id();
-    bench.send(&subscribe(client, correlation_id, NAMED));
-    bench.run_for(Duration::from_secs(4));
-    assert!(bench.messages().is_empty());
-    bench.run_for(Duration::from_secs(2));
-    let refused = refusal(&bench.messages()[0], correlation_id).unwrap();
+fn lookup_without_result_times_out() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let correlation_id = driver.id();
+    driver.send(&subscribe(client, correlation_id, NAMED));
+    driver.run_for(Duration::from_secs(4));
+    assert!(driver.messages().is_empty());
+    driver.run_for(Duration::from_secs(2));
+    let refused = error_response(&driver.messages()[0], correlation_id).unwrap();
     assert_eq!(refused.code, ErrorCode::UnknownHost);
-    assert!(bench.system(SystemCounter::NameResolverMaxTime) >= 5_000_000_000);
-    // The answer comes when nobody waits any more.
-    bench.hosts.answer("some.host", &address());
-    bench.settle();
-    assert!(bench.messages().is_empty());
+    assert!(driver.system(SystemCounter::NameResolverMaxTime) >= 5_000_000_000);
+    // The result arrives after the timeout.
+    driver.hosts.answer("some.host", &address());
+    driver.settle();
+    assert!(driver.messages().is_empty());
 }
 
 #[test]
-fn two_names_of_one_channel_are_looked_up_together() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    let correlation_id = bench.id();
-    bench.send(&subscribe(
+fn names_of_one_channel_are_looked_up_together() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let correlation_id = driver.id();
+    driver.send(&subscribe(
         client,
         correlation_id,
         "aeron:udp?endpoint=one.host:40123|control=two.host:40124",
     ));
-    bench.settle();
-    assert_eq!(bench.hosts.asked(), ["one.host", "two.host"]);
-    bench.hosts.answer("one.host", &address());
-    bench.settle();
-    assert!(bench.messages().is_empty());
-    bench.hosts.answer("two.host", &address());
-    bench.settle();
-    assert!(!bench.messages().is_empty());
+    driver.settle();
+    assert_eq!(driver.hosts.asked(), ["one.host", "two.host"]);
+    driver.hosts.answer("one.host", &address());
+    driver.settle();
+    assert!(driver.messages().is_empty());
+    driver.hosts.answer("two.host", &address());
+    driver.settle();
+    assert!(!driver.messages().is_empty());
 }
 
 #[test]
-fn a_client_that_leaves_takes_its_question_along() {
-    let mut bench = Bench::new();
-    let client_id = bench.client();
-    bench.send(&subscribe(client_id, bench.id(), NAMED));
-    bench.send(&Command::ClientClose {
+fn closed_client_cancels_its_lookup() {
+    let mut driver = DriverFixture::new();
+    let client_id = driver.client();
+    driver.send(&subscribe(client_id, driver.id(), NAMED));
+    driver.send(&Command::ClientClose {
         client_id,
         correlation_id: -1,
     });
-    bench.settle();
-    bench.hosts.answer("some.host", &address());
-    bench.run_for(Duration::from_secs(2));
-    assert!(bench.messages().is_empty());
-    assert!(bench.counters().is_empty());
+    driver.settle();
+    driver.hosts.answer("some.host", &address());
+    driver.run_for(Duration::from_secs(2));
+    assert!(driver.messages().is_empty());
+    assert!(driver.counters().is_empty());
 }
 
 #[test]
-fn a_client_that_adds_all_it_has_at_once_gets_it() {
-    let mut bench = Bench::new();
-    let (client, other) = (bench.client(), bench.client());
-    bench.send(&subscribe(client, bench.id(), NAMED));
+fn many_commands_behind_a_lookup_all_succeed() {
+    let mut driver = DriverFixture::new();
+    let (client, other) = (driver.client(), driver.client());
+    driver.send(&subscribe(client, driver.id(), NAMED));
     for _ in 0..1000 {
-        bench.send(&subscribe(client, bench.id(), "aeron:ipc"));
+        driver.send(&subscribe(client, driver.id(), "aeron:ipc"));
     }
-    bench.run_for(Duration::from_secs(3));
-    assert_eq!(bench.commands.size(), 0, "nobody else is held up");
-    assert!(bench.messages().is_empty(), "nothing is refused");
-    bench.hosts.answer("some.host", &address());
+    driver.run_for(Duration::from_secs(3));
+    assert_eq!(driver.commands.size(), 0, "nobody else is held up");
+    assert!(driver.messages().is_empty(), "nothing is refused");
+    driver.hosts.answer("some.host", &address());
     for _ in 0..3 {
-        bench.turn();
-        let ready = ready(&mut bench);
+        driver.duty_cycle();
+        let ready = ready(&mut driver);
         assert!((1..=4).contains(&ready), "{ready} commands in one cycle");
     }
-    // Its many commands keep nobody from going on.
-    bench.add_subscription(other, "aeron:ipc", 10).unwrap();
-    bench.run_for(Duration::from_secs(2));
-    let done = bench.add_subscription(client, "aeron:ipc", 10);
+    // Its many commands do not delay other clients.
+    driver.add_subscription(other, "aeron:ipc", 10).unwrap();
+    driver.run_for(Duration::from_secs(2));
+    let done = driver.add_subscription(client, "aeron:ipc", 10);
     assert!(done.is_ok());
 }
 
-fn ready(bench: &mut Bench) -> usize {
-    let messages = bench.messages();
+fn ready(driver: &mut DriverFixture) -> usize {
+    let messages = driver.messages();
     messages
         .iter()
         .filter(|message| matches!(message.get(), Response::SubscriptionReady { .. }))
@@ -172,94 +172,94 @@ fn ready(bench: &mut Bench) -> usize {
 }
 
 #[test]
-fn a_client_cannot_pile_up_commands_without_end() {
-    let mut bench = Bench::new();
-    let (client_id, other) = (bench.client(), bench.client());
-    bench.send(&subscribe(client_id, bench.id(), NAMED));
+fn deferred_commands_of_a_client_are_limited() {
+    let mut driver = DriverFixture::new();
+    let (client_id, other) = (driver.client(), driver.client());
+    driver.send(&subscribe(client_id, driver.id(), NAMED));
     let long = format!("aeron:ipc?alias={}", "a".repeat(4000));
     let mut last = 0;
     for _ in 0..600 {
-        last = bench.id();
-        bench.send(&subscribe(client_id, last, &long));
-        bench.turn();
+        last = driver.id();
+        driver.send(&subscribe(client_id, last, &long));
+        driver.duty_cycle();
     }
-    let messages = bench.messages();
-    let refused = refusal(messages.last().unwrap(), last).unwrap();
+    let messages = driver.messages();
+    let refused = error_response(messages.last().unwrap(), last).unwrap();
     assert_eq!(refused.code, ErrorCode::ResourceTemporarilyUnavailable);
     let refused = messages.len();
     assert!((50..150).contains(&refused), "two MiB have room: {refused}");
-    bench.send(&Command::RemoveSubscription {
+    driver.send(&Command::RemoveSubscription {
         client_id,
-        correlation_id: bench.id(),
+        correlation_id: driver.id(),
         registration_id: 77,
     });
-    bench.settle();
-    assert!(bench.messages().is_empty(), "a removal has room");
-    bench.add_subscription(other, "aeron:ipc", 10).unwrap();
-    bench.hosts.answer("some.host", &address());
-    bench.run_for(Duration::from_secs(1));
-    assert_eq!(ready(&mut bench), 601 - refused, "what had room is done");
+    driver.settle();
+    assert!(driver.messages().is_empty(), "a removal has room");
+    driver.add_subscription(other, "aeron:ipc", 10).unwrap();
+    driver.hosts.answer("some.host", &address());
+    driver.run_for(Duration::from_secs(1));
+    assert_eq!(ready(&mut driver), 601 - refused, "what had room is done");
 }
 
 #[test]
-fn a_peer_that_fell_silent_is_looked_up_again() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    let correlation_id = bench.id();
-    bench.send(&Command::AddPublication {
+fn silent_peer_is_resolved_again() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let correlation_id = driver.id();
+    driver.send(&Command::AddPublication {
         client_id: client,
         correlation_id,
         stream_id: 10,
         channel: NAMED,
     });
-    bench.settle();
-    bench.hosts.answer("some.host", &address());
-    bench.run_for(Duration::from_secs(4));
-    assert!(bench.hosts.asked().is_empty(), "it may yet answer");
-    bench.run_for(Duration::from_secs(2));
-    assert_eq!(bench.hosts.asked(), ["some.host"]);
+    driver.settle();
+    driver.hosts.answer("some.host", &address());
+    driver.run_for(Duration::from_secs(4));
+    assert!(driver.hosts.asked().is_empty(), "it may yet answer");
+    driver.run_for(Duration::from_secs(2));
+    assert_eq!(driver.hosts.asked(), ["some.host"]);
 
-    bench.hosts.answer("some.host", &address());
-    bench.run_for(Duration::from_secs(6));
-    assert_eq!(bench.system(SystemCounter::ResolutionChanges), 0);
+    driver.hosts.answer("some.host", &address());
+    driver.run_for(Duration::from_secs(6));
+    assert_eq!(driver.system(SystemCounter::ResolutionChanges), 0);
     let elsewhere = Ok(vec!["127.0.0.9".parse().unwrap()]);
-    bench.hosts.answer("some.host", &elsewhere);
-    bench.settle();
-    assert_eq!(bench.system(SystemCounter::ResolutionChanges), 1);
-    assert_eq!(bench.system(SystemCounter::Errors), 0);
+    driver.hosts.answer("some.host", &elsewhere);
+    driver.settle();
+    assert_eq!(driver.system(SystemCounter::ResolutionChanges), 1);
+    assert_eq!(driver.system(SystemCounter::Errors), 0);
 
-    bench.run_for(Duration::from_secs(6));
-    bench
+    driver.run_for(Duration::from_secs(6));
+    driver
         .hosts
         .answer("some.host", &Err("no such name".to_owned()));
-    bench.settle();
-    let errors = bench.errors();
+    driver.settle();
+    let errors = driver.errors();
     let text = "Unable to resolve host: endpoint=some.host:40123: no such name; 127.0.0.9:40123";
     assert!(errors[0].0.contains(text), "{errors:?}");
-    assert_eq!(bench.system(SystemCounter::ResolutionChanges), 1);
+    assert_eq!(driver.system(SystemCounter::ResolutionChanges), 1);
 }
 
 #[test]
-fn silence_is_noticed_as_often_as_the_option_says() {
-    let mut bench = Bench::with(&[("aeron.driver.reresolution.check.interval", "20s")]);
-    let client = bench.client();
-    let correlation_id = bench.id();
-    bench.send(&Command::AddPublication {
+fn reresolution_interval_follows_the_option() {
+    let mut driver = DriverFixture::with(&[("aeron.driver.reresolution.check.interval", "20s")]);
+    let client = driver.client();
+    let correlation_id = driver.id();
+    driver.send(&Command::AddPublication {
         client_id: client,
         correlation_id,
         stream_id: 10,
         channel: NAMED,
     });
-    bench.settle();
-    bench.hosts.answer("some.host", &address());
-    bench.run_for(Duration::from_secs(19));
-    assert!(bench.hosts.asked().is_empty());
-    bench.run_for(Duration::from_secs(2));
-    assert_eq!(bench.hosts.asked(), ["some.host"]);
+    driver.settle();
+    driver.hosts.answer("some.host", &address());
+    driver.run_for(Duration::from_secs(19));
+    assert!(driver.hosts.asked().is_empty());
+    driver.run_for(Duration::from_secs(2));
+    assert_eq!(driver.hosts.asked(), ["some.host"]);
 }
 
 #[test]
-fn nobody_is_looked_up_again_who_answers_or_has_no_name_or_where_options_forbid_it() {
+fn reresolution_skips_live_unnamed_and_excluded_peers() {
     for (options, channel, answers) in [
         (vec![], NAMED, true),
         (vec![], "aeron:udp?endpoint=127.0.0.1:40123", false),
@@ -269,46 +269,46 @@ fn nobody_is_looked_up_again_who_answers_or_has_no_name_or_where_options_forbid_
             false,
         ),
     ] {
-        let mut bench = Bench::with(&options);
-        let client = bench.client();
+        let mut driver = DriverFixture::with(&options);
+        let client = driver.client();
         if answers {
-            bench
+            driver
                 .add_subscription(client, "aeron:udp?endpoint=localhost:40123", 10)
                 .unwrap();
         }
-        bench.send(&Command::AddPublication {
+        driver.send(&Command::AddPublication {
             client_id: client,
-            correlation_id: bench.id(),
+            correlation_id: driver.id(),
             stream_id: 10,
             channel,
         });
-        bench.settle();
-        bench.hosts.answer("some.host", &address());
-        bench.run_for(Duration::from_secs(12));
-        assert!(bench.hosts.asked().is_empty(), "{channel} {options:?}");
+        driver.settle();
+        driver.hosts.answer("some.host", &address());
+        driver.run_for(Duration::from_secs(12));
+        assert!(driver.hosts.asked().is_empty(), "{channel} {options:?}");
     }
 }
 
 #[test]
-fn a_table_says_what_names_stand_for() {
-    let mut bench = Bench::with(&[
+fn csv_table_resolves_names() {
+    let mut driver = DriverFixture::with(&[
         ("aeron.name.resolver.supplier", "csv_table"),
         (
             "aeron.name.resolver.init.args",
             "here,127.0.0.1,127.0.0.2|there,some.host,other.host|",
         ),
     ]);
-    let client = bench.client();
-    let added = bench.add_subscription(client, "aeron:udp?endpoint=here:40123", 10);
+    let client = driver.client();
+    let added = driver.add_subscription(client, "aeron:udp?endpoint=here:40123", 10);
     assert!(added.is_ok(), "{added:?}");
-    let entry = bench
+    let entry = driver
         .counters()
         .into_iter()
         .find(|meta| meta.label.contains("name='here'"))
         .unwrap();
     assert_eq!(entry.type_id, 2001);
-    bench.set(entry.id, -1);
-    let refused = bench
+    driver.set(entry.id, -1);
+    let refused = driver
         .add_subscription(client, "aeron:udp?endpoint=here:40124", 10)
         .unwrap_err();
     assert_eq!(refused.code, ErrorCode::UnknownHost);
@@ -317,11 +317,11 @@ fn a_table_says_what_names_stand_for() {
         "{}",
         refused.text
     );
-    bench.send(&subscribe(
+    driver.send(&subscribe(
         client,
-        bench.id(),
+        driver.id(),
         "aeron:udp?endpoint=there:40125",
     ));
-    bench.settle();
-    assert_eq!(bench.hosts.asked(), ["some.host"]);
+    driver.settle();
+    assert_eq!(driver.hosts.asked(), ["some.host"]);
 }

@@ -1,4 +1,4 @@
-//! Response channels: answers that find their way back to who asked (docs/spec/wire.md §2.10).
+//! Response channels (docs/spec/wire.md §2.10).
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,8 +11,8 @@ use taran_protocol::error_code::ErrorCode;
 use taran_protocol::frame::{IntoBytes, ResponseSetup};
 use taran_protocol::log::{LogBuffers, LogSpec};
 
-use crate::bench::{Bench, Ready};
-use crate::told::{Available, available, unavailable};
+use crate::fixture::{DriverFixture, Ready};
+use crate::image_events::{Available, available, unavailable};
 
 const REQUESTS: &str = "aeron:udp?endpoint=localhost:40123";
 const ANSWERS: &str = "aeron:udp?control-mode=response|control=localhost:40124";
@@ -25,45 +25,45 @@ fn correlated(channel: &str, id: impl std::fmt::Display) -> String {
     format!("{channel}{separator}response-correlation-id={id}")
 }
 
-/// A requester and a server on one driver, before anything is answered.
+/// A requester and a server on one driver, before any response.
 struct Asked {
-    bench: Bench,
+    driver: DriverFixture,
     client: i64,
-    /// The subscription for the answers.
+    /// Subscription for the responses.
     subscription: i64,
     requests: Ready,
-    /// What the server sees of the requests.
+    /// Image of the requests at the server.
     image: Available,
 }
 
 impl Asked {
     fn on(requests: &str, answers: &str) -> Self {
-        let mut bench = Bench::new();
-        let client = bench.client();
-        bench
+        let mut driver = DriverFixture::new();
+        let client = driver.client();
+        driver
             .add_subscription(client, requests, REQUEST_STREAM)
             .unwrap();
-        let (subscription, _) = bench
+        let (subscription, _) = driver
             .add_subscription(client, answers, ANSWER_STREAM)
             .unwrap();
         let asks = correlated(requests, subscription);
-        bench.messages();
-        let correlation_id = bench.id();
-        let mut told = bench.ask(&Command::AddPublication {
+        driver.messages();
+        let correlation_id = driver.id();
+        let mut told = driver.ask(&Command::AddPublication {
             client_id: client,
             correlation_id,
             stream_id: REQUEST_STREAM,
             channel: &asks,
         });
-        bench.run_for(SECOND);
-        told.extend(bench.messages());
+        driver.run_for(SECOND);
+        told.extend(driver.messages());
         let image = available(&told).remove(0);
-        let requests = bench
+        let requests = driver
             .add_publication(client, &asks, REQUEST_STREAM)
             .unwrap();
         assert_eq!(requests.registration_id, correlation_id, "it is shared");
         Self {
-            bench,
+            driver,
             client,
             subscription,
             requests,
@@ -75,40 +75,40 @@ impl Asked {
         Self::on(REQUESTS, ANSWERS)
     }
 
-    /// The server answers the image; what was told until the requester could have it.
+    /// Adds the response publication of the server, and returns it with the image events of the requester.
     fn answer(&mut self, answers: &str) -> (Ready, Vec<Available>) {
         let channel = correlated(answers, self.image.image_id);
-        self.bench.messages();
-        let correlation_id = self.bench.id();
-        self.bench.send(&Command::AddExclusivePublication {
+        self.driver.messages();
+        let correlation_id = self.driver.id();
+        self.driver.send(&Command::AddExclusivePublication {
             client_id: self.client,
             correlation_id,
             stream_id: ANSWER_STREAM,
             channel: &channel,
         });
-        self.bench.run_for(SECOND);
-        let told = self.bench.messages();
+        self.driver.run_for(SECOND);
+        let told = self.driver.messages();
         let ready = told
             .iter()
-            .find_map(|message| crate::bench::ready(message, correlation_id))
+            .find_map(|message| crate::fixture::ready(message, correlation_id))
             .unwrap()
             .unwrap();
         (ready, available(&told))
     }
 
     fn spec(&self, log: &str) -> LogSpec {
-        LogSpec::of(&self.bench.storage.open(Path::new(log)).unwrap()).unwrap()
+        LogSpec::of(&self.driver.storage.open(Path::new(log)).unwrap()).unwrap()
     }
 
     fn is_connected(&self, publication: &Ready) -> bool {
-        let log: LogBuffers = self.bench.log(&publication.log);
+        let log: LogBuffers = self.driver.log(&publication.log);
         log.is_connected()
     }
 
     fn close(&mut self, publication: &Ready) {
-        self.bench.ask(&Command::RemovePublication {
+        self.driver.ask(&Command::RemovePublication {
             client_id: self.client,
-            correlation_id: self.bench.id(),
+            correlation_id: self.driver.id(),
             registration_id: publication.correlation_id,
             revoke: false,
         });
@@ -116,7 +116,7 @@ impl Asked {
 }
 
 #[test]
-fn answers_reach_who_asked() {
+fn responses_reach_their_requester() {
     let mut asked = Asked::udp();
     let (answers, images) = asked.answer(ANSWERS);
     assert_eq!(images.len(), 1);
@@ -134,32 +134,32 @@ fn answers_reach_who_asked() {
     let image = asked.spec(&images[0].log);
     assert!(image.is_response);
     assert!(
-        asked.bench.errors().is_empty(),
+        asked.driver.errors().is_empty(),
         "{:?}",
-        asked.bench.errors()
+        asked.driver.errors()
     );
 }
 
 #[test]
-fn nobody_else_gets_the_answers() {
+fn responses_reach_no_other_subscription() {
     let mut asked = Asked::udp();
     let (other, _) = asked
-        .bench
+        .driver
         .add_subscription(asked.client, ANSWERS, ANSWER_STREAM)
         .unwrap();
     let (_, images) = asked.answer(ANSWERS);
     assert_eq!(images.len(), 1);
     assert_ne!(images[0].subscription_id, other);
-    asked.bench.run_for(2 * SECOND);
-    assert!(available(&asked.bench.messages()).is_empty());
+    asked.driver.run_for(2 * SECOND);
+    assert!(available(&asked.driver.messages()).is_empty());
 }
 
 #[test]
-fn answers_over_ipc_reach_who_asked() {
+fn ipc_responses_reach_their_requester() {
     let mut asked = Asked::on("aeron:ipc", "aeron:ipc?control-mode=response");
     assert_eq!(asked.image.image_id, asked.requests.registration_id);
     let (other, _) = asked
-        .bench
+        .driver
         .add_subscription(
             asked.client,
             "aeron:ipc?control-mode=response",
@@ -174,15 +174,15 @@ fn answers_over_ipc_reach_who_asked() {
 }
 
 #[test]
-fn requests_are_shared_by_those_who_wait_for_the_same_answers() {
+fn request_publication_is_shared_by_correlation_id() {
     let mut asked = Asked::udp();
     let (other, _) = asked
-        .bench
+        .driver
         .add_subscription(asked.client, ANSWERS, ANSWER_STREAM)
         .unwrap();
     for channel in [correlated(REQUESTS, other), REQUESTS.to_owned()] {
         let added = asked
-            .bench
+            .driver
             .add_publication(asked.client, &channel, REQUEST_STREAM)
             .unwrap();
         assert_eq!(added.registration_id, added.correlation_id, "{channel}");
@@ -190,13 +190,13 @@ fn requests_are_shared_by_those_who_wait_for_the_same_answers() {
 }
 
 #[test]
-fn whoever_begins_anew_is_heard_under_its_new_session() {
+fn restarted_server_is_received_under_its_new_session() {
     let mut asked = Asked::udp();
     let (first, images) = asked.answer(ANSWERS);
     asked.close(&first);
-    asked.bench.set(images[0].position_counter_id, 0);
-    asked.bench.run_for(15 * SECOND);
-    let told = asked.bench.messages();
+    asked.driver.set(images[0].position_counter_id, 0);
+    asked.driver.run_for(15 * SECOND);
+    let told = asked.driver.messages();
     assert_eq!(
         unavailable(&told),
         [(images[0].image_id, asked.subscription)]
@@ -209,20 +209,20 @@ fn whoever_begins_anew_is_heard_under_its_new_session() {
 }
 
 #[test]
-fn what_is_named_must_be_there_and_must_have_asked() {
+fn correlation_id_must_name_an_image_with_a_request() {
     let mut asked = Asked::udp();
-    let (bench, client) = (&mut asked.bench, asked.client);
+    let (driver, client) = (&mut asked.driver, asked.client);
     let plain = "aeron:udp?endpoint=localhost:40125";
-    bench.add_subscription(client, plain, 30).unwrap();
-    let correlation_id = bench.id();
-    bench.send(&Command::AddPublication {
+    driver.add_subscription(client, plain, 30).unwrap();
+    let correlation_id = driver.id();
+    driver.send(&Command::AddPublication {
         client_id: client,
         correlation_id,
         stream_id: 30,
         channel: plain,
     });
-    bench.run_for(SECOND);
-    let unasked = available(&bench.messages()).remove(0).image_id;
+    driver.run_for(SECOND);
+    let unasked = available(&driver.messages()).remove(0).image_id;
     for (channel, part) in [
         (ANSWERS.to_owned(), "no response-correlation-id set"),
         (
@@ -243,27 +243,27 @@ fn what_is_named_must_be_there_and_must_have_asked() {
         ),
         (correlated(ANSWERS, -2), "response-correlation-id"),
     ] {
-        let refused = bench.add_publication(client, &channel, 40).unwrap_err();
+        let refused = driver.add_publication(client, &channel, 40).unwrap_err();
         assert_eq!(refused.code, ErrorCode::GenericError, "{channel}");
         assert!(refused.text.contains(part), "{}", refused.text);
     }
 }
 
 #[test]
-fn over_ipc_nobody_has_to_be_there_as_with_the_official_drivers() {
-    let mut bench = Bench::new();
-    let client = bench.client();
+fn ipc_correlation_id_may_be_unknown_as_in_aeron() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
     for channel in [
         correlated("aeron:ipc", 4_711),
         correlated("aeron:ipc?control-mode=response", 4_711),
     ] {
-        let added = bench.add_publication(client, &channel, 40).unwrap();
+        let added = driver.add_publication(client, &channel, 40).unwrap();
         assert!(!added.log.is_empty(), "{channel}");
     }
 }
 
 #[test]
-fn subscriptions_must_agree_on_waiting_for_answers() {
+fn subscriptions_with_different_response_modes_are_rejected() {
     for (first, second) in [
         (
             "aeron:udp?endpoint=localhost:8282",
@@ -274,10 +274,10 @@ fn subscriptions_must_agree_on_waiting_for_answers() {
             "aeron:udp?control=localhost:5555",
         ),
     ] {
-        let mut bench = Bench::new();
-        let client = bench.client();
-        bench.add_subscription(client, first, 42).unwrap();
-        let refused = bench.add_subscription(client, second, 42).unwrap_err();
+        let mut driver = DriverFixture::new();
+        let client = driver.client();
+        driver.add_subscription(client, first, 42).unwrap();
+        let refused = driver.add_subscription(client, second, 42).unwrap_err();
         let expected = format!(
             "option conflicts with existing subscription: isResponse={} existingChannel={first} channel={second}",
             second.contains("response")
@@ -287,10 +287,10 @@ fn subscriptions_must_agree_on_waiting_for_answers() {
 }
 
 #[test]
-fn a_prototype_holds_the_port_for_the_answers() {
+fn prototype_keeps_the_response_port_open() {
     let mut asked = Asked::udp();
     let prototype = asked
-        .bench
+        .driver
         .add_exclusive(
             asked.client,
             &correlated(ANSWERS, "prototype"),
@@ -309,31 +309,31 @@ fn a_prototype_holds_the_port_for_the_answers() {
 }
 
 #[test]
-fn all_that_waits_for_answers_can_be_closed() {
+fn unanswered_requests_can_be_closed() {
     let mut asked = Asked::udp();
     let (answers, _) = asked.answer(ANSWERS);
     asked.close(&answers);
-    asked.bench.ask(&Command::ClientClose {
+    asked.driver.ask(&Command::ClientClose {
         client_id: asked.client,
         correlation_id: -1,
     });
-    asked.bench.run_for(30 * SECOND);
+    asked.driver.run_for(30 * SECOND);
     assert!(
-        asked.bench.counters().is_empty(),
+        asked.driver.counters().is_empty(),
         "{:?}",
-        asked.bench.labels()
+        asked.driver.labels()
     );
-    assert!(asked.bench.wires.open_ports().is_empty());
+    assert!(asked.driver.network.open_ports().is_empty());
 }
 
 #[test]
-fn a_response_setup_for_nobody_changes_nothing() {
+fn response_setup_of_unknown_stream_is_ignored() {
     let mut asked = Asked::udp();
-    let before = asked.bench.counters().len();
-    // The requests leave from an address of their own; what arrives there is from the server.
+    let before = asked.driver.counters().len();
+    // The requests have their own source address; frames that arrive there are from the server.
     let port = asked
-        .bench
-        .wires
+        .driver
+        .network
         .open_ports()
         .into_iter()
         .find(|port| *port >= 50_000)
@@ -349,9 +349,9 @@ fn a_response_setup_for_nobody_changes_nothing() {
             response_session_id: 7.into(),
         };
         let from = SocketAddr::from(([127, 0, 0, 1], 40_123));
-        asked.bench.wires.deliver(from, port, setup.as_bytes());
-        asked.bench.settle();
+        asked.driver.network.deliver(from, port, setup.as_bytes());
+        asked.driver.settle();
     }
-    assert_eq!(asked.bench.counters().len(), before);
-    assert_eq!(asked.bench.system(SystemCounter::InvalidPackets), 0);
+    assert_eq!(asked.driver.counters().len(), before);
+    assert_eq!(asked.driver.system(SystemCounter::InvalidPackets), 0);
 }

@@ -1,4 +1,4 @@
-//! Subscriptions whose sources are added and removed by command (docs/spec/wire.md §2.11, docs/spec/uri-and-configuration.md §1.11).
+//! Multi-destination subscriptions: sources that are added and removed by command (docs/spec/wire.md §2.11, docs/spec/uri-and-configuration.md §1.11).
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use taran_protocol::log::LogBuffers;
 use taran_protocol::response::Response;
 use zerocopy::IntoBytes;
 
-use crate::bench::{Bench, Message, Refusal, refusal};
-use crate::told::{available, unavailable};
-use crate::wires::Ear;
+use crate::fixture::{CommandError, DriverFixture, Message, error_response};
+use crate::image_events::{available, unavailable};
+use crate::memory_network::TestSocket;
 
 const MANUAL: &str = "aeron:udp?control-mode=manual";
 const FIRST: &str = "aeron:udp?endpoint=localhost:40001";
@@ -23,11 +23,11 @@ const SECOND: &str = "aeron:udp?endpoint=localhost:40002";
 const TICK: Duration = Duration::from_secs(1);
 const SESSION: i32 = 77;
 
-/// What a command about a source is answered.
-fn answer(bench: &mut Bench, command: &Command<'_>) -> Result<Vec<Message>, Refusal> {
-    let messages = bench.ask(command);
+/// Returns the responses to a command, or its error.
+fn answer(driver: &mut DriverFixture, command: &Command<'_>) -> Result<Vec<Message>, CommandError> {
+    let messages = driver.ask(command);
     let id = command.correlation_id();
-    if let Some(refused) = messages.iter().find_map(|it| refusal(it, id)) {
+    if let Some(refused) = messages.iter().find_map(|it| error_response(it, id)) {
         return Err(refused);
     }
     let is_success = |message: &Message| matches!(message.get(), Response::OperationSuccess { correlation_id } if correlation_id == id);
@@ -35,57 +35,67 @@ fn answer(bench: &mut Bench, command: &Command<'_>) -> Result<Vec<Message>, Refu
     Ok(messages)
 }
 
-fn add(bench: &mut Bench, subscription: i64, channel: &str) -> Result<Vec<Message>, Refusal> {
-    let correlation_id = bench.id();
+fn add(
+    driver: &mut DriverFixture,
+    subscription: i64,
+    channel: &str,
+) -> Result<Vec<Message>, CommandError> {
+    let correlation_id = driver.id();
     let command = Command::AddReceiveDestination {
         client_id: 1,
         correlation_id,
         registration_id: subscription,
         channel,
     };
-    answer(bench, &command)
+    answer(driver, &command)
 }
 
-fn remove(bench: &mut Bench, subscription: i64, channel: &str) -> Result<Vec<Message>, Refusal> {
-    let correlation_id = bench.id();
+fn remove(
+    driver: &mut DriverFixture,
+    subscription: i64,
+    channel: &str,
+) -> Result<Vec<Message>, CommandError> {
+    let correlation_id = driver.id();
     let command = Command::RemoveReceiveDestination {
         client_id: 1,
         correlation_id,
         registration_id: subscription,
         channel,
     };
-    answer(bench, &command)
+    answer(driver, &command)
 }
 
-fn subscribe(bench: &mut Bench, channel: &str) -> i64 {
-    let client = bench.client();
-    bench.add_subscription(client, channel, 10).unwrap().0
+fn subscribe(driver: &mut DriverFixture, channel: &str) -> i64 {
+    let client = driver.client();
+    driver.add_subscription(client, channel, 10).unwrap().0
 }
 
-/// A machine that sends the stream to two ports, and hears what is answered to its own two.
+/// A host that sends the stream to two ports, and receives control frames on two ports of its own.
 struct Sender {
-    ears: [Ear; 2],
+    ears: [TestSocket; 2],
 }
 
 impl Sender {
     const PORTS: [u16; 2] = [45_001, 45_002];
 
-    fn new(bench: &Bench) -> Self {
+    fn new(driver: &DriverFixture) -> Self {
         let open = |port| {
             let bind = SocketAddr::from(([127, 0, 0, 1], port));
-            Ear::open(&bench.wires, &SocketSpec::bound(bind))
+            TestSocket::open(&driver.network, &SocketSpec::bound(bind))
         };
         Self {
             ears: Self::PORTS.map(open),
         }
     }
 
-    fn send(bench: &Bench, path: usize, datagram: &[u8]) {
+    fn send(driver: &DriverFixture, path: usize, datagram: &[u8]) {
         let from = SocketAddr::from(([127, 0, 0, 1], Self::PORTS[path]));
-        bench.wires.deliver(from, [40_001, 40_002][path], datagram);
+        driver
+            .network
+            .deliver(from, [40_001, 40_002][path], datagram);
     }
 
-    fn send_setup(bench: &Bench, path: usize) {
+    fn send_setup(driver: &DriverFixture, path: usize) {
         let setup = Setup {
             header: Setup::header(0),
             term_offset: 0.into(),
@@ -97,18 +107,18 @@ impl Sender {
             mtu: 1_408.into(),
             ttl: 0.into(),
         };
-        Self::send(bench, path, setup.as_bytes());
+        Self::send(driver, path, setup.as_bytes());
     }
 
-    fn send_heartbeat(bench: &Bench, path: usize, flags: u8, offset: i32) {
+    fn send_heartbeat(driver: &DriverFixture, path: usize, flags: u8, offset: i32) {
         let heartbeat = DataHeader::heartbeat(flags, SESSION, 10, 3, offset);
-        Self::send(bench, path, heartbeat.as_bytes());
+        Self::send(driver, path, heartbeat.as_bytes());
     }
 
-    /// Status messages heard on each path since the last call: whether they say that the receiver leaves.
+    /// Returns the end-of-stream flags of the status messages received on each path since the last call.
     fn heard(&mut self) -> [Vec<bool>; 2] {
-        self.ears.each_mut().map(|ear| {
-            let datagrams = ear.take();
+        self.ears.each_mut().map(|socket| {
+            let datagrams = socket.take();
             let messages = datagrams
                 .iter()
                 .map(|datagram| match Frame::parse(datagram) {
@@ -122,28 +132,31 @@ impl Sender {
     }
 }
 
-/// A subscription with two sources, and a machine that sends to both.
-fn two_paths() -> (Bench, i64, Sender) {
-    let mut bench = Bench::new();
-    let subscription = subscribe(&mut bench, MANUAL);
-    add(&mut bench, subscription, FIRST).unwrap();
-    add(&mut bench, subscription, SECOND).unwrap();
-    let sender = Sender::new(&bench);
-    (bench, subscription, sender)
+/// Returns a subscription with two sources, and a host that sends to both.
+fn two_paths() -> (DriverFixture, i64, Sender) {
+    let mut driver = DriverFixture::new();
+    let subscription = subscribe(&mut driver, MANUAL);
+    add(&mut driver, subscription, FIRST).unwrap();
+    add(&mut driver, subscription, SECOND).unwrap();
+    let sender = Sender::new(&driver);
+    (driver, subscription, sender)
 }
 
-/// Two subscriptions, of which the first has a source.
-fn one_with_a_source() -> (Bench, i64, i64) {
-    let mut bench = Bench::new();
-    let (one, other) = (subscribe(&mut bench, MANUAL), subscribe(&mut bench, MANUAL));
-    add(&mut bench, one, FIRST).unwrap();
-    (bench, one, other)
+/// Returns two subscriptions; the first one has a source.
+fn one_with_a_source() -> (DriverFixture, i64, i64) {
+    let mut driver = DriverFixture::new();
+    let (one, other) = (
+        subscribe(&mut driver, MANUAL),
+        subscribe(&mut driver, MANUAL),
+    );
+    add(&mut driver, one, FIRST).unwrap();
+    (driver, one, other)
 }
 
-/// The log of the image that was announced last.
-fn joined(bench: &mut Bench) -> LogBuffers {
-    let name = image_log(&bench.messages()).expect("an image is announced");
-    bench.log(&name)
+/// Returns the log of the last announced image.
+fn joined(driver: &mut DriverFixture) -> LogBuffers {
+    let name = image_log(&driver.messages()).expect("an image is announced");
+    driver.log(&name)
 }
 
 fn image_log(messages: &[Message]) -> Option<String> {
@@ -154,20 +167,20 @@ fn image_log(messages: &[Message]) -> Option<String> {
 }
 
 #[test]
-fn the_channel_has_no_socket_and_each_source_has_one() {
-    let mut bench = Bench::new();
-    let subscription = subscribe(&mut bench, MANUAL);
-    assert!(bench.wires.open_ports().is_empty());
-    let status = &bench.labels()[&type_id::RECEIVE_CHANNEL_STATUS];
+fn each_source_has_a_socket_and_the_channel_none() {
+    let mut driver = DriverFixture::new();
+    let subscription = subscribe(&mut driver, MANUAL);
+    assert!(driver.network.open_ports().is_empty());
+    let status = &driver.labels()[&type_id::RECEIVE_CHANNEL_STATUS];
     assert_eq!(
         status, "rcv-channel: aeron:udp?control-mode=manual ",
         "no address, but the blank"
     );
-    assert!(!bench.labels().contains_key(&type_id::LOCAL_SOCKET_ADDRESS));
+    assert!(!driver.labels().contains_key(&type_id::LOCAL_SOCKET_ADDRESS));
 
-    add(&mut bench, subscription, FIRST).unwrap();
-    assert_eq!(bench.wires.open_ports(), [40_001]);
-    let counters = bench.counters();
+    add(&mut driver, subscription, FIRST).unwrap();
+    assert_eq!(driver.network.open_ports(), [40_001]);
+    let counters = driver.counters();
     let address = counters
         .iter()
         .find(|it| it.type_id == type_id::LOCAL_SOCKET_ADDRESS)
@@ -181,21 +194,21 @@ fn the_channel_has_no_socket_and_each_source_has_one() {
         format!("rcv-local-sockaddr: {} 127.0.0.1:40001", status.id)
     );
     assert_eq!(address.registration_id, subscription);
-    assert_eq!((bench.value(address.id), bench.value(status.id)), (1, 1));
+    assert_eq!((driver.value(address.id), driver.value(status.id)), (1, 1));
 
-    remove(&mut bench, subscription, FIRST).unwrap();
-    assert!(bench.wires.open_ports().is_empty());
-    assert!(!bench.labels().contains_key(&type_id::LOCAL_SOCKET_ADDRESS));
-    remove(&mut bench, subscription, FIRST).expect("what is not there is no error");
+    remove(&mut driver, subscription, FIRST).unwrap();
+    assert!(driver.network.open_ports().is_empty());
+    assert!(!driver.labels().contains_key(&type_id::LOCAL_SOCKET_ADDRESS));
+    remove(&mut driver, subscription, FIRST).expect("what is not there is no error");
 }
 
 #[test]
-fn sources_have_the_buffers_of_their_subscription() {
-    let mut bench = Bench::new();
+fn sources_use_the_buffer_lengths_of_their_subscription() {
+    let mut driver = DriverFixture::new();
     let channel = "aeron:udp?control-mode=manual|so-rcvbuf=300k|so-sndbuf=200k";
-    let subscription = subscribe(&mut bench, channel);
-    add(&mut bench, subscription, FIRST).unwrap();
-    let spec = bench.wires.opened().pop().unwrap();
+    let subscription = subscribe(&mut driver, channel);
+    add(&mut driver, subscription, FIRST).unwrap();
+    let spec = driver.network.opened().pop().unwrap();
     assert_eq!(
         (spec.receive_buffer, spec.send_buffer),
         (Some(307_200), Some(204_800))
@@ -203,60 +216,60 @@ fn sources_have_the_buffers_of_their_subscription() {
 }
 
 #[test]
-fn a_source_is_removed_in_other_words_too_and_without_looking_up_its_name_again() {
-    let mut bench = Bench::new();
-    let subscription = subscribe(&mut bench, MANUAL);
+fn source_is_removed_by_equivalent_channel_without_lookup() {
+    let mut driver = DriverFixture::new();
+    let subscription = subscribe(&mut driver, MANUAL);
     add(
-        &mut bench,
+        &mut driver,
         subscription,
         "aeron:udp?endpoint=localhost:40001|alias=a",
     )
     .unwrap();
     remove(
-        &mut bench,
+        &mut driver,
         subscription,
         "aeron:udp?endpoint=localhost:40001",
     )
     .unwrap();
-    assert!(bench.wires.open_ports().is_empty());
+    assert!(driver.network.open_ports().is_empty());
 
     let named = "aeron:udp?endpoint=some.host:40003";
-    let correlation_id = bench.id();
-    bench.send(&Command::AddReceiveDestination {
+    let correlation_id = driver.id();
+    driver.send(&Command::AddReceiveDestination {
         client_id: 1,
         correlation_id,
         registration_id: subscription,
         channel: named,
     });
-    bench.settle();
-    bench
+    driver.settle();
+    driver
         .hosts
         .answer("some.host", &Ok(vec!["127.0.0.1".parse().unwrap()]));
-    bench.settle();
-    assert_eq!(bench.wires.open_ports(), [40_003]);
-    remove(&mut bench, subscription, named).unwrap();
-    assert!(bench.hosts.asked().is_empty() && bench.wires.open_ports().is_empty());
+    driver.settle();
+    assert_eq!(driver.network.open_ports(), [40_003]);
+    remove(&mut driver, subscription, named).unwrap();
+    assert!(driver.hosts.asked().is_empty() && driver.network.open_ports().is_empty());
 }
 
 #[test]
-fn sources_with_any_port_take_those_of_the_range() {
-    let mut bench = Bench::with(&[("aeron.receiver.wildcard.port.range", "30001 30002")]);
-    let subscription = subscribe(&mut bench, MANUAL);
+fn sources_without_port_use_the_port_range() {
+    let mut driver = DriverFixture::with(&[("aeron.receiver.wildcard.port.range", "30001 30002")]);
+    let subscription = subscribe(&mut driver, MANUAL);
     let any = "aeron:udp?endpoint=localhost:0";
-    add(&mut bench, subscription, any).unwrap();
-    add(&mut bench, subscription, any).unwrap();
-    assert_eq!(bench.wires.open_ports(), [30_001, 30_002]);
-    add(&mut bench, subscription, any).unwrap_err();
-    remove(&mut bench, subscription, any).unwrap();
-    assert_eq!(bench.wires.open_ports(), [30_002]);
+    add(&mut driver, subscription, any).unwrap();
+    add(&mut driver, subscription, any).unwrap();
+    assert_eq!(driver.network.open_ports(), [30_001, 30_002]);
+    add(&mut driver, subscription, any).unwrap_err();
+    remove(&mut driver, subscription, any).unwrap();
+    assert_eq!(driver.network.open_ports(), [30_002]);
 }
 
 #[test]
-fn what_cannot_be_a_source_is_refused() {
-    let mut bench = Bench::new();
-    let plain = subscribe(&mut bench, FIRST);
-    let ipc = subscribe(&mut bench, "aeron:ipc");
-    let manual = subscribe(&mut bench, MANUAL);
+fn invalid_source_is_rejected() {
+    let mut driver = DriverFixture::new();
+    let plain = subscribe(&mut driver, FIRST);
+    let ipc = subscribe(&mut driver, "aeron:ipc");
+    let manual = subscribe(&mut driver, MANUAL);
     for (subscription, channel, code, says) in [
         (plain, SECOND, ErrorCode::InvalidChannel, "manual control"),
         (ipc, SECOND, ErrorCode::InvalidChannel, "manual control"),
@@ -294,13 +307,13 @@ fn what_cannot_be_a_source_is_refused() {
         ),
         (manual, "aeron:udp", ErrorCode::InvalidChannel, "endpoint"),
     ] {
-        let refused = add(&mut bench, subscription, channel).unwrap_err();
+        let refused = add(&mut driver, subscription, channel).unwrap_err();
         assert_eq!(refused.code, code, "{channel}: {}", refused.text);
         assert!(refused.text.contains(says), "{}", refused.text);
     }
-    bench.hosts.fail_all();
+    driver.hosts.fail_all();
     let refused = add(
-        &mut bench,
+        &mut driver,
         manual,
         "aeron:udp?endpoint=nosuch.invalid:40003",
     )
@@ -311,29 +324,29 @@ fn what_cannot_be_a_source_is_refused() {
         (12_345, ErrorCode::UnknownSubscription),
     ] {
         assert_eq!(
-            remove(&mut bench, subscription, SECOND).unwrap_err().code,
+            remove(&mut driver, subscription, SECOND).unwrap_err().code,
             code
         );
     }
     assert_eq!(
-        bench.wires.open_ports(),
+        driver.network.open_ports(),
         [40_001],
         "nothing is left of what was refused"
     );
 }
 
 #[test]
-fn one_stream_over_two_paths_is_one_image_that_answers_on_both() {
-    let (mut bench, _, mut sender) = two_paths();
-    Sender::send_setup(&bench, 0);
-    Sender::send_setup(&bench, 1);
-    bench.settle();
-    let log = joined(&mut bench);
-    Sender::send_setup(&bench, 1);
+fn stream_over_two_paths_is_one_image_with_status_on_both() {
+    let (mut driver, _, mut sender) = two_paths();
+    Sender::send_setup(&driver, 0);
+    Sender::send_setup(&driver, 1);
+    driver.settle();
+    let log = joined(&mut driver);
+    Sender::send_setup(&driver, 1);
     for path in 0..2 {
-        Sender::send_heartbeat(&bench, path, 0xC0, 0);
+        Sender::send_heartbeat(&driver, path, 0xC0, 0);
     }
-    bench.run_for(TICK);
+    driver.run_for(TICK);
     let [first, second] = sender.heard();
     assert!(
         first.len() >= 4 && second.len() >= 4,
@@ -343,15 +356,15 @@ fn one_stream_over_two_paths_is_one_image_that_answers_on_both() {
     );
     assert_eq!(log.active_transport_count(), 2);
 
-    // One path falls silent: it is not spoken to any more, and later does not count any more.
+    // A silent path first receives no status messages, and later is not counted.
     for _ in 0..60 {
-        Sender::send_heartbeat(&bench, 0, 0xC0, 0);
-        bench.run_for(TICK / 10);
+        Sender::send_heartbeat(&driver, 0, 0xC0, 0);
+        driver.run_for(TICK / 10);
     }
     sender.heard();
     for _ in 0..50 {
-        Sender::send_heartbeat(&bench, 0, 0xC0, 0);
-        bench.run_for(TICK / 10);
+        Sender::send_heartbeat(&driver, 0, 0xC0, 0);
+        driver.run_for(TICK / 10);
     }
     let [first, second] = sender.heard();
     assert!(
@@ -362,51 +375,51 @@ fn one_stream_over_two_paths_is_one_image_that_answers_on_both() {
     );
     assert_eq!(log.active_transport_count(), 1);
 
-    // It comes back.
-    Sender::send_heartbeat(&bench, 1, 0xC0, 0);
-    bench.run_for(TICK);
+    // It becomes active again.
+    Sender::send_heartbeat(&driver, 1, 0xC0, 0);
+    driver.run_for(TICK);
     assert!(!sender.heard()[1].is_empty());
     assert_eq!(log.active_transport_count(), 2);
 }
 
 #[test]
-fn a_stream_ends_when_both_paths_say_so() {
-    let (mut bench, _, mut sender) = two_paths();
-    Sender::send_setup(&bench, 0);
-    bench.settle();
-    let log = joined(&mut bench);
+fn stream_over_two_paths_ends_with_both() {
+    let (mut driver, _, mut sender) = two_paths();
+    Sender::send_setup(&driver, 0);
+    driver.settle();
+    let log = joined(&mut driver);
     for path in 0..2 {
-        Sender::send_heartbeat(&bench, path, 0xC0, 0);
+        Sender::send_heartbeat(&driver, path, 0xC0, 0);
     }
-    bench.settle();
-    Sender::send_heartbeat(&bench, 0, 0xE0, 0);
-    bench.settle();
+    driver.settle();
+    Sender::send_heartbeat(&driver, 0, 0xE0, 0);
+    driver.settle();
     assert_eq!(log.end_of_stream_position(), i64::MAX);
     sender.heard();
-    Sender::send_heartbeat(&bench, 1, 0xE0, 0);
-    bench.settle();
+    Sender::send_heartbeat(&driver, 1, 0xE0, 0);
+    driver.settle();
     assert_eq!(log.end_of_stream_position(), 0);
     assert_eq!(
         sender.heard(),
         [vec![true], vec![true]],
-        "both are told that the receiver leaves"
+        "both receive end-of-stream status messages"
     );
 }
 
 #[test]
-fn an_image_survives_the_removal_of_one_path() {
-    let (mut bench, subscription, mut sender) = two_paths();
+fn image_survives_the_removal_of_one_path() {
+    let (mut driver, subscription, mut sender) = two_paths();
     for path in 0..2 {
-        Sender::send_setup(&bench, path);
-        bench.settle();
-        Sender::send_heartbeat(&bench, path, 0xC0, 0);
+        Sender::send_setup(&driver, path);
+        driver.settle();
+        Sender::send_heartbeat(&driver, path, 0xC0, 0);
     }
-    bench.settle();
-    let log = joined(&mut bench);
-    remove(&mut bench, subscription, FIRST).unwrap();
+    driver.settle();
+    let log = joined(&mut driver);
+    remove(&mut driver, subscription, FIRST).unwrap();
     sender.heard();
-    Sender::send_heartbeat(&bench, 1, 0xC0, 0);
-    bench.run_for(TICK);
+    Sender::send_heartbeat(&driver, 1, 0xC0, 0);
+    driver.run_for(TICK);
     let [first, second] = sender.heard();
     assert!(
         first.is_empty() && second.len() >= 4,
@@ -415,35 +428,35 @@ fn an_image_survives_the_removal_of_one_path() {
         second.len()
     );
     assert_eq!(log.active_transport_count(), 1);
-    // The end is for the path that is left to tell.
-    Sender::send_heartbeat(&bench, 1, 0xE0, 0);
-    bench.settle();
+    // The remaining path determines the end of the stream.
+    Sender::send_heartbeat(&driver, 1, 0xE0, 0);
+    driver.settle();
     assert_eq!(log.end_of_stream_position(), 0);
 }
 
-/// A source of which only SETUPs come is answered a few times; how many paths bring it is told as long as it is there.
+/// A source that sends only SETUP frames gets a few status messages, and is counted as long as it exists.
 #[test]
-fn a_path_that_is_gone_does_not_count_where_only_setups_came() {
-    let (mut bench, subscription, mut sender) = two_paths();
-    Sender::send_setup(&bench, 0);
-    bench.settle();
-    let log = joined(&mut bench);
-    bench.run_for(TICK * 2);
+fn removed_path_with_setups_only_is_not_counted() {
+    let (mut driver, subscription, mut sender) = two_paths();
+    Sender::send_setup(&driver, 0);
+    driver.settle();
+    let log = joined(&mut driver);
+    driver.run_for(TICK * 2);
     assert_eq!(sender.heard()[0].len(), 3, "the worth of a SETUP");
     assert_eq!(log.active_transport_count(), 1);
-    remove(&mut bench, subscription, FIRST).unwrap();
-    bench.run_for(TICK);
+    remove(&mut driver, subscription, FIRST).unwrap();
+    driver.run_for(TICK);
     assert_eq!(log.active_transport_count(), 0);
 }
 
 #[test]
-fn an_explicit_control_address_is_asked_at_once_and_every_second() {
-    let mut bench = Bench::new();
-    let subscription = subscribe(&mut bench, MANUAL);
+fn explicit_control_address_is_sent_setup_request_every_second() {
+    let mut driver = DriverFixture::new();
+    let subscription = subscribe(&mut driver, MANUAL);
     let bind = SocketAddr::from(([127, 0, 0, 1], 45_009));
-    let mut ear = Ear::open(&bench.wires, &SocketSpec::bound(bind));
+    let mut socket = TestSocket::open(&driver.network, &SocketSpec::bound(bind));
     add(
-        &mut bench,
+        &mut driver,
         subscription,
         "aeron:udp?endpoint=localhost:40001|control=localhost:45009",
     )
@@ -457,86 +470,86 @@ fn an_explicit_control_address_is_asked_at_once_and_every_second() {
         }
         datagrams.len()
     };
-    assert_eq!(asked(ear.take()), 1);
-    bench.run_for(TICK * 3);
-    assert_eq!(asked(ear.take()), 2);
+    assert_eq!(asked(socket.take()), 1);
+    driver.run_for(TICK * 3);
+    assert_eq!(asked(socket.take()), 2);
 }
 
 #[test]
-fn a_subscription_joins_a_publication_under_dynamic_control_by_its_control_address() {
-    let mut bench = Bench::new();
+fn subscription_joins_dynamic_publication_by_control_address() {
+    let mut driver = DriverFixture::new();
     let bind = SocketAddr::from(([127, 0, 0, 1], 45_009));
-    let mut ear = Ear::open(&bench.wires, &SocketSpec::bound(bind));
+    let mut socket = TestSocket::open(&driver.network, &SocketSpec::bound(bind));
     subscribe(
-        &mut bench,
+        &mut driver,
         "aeron:udp?control=localhost:45009|control-mode=dynamic",
     );
-    let asked = ear.take();
+    let asked = socket.take();
     let Ok(Frame::StatusMessage(status)) = Frame::parse(&asked[0]) else {
         panic!("{asked:?}");
     };
     assert_eq!(status.message.header.flags, StatusMessage::SEND_SETUP);
-    // A spy is told by the same channel.
+    // A spy uses the same channel.
     subscribe(
-        &mut bench,
+        &mut driver,
         "aeron-spy:aeron:udp?control=localhost:45009|control-mode=dynamic",
     );
-    assert_eq!(ear.take().len(), 0);
+    assert_eq!(socket.take().len(), 0);
 }
 
 #[test]
 fn subscriptions_with_one_tag_share_their_sources() {
-    let mut bench = Bench::new();
+    let mut driver = DriverFixture::new();
     let tagged = "aeron:udp?control-mode=manual|tags=5";
-    let first = subscribe(&mut bench, tagged);
-    let second = subscribe(&mut bench, "aeron:udp?tags=5|control-mode=manual");
-    add(&mut bench, first, FIRST).unwrap();
-    Sender::send_setup(&bench, 0);
-    bench.settle();
-    let told = bench.messages();
-    let told = told
+    let first = subscribe(&mut driver, tagged);
+    let second = subscribe(&mut driver, "aeron:udp?tags=5|control-mode=manual");
+    add(&mut driver, first, FIRST).unwrap();
+    Sender::send_setup(&driver, 0);
+    driver.settle();
+    let messages = driver.messages();
+    let messages = messages
         .iter()
         .filter(|it| matches!(it.get(), Response::AvailableImage { .. }));
-    assert_eq!(told.count(), 2);
-    remove(&mut bench, second, FIRST).unwrap();
-    assert!(bench.wires.open_ports().is_empty());
+    assert_eq!(messages.count(), 2);
+    remove(&mut driver, second, FIRST).unwrap();
+    assert!(driver.network.open_ports().is_empty());
 }
 
 #[test]
-fn a_subscription_that_names_only_the_tag_gives_sources_too() {
-    let mut bench = Bench::new();
-    subscribe(&mut bench, "aeron:udp?control-mode=manual|tags=5");
-    let second = subscribe(&mut bench, "aeron:udp?tags=5");
-    add(&mut bench, second, FIRST).unwrap();
-    assert_eq!(bench.wires.open_ports(), [40_001]);
-    add(&mut bench, second, "aeron:ipc").unwrap();
-    remove(&mut bench, second, "aeron:ipc").unwrap();
-    remove(&mut bench, second, FIRST).unwrap();
-    assert!(bench.wires.open_ports().is_empty());
+fn subscription_by_tag_only_can_add_sources() {
+    let mut driver = DriverFixture::new();
+    subscribe(&mut driver, "aeron:udp?control-mode=manual|tags=5");
+    let second = subscribe(&mut driver, "aeron:udp?tags=5");
+    add(&mut driver, second, FIRST).unwrap();
+    assert_eq!(driver.network.open_ports(), [40_001]);
+    add(&mut driver, second, "aeron:ipc").unwrap();
+    remove(&mut driver, second, "aeron:ipc").unwrap();
+    remove(&mut driver, second, FIRST).unwrap();
+    assert!(driver.network.open_ports().is_empty());
 }
 
 #[test]
-fn a_client_that_dies_leaves_no_source_behind() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    let (subscription, _) = bench.add_subscription(client, MANUAL, 10).unwrap();
-    add(&mut bench, subscription, FIRST).unwrap();
+fn dead_client_leaves_no_source() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let (subscription, _) = driver.add_subscription(client, MANUAL, 10).unwrap();
+    add(&mut driver, subscription, FIRST).unwrap();
     add(
-        &mut bench,
+        &mut driver,
         subscription,
         "aeron:udp?endpoint=224.0.1.1:40001|interface=localhost",
     )
     .unwrap_err();
     add(
-        &mut bench,
+        &mut driver,
         subscription,
         "aeron:udp?endpoint=224.0.1.1:40003|interface=localhost",
     )
     .unwrap();
-    bench.kill(client);
-    bench.run_for(TICK * 15);
-    assert!(bench.wires.open_ports().is_empty());
-    assert!(bench.counters().is_empty(), "{:?}", bench.labels());
+    driver.kill(client);
+    driver.run_for(TICK * 15);
+    assert!(driver.network.open_ports().is_empty());
+    assert!(driver.counters().is_empty(), "{:?}", driver.labels());
 }
 
 #[test]
@@ -548,39 +561,39 @@ fn local_publications_can_be_sources() {
             "aeron-spy:aeron:udp?endpoint=localhost:40009",
         ),
     ] {
-        let mut bench = Bench::new();
-        let client = bench.client();
-        let before = bench.add_exclusive(client, publication, 10).unwrap();
-        let (subscription, _) = bench.add_subscription(client, MANUAL, 10).unwrap();
-        let told = add(&mut bench, subscription, source).unwrap();
+        let mut driver = DriverFixture::new();
+        let client = driver.client();
+        let before = driver.add_exclusive(client, publication, 10).unwrap();
+        let (subscription, _) = driver.add_subscription(client, MANUAL, 10).unwrap();
+        let messages = add(&mut driver, subscription, source).unwrap();
         assert!(
-            matches!(told[0].get(), Response::OperationSuccess { .. }),
+            matches!(messages[0].get(), Response::OperationSuccess { .. }),
             "the answer is first"
         );
-        let first = available(&told).remove(0);
+        let first = available(&messages).remove(0);
         assert_eq!(
             (first.image_id, first.subscription_id),
             (before.registration_id, subscription)
         );
         assert_eq!(first.source, "aeron:ipc");
-        // One that comes later joins too, one of another stream does not.
-        bench.add_exclusive(client, publication, 11).unwrap();
-        bench.messages();
-        let correlation_id = bench.id();
-        let told = bench.ask(&Command::AddExclusivePublication {
+        // A later publication of the stream joins too, one of another stream does not.
+        driver.add_exclusive(client, publication, 11).unwrap();
+        driver.messages();
+        let correlation_id = driver.id();
+        let messages = driver.ask(&Command::AddExclusivePublication {
             client_id: client,
             correlation_id,
             stream_id: 10,
             channel: publication,
         });
-        let second = available(&told).remove(0);
+        let second = available(&messages).remove(0);
         assert_eq!(
             (second.image_id, second.subscription_id),
             (correlation_id, subscription)
         );
 
-        let told = remove(&mut bench, subscription, source).unwrap();
-        let mut gone = unavailable(&told);
+        let messages = remove(&mut driver, subscription, source).unwrap();
+        let mut gone = unavailable(&messages);
         gone.sort_unstable();
         assert_eq!(
             gone,
@@ -589,146 +602,153 @@ fn local_publications_can_be_sources() {
                 (second.image_id, subscription)
             ]
         );
-        assert!(!bench.labels().contains_key(&type_id::SUBSCRIBER_POSITION));
-        let refused = remove(&mut bench, subscription, source).unwrap_err();
+        assert!(!driver.labels().contains_key(&type_id::SUBSCRIBER_POSITION));
+        let refused = remove(&mut driver, subscription, source).unwrap_err();
         assert_eq!(refused.code, ErrorCode::UnknownSubscription);
     }
 }
 
 #[test]
-fn a_subscription_takes_its_local_sources_along() {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    bench.add_exclusive(client, "aeron:ipc", 10).unwrap();
+fn removed_subscription_frees_its_local_sources() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    driver.add_exclusive(client, "aeron:ipc", 10).unwrap();
     let udp = "aeron:udp?endpoint=localhost:40009";
-    bench.add_exclusive(client, udp, 10).unwrap();
-    let (subscription, _) = bench.add_subscription(client, MANUAL, 10).unwrap();
-    add(&mut bench, subscription, "aeron:ipc").unwrap();
+    driver.add_exclusive(client, udp, 10).unwrap();
+    let (subscription, _) = driver.add_subscription(client, MANUAL, 10).unwrap();
+    add(&mut driver, subscription, "aeron:ipc").unwrap();
     add(
-        &mut bench,
+        &mut driver,
         subscription,
         "aeron-spy:aeron:udp?endpoint=localhost:40009",
     )
     .unwrap();
-    let positions = |bench: &Bench| {
-        let counters = bench.counters();
+    let positions = |driver: &DriverFixture| {
+        let counters = driver.counters();
         let mut positions = counters.iter().map(|it| it.type_id);
         positions
             .by_ref()
             .filter(|id| *id == type_id::SUBSCRIBER_POSITION)
             .count()
     };
-    assert_eq!(positions(&bench), 2);
-    let correlation_id = bench.id();
-    bench.ask(&Command::RemoveSubscription {
+    assert_eq!(positions(&driver), 2);
+    let correlation_id = driver.id();
+    driver.ask(&Command::RemoveSubscription {
         client_id: client,
         correlation_id,
         registration_id: subscription,
     });
-    assert_eq!(positions(&bench), 0);
-    let plain = subscribe(&mut bench, "aeron:ipc");
+    assert_eq!(positions(&driver), 0);
+    let plain = subscribe(&mut driver, "aeron:ipc");
     for source in ["aeron:ipc", "aeron-spy:aeron:udp?endpoint=localhost:40009"] {
-        let refused = add(&mut bench, plain, source).unwrap_err();
+        let refused = add(&mut driver, plain, source).unwrap_err();
         assert_eq!(refused.code, ErrorCode::InvalidChannel, "{}", refused.text);
     }
 }
 
 #[test]
-fn a_source_behind_a_name_is_looked_up_again_when_it_falls_silent() {
-    let mut bench = Bench::new();
-    let subscription = subscribe(&mut bench, MANUAL);
-    let correlation_id = bench.id();
-    bench.send(&Command::AddReceiveDestination {
+fn silent_source_with_name_is_resolved_again() {
+    let mut driver = DriverFixture::new();
+    let subscription = subscribe(&mut driver, MANUAL);
+    let correlation_id = driver.id();
+    driver.send(&Command::AddReceiveDestination {
         client_id: 1,
         correlation_id,
         registration_id: subscription,
         channel: "aeron:udp?endpoint=localhost:40001|control=some.host:45009",
     });
-    bench.settle();
-    bench
+    driver.settle();
+    driver
         .hosts
         .answer("some.host", &Ok(vec!["127.0.0.1".parse().unwrap()]));
-    bench.settle();
-    assert!(bench.hosts.asked().is_empty());
-    bench.run_for(TICK * 7);
-    assert_eq!(bench.hosts.asked(), ["some.host"]);
-    bench
+    driver.settle();
+    assert!(driver.hosts.asked().is_empty());
+    driver.run_for(TICK * 7);
+    assert_eq!(driver.hosts.asked(), ["some.host"]);
+    driver
         .hosts
         .answer("some.host", &Ok(vec!["127.0.0.2".parse().unwrap()]));
-    bench.run_for(TICK);
-    assert_eq!(bench.system(SystemCounter::ResolutionChanges), 1);
+    driver.run_for(TICK);
+    assert_eq!(driver.system(SystemCounter::ResolutionChanges), 1);
 }
 
 #[test]
-fn a_tag_finds_an_endpoint_whose_control_address_has_moved() {
-    let mut bench = Bench::new();
+fn tag_selects_endpoint_with_changed_control_address() {
+    let mut driver = DriverFixture::new();
     let tagged = "aeron:udp?control=some.host:45009|control-mode=dynamic|tags=7";
-    let join = |bench: &mut Bench, address: &str| {
-        let (client_id, correlation_id) = (bench.client(), bench.id());
-        bench.send(&Command::AddSubscription {
+    let join = |driver: &mut DriverFixture, address: &str| {
+        let (client_id, correlation_id) = (driver.client(), driver.id());
+        driver.send(&Command::AddSubscription {
             client_id,
             correlation_id,
             stream_id: 10,
             channel: tagged,
         });
-        bench.settle();
+        driver.settle();
         let answer = Ok(vec![address.parse().unwrap()]);
-        bench.hosts.answer("some.host", &answer);
-        bench.settle();
-        let told = bench.messages();
-        let refused = told.iter().find_map(|it| refusal(it, correlation_id));
+        driver.hosts.answer("some.host", &answer);
+        driver.settle();
+        let messages = driver.messages();
+        let refused = messages
+            .iter()
+            .find_map(|it| error_response(it, correlation_id));
         assert!(refused.is_none(), "{refused:?}");
-        assert!(told.iter().any(|it| matches!(it.get(), Response::SubscriptionReady { correlation_id: id, .. } if id == correlation_id)));
+        assert!(messages.iter().any(|it| matches!(it.get(), Response::SubscriptionReady { correlation_id: id, .. } if id == correlation_id)));
     };
-    join(&mut bench, "127.0.0.1");
-    bench.run_for(TICK * 7);
+    join(&mut driver, "127.0.0.1");
+    driver.run_for(TICK * 7);
     let moved = Ok(vec!["127.0.0.2".parse().unwrap()]);
-    bench.hosts.answer("some.host", &moved);
-    bench.run_for(TICK);
-    assert_eq!(bench.system(SystemCounter::ResolutionChanges), 1);
-    join(&mut bench, "127.0.0.2");
+    driver.hosts.answer("some.host", &moved);
+    driver.run_for(TICK);
+    assert_eq!(driver.system(SystemCounter::ResolutionChanges), 1);
+    join(&mut driver, "127.0.0.2");
 }
 
-/// The receiver has the socket for a moment longer than the client.
+/// The receiver closes the socket shortly after the removal is confirmed.
 #[test]
-fn a_source_that_is_about_to_go_is_to_be_asked_for_again() {
-    let mut bench = Bench::new();
-    let only_conductor = |bench: &mut Bench| {
+fn add_of_closing_source_fails_temporarily() {
+    let mut driver = DriverFixture::new();
+    let only_conductor = |driver: &mut DriverFixture| {
         for _ in 0..10 {
-            bench.parts.conductor.do_work(bench.now());
+            driver.parts.conductor.do_work(driver.now());
         }
     };
-    let take_away: [fn(&mut Bench, i64); 2] = [
-        |bench, subscription| {
-            bench.send(&Command::RemoveReceiveDestination {
+    let take_away: [fn(&mut DriverFixture, i64); 2] = [
+        |driver, subscription| {
+            driver.send(&Command::RemoveReceiveDestination {
                 client_id: 1,
-                correlation_id: bench.id(),
+                correlation_id: driver.id(),
                 registration_id: subscription,
                 channel: FIRST,
             });
         },
-        |bench, subscription| {
-            bench.send(&Command::RemoveSubscription {
+        |driver, subscription| {
+            driver.send(&Command::RemoveSubscription {
                 client_id: 1,
-                correlation_id: bench.id(),
+                correlation_id: driver.id(),
                 registration_id: subscription,
             });
         },
     ];
     for take_away in take_away {
-        let (one, other) = (subscribe(&mut bench, MANUAL), subscribe(&mut bench, MANUAL));
-        add(&mut bench, one, FIRST).unwrap();
-        take_away(&mut bench, one);
-        let correlation_id = bench.id();
-        bench.send(&Command::AddReceiveDestination {
+        let (one, other) = (
+            subscribe(&mut driver, MANUAL),
+            subscribe(&mut driver, MANUAL),
+        );
+        add(&mut driver, one, FIRST).unwrap();
+        take_away(&mut driver, one);
+        let correlation_id = driver.id();
+        driver.send(&Command::AddReceiveDestination {
             client_id: 1,
             correlation_id,
             registration_id: other,
             channel: FIRST,
         });
-        only_conductor(&mut bench);
-        let messages = bench.messages();
-        let refused = messages.iter().find_map(|it| refusal(it, correlation_id));
+        only_conductor(&mut driver);
+        let messages = driver.messages();
+        let refused = messages
+            .iter()
+            .find_map(|it| error_response(it, correlation_id));
         let refused = refused.expect("the socket is there still");
         assert_eq!(
             refused.code,
@@ -736,29 +756,29 @@ fn a_source_that_is_about_to_go_is_to_be_asked_for_again() {
             "{refused:?}"
         );
         assert!(refused.text.contains("please retry"), "{refused:?}");
-        bench.settle();
-        add(&mut bench, other, FIRST).unwrap();
-        // As long as somebody needs it, it is in use.
-        let third = subscribe(&mut bench, MANUAL);
-        let refused = add(&mut bench, third, FIRST).unwrap_err();
+        driver.settle();
+        add(&mut driver, other, FIRST).unwrap();
+        // It is in use as long as a subscription needs it.
+        let third = subscribe(&mut driver, MANUAL);
+        let refused = add(&mut driver, third, FIRST).unwrap_err();
         assert_eq!(refused.code, ErrorCode::GenericError, "{refused:?}");
-        remove(&mut bench, other, FIRST).unwrap();
+        remove(&mut driver, other, FIRST).unwrap();
     }
 }
 
-/// What has nothing to do with the socket that is still there is told as it is: asking again does not help.
+/// Errors that are unrelated to the closing socket are permanent; a retry does not help.
 #[test]
-fn a_source_that_cannot_be_had_anyway_is_not_to_be_asked_for_again() {
-    let (mut bench, one, other) = one_with_a_source();
-    bench.send(&Command::RemoveReceiveDestination {
+fn add_of_unavailable_source_fails_permanently() {
+    let (mut driver, one, other) = one_with_a_source();
+    driver.send(&Command::RemoveReceiveDestination {
         client_id: 1,
-        correlation_id: bench.id(),
+        correlation_id: driver.id(),
         registration_id: one,
         channel: FIRST,
     });
-    bench.wires.fail_after(0);
-    let refused = add(&mut bench, other, FIRST).unwrap_err();
-    assert!(bench.wires.has_failed());
+    driver.network.fail_after(0);
+    let refused = add(&mut driver, other, FIRST).unwrap_err();
+    assert!(driver.network.has_failed());
     assert_eq!(refused.code, ErrorCode::GenericError, "{refused:?}");
     assert!(
         refused.text.contains("cannot open a UDP socket"),
@@ -768,24 +788,24 @@ fn a_source_that_cannot_be_had_anyway_is_not_to_be_asked_for_again() {
 
 /// An image that drains needs the socket for a while after the subscription is gone.
 #[test]
-fn a_source_whose_image_drains_is_to_be_asked_for_again() {
-    let (mut bench, one, other) = one_with_a_source();
-    let _sender = Sender::new(&bench);
-    Sender::send_setup(&bench, 0);
-    bench.settle();
-    assert!(image_log(&bench.messages()).is_some());
-    let correlation_id = bench.id();
-    bench.ask(&Command::RemoveSubscription {
+fn add_of_source_with_draining_image_fails_temporarily() {
+    let (mut driver, one, other) = one_with_a_source();
+    let _sender = Sender::new(&driver);
+    Sender::send_setup(&driver, 0);
+    driver.settle();
+    assert!(image_log(&driver.messages()).is_some());
+    let correlation_id = driver.id();
+    driver.ask(&Command::RemoveSubscription {
         client_id: 1,
         correlation_id,
         registration_id: one,
     });
-    let refused = add(&mut bench, other, FIRST).unwrap_err();
+    let refused = add(&mut driver, other, FIRST).unwrap_err();
     assert_eq!(
         refused.code,
         ErrorCode::ResourceTemporarilyUnavailable,
         "{refused:?}"
     );
-    bench.run_for(TICK * 30);
-    add(&mut bench, other, FIRST).unwrap();
+    driver.run_for(TICK * 30);
+    add(&mut driver, other, FIRST).unwrap();
 }

@@ -5,32 +5,32 @@ use std::time::Duration;
 use taran_protocol::counter::type_id;
 use taran_protocol::log::{ExclusiveAppender, poll};
 
-use crate::bench::Bench;
+use crate::fixture::DriverFixture;
 
 const UDP: &str = "aeron:udp?endpoint=localhost:40123";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Payload and reserved value of a message of 24 bytes as its subscriber gets it.
+/// Sends a message of 24 bytes and returns payload and reserved value as received.
 fn carried(published: &str, subscribed: &str) -> ([i64; 3], i64) {
-    let mut bench = Bench::new();
-    let client = bench.client();
-    let publication = bench
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let publication = driver
         .add_exclusive(client, &format!("{UDP}{published}"), 10)
         .unwrap();
-    bench
+    driver
         .add_subscription(client, &format!("{UDP}{subscribed}"), 10)
         .unwrap();
-    bench.run_for(SECOND);
-    let mut appender = ExclusiveAppender::new(bench.log(&publication.log)).unwrap();
+    driver.run_for(SECOND);
+    let mut appender = ExclusiveAppender::new(driver.log(&publication.log)).unwrap();
     appender.append(&[1; 24], None).unwrap();
-    bench.settle();
-    let counters = bench.counters();
+    driver.settle();
+    let counters = driver.counters();
     let image = counters
         .iter()
         .find(|meta| meta.type_id == type_id::RECEIVER_POSITION)
         .unwrap()
         .registration_id;
-    let log = bench.log(&format!("/aeron/images/{image}.logbuffer"));
+    let log = driver.log(&format!("/aeron/images/{image}.logbuffer"));
     let mut found = None;
     poll(log.term_at(0), 0, usize::MAX, |frame| {
         let word = |at: usize| i64::from_le_bytes(frame.payload()[at..at + 8].try_into().unwrap());
@@ -45,11 +45,11 @@ fn carried(published: &str, subscribed: &str) -> ([i64; 3], i64) {
 
 const ONES: i64 = 0x0101_0101_0101_0101;
 
-/// The bench's clocks are told apart: the one for messages stands still.
+/// The fixture's clocks differ: the wall clock used for messages does not advance.
 const THEN: i64 = 1_700_000_000_000_000_000;
 
 #[test]
-fn the_time_of_sending_and_of_receiving_is_in_the_message() {
+fn send_and_receive_timestamps_are_written_to_message() {
     assert_eq!(carried("", ""), ([ONES; 3], 0));
     assert_eq!(
         carried("|channel-snd-ts-offset=8", ""),
@@ -72,7 +72,7 @@ fn the_time_of_sending_and_of_receiving_is_in_the_message() {
 }
 
 #[test]
-fn a_message_without_room_goes_without_a_timestamp() {
+fn short_message_has_no_timestamp() {
     assert_eq!(
         carried("|channel-snd-ts-offset=17", "|channel-rcv-ts-offset=-5"),
         ([ONES; 3], 0)
@@ -80,13 +80,13 @@ fn a_message_without_room_goes_without_a_timestamp() {
 }
 
 #[test]
-fn the_socket_is_asked_for_the_time_of_arrival_only_where_it_is_wanted() {
+fn socket_timestamps_are_enabled_on_request_only() {
     for (subscribed, expected) in [("", false), ("|media-rcv-ts-offset=0", true)] {
-        let mut bench = Bench::new();
-        let client = bench.client();
-        bench
+        let mut driver = DriverFixture::new();
+        let client = driver.client();
+        driver
             .add_subscription(client, &format!("{UDP}{subscribed}"), 10)
             .unwrap();
-        assert_eq!(bench.wires.opened()[0].receive_timestamps, expected);
+        assert_eq!(driver.network.opened()[0].receive_timestamps, expected);
     }
 }

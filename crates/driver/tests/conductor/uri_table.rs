@@ -1,9 +1,9 @@
-//! The test vectors of docs/spec/uri-and-configuration.md §1.14, with the codes of the C driver; where this driver does better or does not have the
-//! feature, its own code stands with the reason.
+//! The test vectors of docs/spec/uri-and-configuration.md §1.14, with the codes of the C driver. Where this driver deliberately
+//! differs, its own code is listed with the reason.
 
 use taran_protocol::error_code::ErrorCode;
 
-use crate::bench::Bench;
+use crate::fixture::DriverFixture;
 
 const OK: i32 = 0;
 const INVALID_CHANNEL: i32 = ErrorCode::InvalidChannel.code();
@@ -32,41 +32,41 @@ fn channel(vector: &str) -> String {
     }
 }
 
-/// Adds channels one after the other to one driver; the code of the last answer.
-fn code(vectors: &[&str], add: fn(&mut Bench, i64, &str) -> i32) -> i32 {
-    let mut bench = Bench::with(&[("aeron.term.buffer.length", "16m")]);
-    let client = bench.client();
+/// Adds channels one after the other to one driver and returns the code of the last response.
+fn code(vectors: &[&str], add: fn(&mut DriverFixture, i64, &str) -> i32) -> i32 {
+    let mut driver = DriverFixture::with(&[("aeron.term.buffer.length", "16m")]);
+    let client = driver.client();
     let mut last = OK;
     for vector in vectors {
-        last = add(&mut bench, client, &channel(vector));
+        last = add(&mut driver, client, &channel(vector));
     }
     last
 }
 
-fn publish(bench: &mut Bench, client: i64, channel: &str) -> i32 {
-    answered(bench, |bench| {
-        bench.add_publication(client, channel, 10).map(|_| ())
+fn publish(driver: &mut DriverFixture, client: i64, channel: &str) -> i32 {
+    answered(driver, |driver| {
+        driver.add_publication(client, channel, 10).map(|_| ())
     })
 }
 
-fn publish_exclusive(bench: &mut Bench, client: i64, channel: &str) -> i32 {
-    answered(bench, |bench| {
-        bench.add_exclusive(client, channel, 10).map(|_| ())
+fn publish_exclusive(driver: &mut DriverFixture, client: i64, channel: &str) -> i32 {
+    answered(driver, |driver| {
+        driver.add_exclusive(client, channel, 10).map(|_| ())
     })
 }
 
-fn subscribe(bench: &mut Bench, client: i64, channel: &str) -> i32 {
-    answered(bench, |bench| {
-        bench.add_subscription(client, channel, 10).map(|_| ())
+fn subscribe(driver: &mut DriverFixture, client: i64, channel: &str) -> i32 {
+    answered(driver, |driver| {
+        driver.add_subscription(client, channel, 10).map(|_| ())
     })
 }
 
 fn answered(
-    bench: &mut Bench,
-    add: impl Fn(&mut Bench) -> Result<(), crate::bench::Refusal>,
+    driver: &mut DriverFixture,
+    add: impl Fn(&mut DriverFixture) -> Result<(), crate::fixture::CommandError>,
 ) -> i32 {
-    bench.hosts.fail_all();
-    match add(bench) {
+    driver.hosts.fail_all();
+    match add(driver) {
         Ok(()) => OK,
         Err(refused) => {
             assert!(!refused.text.is_empty());
@@ -75,7 +75,7 @@ fn answered(
     }
 }
 
-fn check(table: &[(i32, &[&[&str]])], add: fn(&mut Bench, i64, &str) -> i32) {
+fn check(table: &[(i32, &[&[&str]])], add: fn(&mut DriverFixture, i64, &str) -> i32) {
     for (expected, rows) in table {
         for vectors in *rows {
             assert_eq!(code(vectors, add), *expected, "{vectors:?}");
@@ -277,7 +277,7 @@ fn subscriptions() {
             (
                 INVALID_CHANNEL,
                 &[
-                    // A tag that nobody has, as recommended.
+                    // An unknown tag, as recommended.
                     &["udp?tags=59"],
                     &["aeron-spy:aeron:ipc"],
                 ],

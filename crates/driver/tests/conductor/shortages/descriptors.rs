@@ -1,19 +1,19 @@
-//! No socket: the process has as many descriptors as it may, or a name is taken.
+//! Failing sockets: exhausted descriptors.
 
 use taran_protocol::error_code::ErrorCode;
 
 use super::{Holdings, Tourist, expect_all_works, expect_nothing_left};
-use crate::bench::Bench;
+use crate::fixture::DriverFixture;
 
 #[test]
-fn every_socket_of_every_command_may_be_the_one_that_cannot_be_opened() {
-    let mut bench = Bench::new();
-    let before = Holdings::of(&bench);
+fn failure_of_any_socket_is_reported_and_undone() {
+    let mut driver = DriverFixture::new();
+    let before = Holdings::of(&driver);
     let mut failures = 0;
     loop {
-        bench.wires.fail_after(failures);
-        let refusals = Tourist::tour(&mut bench);
-        if !bench.wires.has_failed() {
+        driver.network.fail_after(failures);
+        let refusals = Tourist::tour(&mut driver);
+        if !driver.network.has_failed() {
             assert!(refusals.is_empty(), "{refusals:?}");
             break;
         }
@@ -22,15 +22,15 @@ fn every_socket_of_every_command_may_be_the_one_that_cannot_be_opened() {
         };
         assert_eq!(refused.code, ErrorCode::GenericError, "{refused:?}");
         assert!(refused.text.contains("Too many open files"), "{refused:?}");
-        bench.wires.fail_after(i64::MAX);
+        driver.network.fail_after(i64::MAX);
         let when = format!("socket {failures}");
-        expect_nothing_left(&mut bench, &before, &when);
-        expect_all_works(&mut bench, &before, &when);
+        expect_nothing_left(&mut driver, &before, &when);
+        expect_all_works(&mut driver, &before, &when);
         failures += 1;
     }
     assert!(
         failures >= 8,
         "{failures}: endpoints, their control sockets and a source have sockets"
     );
-    expect_nothing_left(&mut bench, &before, "the last tour");
+    expect_nothing_left(&mut driver, &before, "the last tour");
 }

@@ -1,4 +1,4 @@
-//! One thing is missing, once, at every place where it is needed: room for a file, a descriptor, a counter.
+//! Failure of every single allocation of a file, a descriptor or a counter, one at a time.
 //!
 //! A tour of everything that a client may ask for is made over and over; each time the next step that takes something
 //! fails. Then exactly one answer of the tour is an error that says what is missing (of counters, which stay too few, any
@@ -6,7 +6,7 @@
 
 mod counters;
 mod descriptors;
-mod room;
+mod space;
 mod tables;
 
 use std::net::SocketAddr;
@@ -16,8 +16,8 @@ use taran_protocol::command::Command;
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::frame::{IntoBytes, Setup};
 
-use crate::bench::{Bench, Refusal, refusal};
-use crate::told::available;
+use crate::fixture::{CommandError, DriverFixture, error_response};
+use crate::image_events::available;
 
 const UNICAST: &str = "aeron:udp?endpoint=localhost:40123";
 pub(crate) const LISTENING: &str = "aeron:udp?endpoint=localhost:40200";
@@ -30,10 +30,10 @@ const REQUESTS: &str = "aeron:udp?endpoint=localhost:40601";
 const ANSWERED: &str =
     "aeron:udp?control=localhost:40602|control-mode=response|response-correlation-id=prototype";
 
-/// Longer than all timeouts that follow on the end of a client.
+/// Longer than all timeouts after the end of a client.
 pub(crate) const AFTERMATH: Duration = Duration::from_secs(30);
 
-/// What is there when no client is.
+/// Resources of the driver without clients.
 #[derive(Debug, PartialEq, Eq)]
 struct Holdings {
     counters: usize,
@@ -43,29 +43,29 @@ struct Holdings {
 }
 
 impl Holdings {
-    fn of(bench: &Bench) -> Self {
+    fn of(driver: &DriverFixture) -> Self {
         Self {
-            counters: bench.counters().len(),
-            logs: bench.log_files(),
-            ports: bench.wires.open_ports(),
-            mapped: bench.system(SystemCounter::BytesCurrentlyMapped),
+            counters: driver.counters().len(),
+            logs: driver.log_files(),
+            ports: driver.network.open_ports(),
+            mapped: driver.system(SystemCounter::BytesCurrentlyMapped),
         }
     }
 }
 
-/// One who asks for everything.
+/// A client that adds every kind of resource.
 pub(crate) struct Tourist<'a> {
-    bench: &'a mut Bench,
+    driver: &'a mut DriverFixture,
     client_id: i64,
-    refusals: Vec<Refusal>,
+    refusals: Vec<CommandError>,
 }
 
 impl Tourist<'_> {
-    /// Everything a client may ask for that goes with it: what was refused.
-    pub(crate) fn tour(bench: &mut Bench) -> Vec<Refusal> {
-        let client_id = bench.client();
+    /// Adds every kind of resource, closes the client, and returns the errors.
+    pub(crate) fn tour(driver: &mut DriverFixture) -> Vec<CommandError> {
+        let client_id = driver.client();
         let mut tourist = Tourist {
-            bench,
+            driver,
             client_id,
             refusals: Vec::new(),
         };
@@ -94,22 +94,22 @@ impl Tourist<'_> {
         tourist.publish(ANSWERED, false);
         tourist.count();
         let refusals = tourist.refusals;
-        bench.kill(client_id);
+        driver.kill(client_id);
         refusals
     }
 
     fn ask(&mut self, command: &Command<'_>, correlation_id: i64) -> Option<i64> {
-        let answers = self.bench.ask(command);
+        let answers = self.driver.ask(command);
         let refused = answers
             .iter()
-            .find_map(|message| refusal(message, correlation_id));
+            .find_map(|message| error_response(message, correlation_id));
         let is_refused = refused.is_some();
         self.refusals.extend(refused);
         (!is_refused).then_some(correlation_id)
     }
 
     fn publish(&mut self, channel: &str, exclusive: bool) -> Option<i64> {
-        let (client_id, correlation_id, stream_id) = (self.client_id, self.bench.id(), 10);
+        let (client_id, correlation_id, stream_id) = (self.client_id, self.driver.id(), 10);
         let command = if exclusive {
             Command::AddExclusivePublication {
                 client_id,
@@ -129,7 +129,7 @@ impl Tourist<'_> {
     }
 
     fn subscribe(&mut self, channel: &str) -> Option<i64> {
-        let (client_id, correlation_id, stream_id) = (self.client_id, self.bench.id(), 10);
+        let (client_id, correlation_id, stream_id) = (self.client_id, self.driver.id(), 10);
         let command = Command::AddSubscription {
             client_id,
             correlation_id,
@@ -140,7 +140,7 @@ impl Tourist<'_> {
     }
 
     fn add_destination(&mut self, registration_id: i64) {
-        let (client_id, correlation_id, channel) = (self.client_id, self.bench.id(), UNICAST);
+        let (client_id, correlation_id, channel) = (self.client_id, self.driver.id(), UNICAST);
         let command = Command::AddDestination {
             client_id,
             correlation_id,
@@ -151,7 +151,7 @@ impl Tourist<'_> {
     }
 
     fn add_source(&mut self, registration_id: i64, channel: &str) {
-        let (client_id, correlation_id) = (self.client_id, self.bench.id());
+        let (client_id, correlation_id) = (self.client_id, self.driver.id());
         let command = Command::AddReceiveDestination {
             client_id,
             correlation_id,
@@ -162,7 +162,7 @@ impl Tourist<'_> {
     }
 
     fn count(&mut self) {
-        let (client_id, correlation_id) = (self.client_id, self.bench.id());
+        let (client_id, correlation_id) = (self.client_id, self.driver.id());
         let command = Command::AddCounter {
             client_id,
             correlation_id,
@@ -174,9 +174,9 @@ impl Tourist<'_> {
     }
 }
 
-/// A peer asks for an image of a stream somebody subscribes to: whether it was made.
-pub(crate) fn image_is_made(bench: &mut Bench) -> bool {
-    bench.messages();
+/// Delivers a SETUP of a subscribed stream and returns true if an image was created.
+pub(crate) fn image_is_made(driver: &mut DriverFixture) -> bool {
+    driver.messages();
     let setup = Setup {
         header: Setup::header(0),
         term_offset: 0.into(),
@@ -189,21 +189,26 @@ pub(crate) fn image_is_made(bench: &mut Bench) -> bool {
         ttl: 0.into(),
     };
     let peer: SocketAddr = "127.0.0.1:9".parse().unwrap();
-    bench.wires.deliver(peer, PORT, setup.as_bytes());
-    bench.settle();
-    !available(&bench.messages()).is_empty()
+    driver.network.deliver(peer, PORT, setup.as_bytes());
+    driver.settle();
+    !available(&driver.messages()).is_empty()
 }
 
-/// The client has gone: nothing of it is left.
-fn expect_nothing_left(bench: &mut Bench, before: &Holdings, when: &str) {
-    bench.run_for(AFTERMATH);
-    bench.drain();
-    assert_eq!(Holdings::of(bench), *before, "{when}: {:?}", bench.labels());
+/// Checks that the client left no resources.
+fn expect_nothing_left(driver: &mut DriverFixture, before: &Holdings, when: &str) {
+    driver.run_for(AFTERMATH);
+    driver.drain();
+    assert_eq!(
+        Holdings::of(driver),
+        *before,
+        "{when}: {:?}",
+        driver.labels()
+    );
 }
 
-/// With enough of everything the whole tour succeeds, and leaves nothing.
-fn expect_all_works(bench: &mut Bench, before: &Holdings, when: &str) {
-    let refusals = Tourist::tour(bench);
+/// Checks that a tour without failures succeeds and leaves no resources.
+fn expect_all_works(driver: &mut DriverFixture, before: &Holdings, when: &str) {
+    let refusals = Tourist::tour(driver);
     assert!(refusals.is_empty(), "{when}: {refusals:?}");
-    expect_nothing_left(bench, before, when);
+    expect_nothing_left(driver, before, when);
 }

@@ -1,4 +1,4 @@
-//! Whoever reaches a socket can have images made. What clients need is not theirs to take.
+//! Quotas for images, which any remote host can request: a share of space and counters is reserved for clients.
 
 use std::net::SocketAddr;
 
@@ -7,8 +7,8 @@ use taran_protocol::counter::SystemCounter;
 use taran_protocol::frame::Setup;
 use zerocopy::IntoBytes;
 
-use crate::bench::Bench;
-use crate::told::available;
+use crate::fixture::DriverFixture;
+use crate::image_events::available;
 
 const UDP: &str = "aeron:udp?endpoint=localhost:40123";
 const PORT: u16 = 40_123;
@@ -17,8 +17,8 @@ const FIXED: u64 = 48_238_592 + 1_048_576;
 /// Bytes of a log with the shortest terms.
 const LOG: u64 = 200_704;
 
-/// Asks for images of so many sessions; returns how many were made.
-fn ask_for_images(bench: &mut Bench, sessions: i32, term_length: i32) -> usize {
+/// Requests images of this many sessions and returns the number of created images.
+fn ask_for_images(driver: &mut DriverFixture, sessions: i32, term_length: i32) -> usize {
     let from: SocketAddr = "127.0.0.1:9".parse().unwrap();
     let mut made = 0;
     for session_id in 0..sessions {
@@ -33,11 +33,11 @@ fn ask_for_images(bench: &mut Bench, sessions: i32, term_length: i32) -> usize {
             mtu: 1_408.into(),
             ttl: 0.into(),
         };
-        bench.wires.deliver(from, PORT, setup.as_bytes());
+        driver.network.deliver(from, PORT, setup.as_bytes());
         for _ in 0..4 {
-            bench.turn();
+            driver.duty_cycle();
         }
-        let images = available(&bench.messages());
+        let images = available(&driver.messages());
         made += images
             .iter()
             .filter(|it| it.session_id == session_id)
@@ -47,15 +47,15 @@ fn ask_for_images(bench: &mut Bench, sessions: i32, term_length: i32) -> usize {
 }
 
 #[test]
-fn an_eighth_of_the_room_is_left_to_clients() {
+fn remote_images_leave_an_eighth_of_the_space() {
     for (logs, term_length, expected) in [(100, 64 * 1024, 56), (1100, 32 << 20, 1)] {
         let capacity = FIXED + logs * LOG;
-        let mut bench = Bench::in_storage(MemoryStorage::with_capacity(capacity), &[]);
-        let client = bench.client();
-        bench.add_subscription(client, UDP, 10).unwrap();
-        let made = ask_for_images(&mut bench, 80, term_length);
+        let mut driver = DriverFixture::in_storage(MemoryStorage::with_capacity(capacity), &[]);
+        let client = driver.client();
+        driver.add_subscription(client, UDP, 10).unwrap();
+        let made = ask_for_images(&mut driver, 80, term_length);
         assert_eq!(made, expected);
-        let refused = bench.errors();
+        let refused = driver.errors();
         assert!(
             refused.iter().any(|(text, _)| text.contains(&format!(
                 "{} bytes are reserved for publications",
@@ -69,7 +69,7 @@ fn an_eighth_of_the_room_is_left_to_clients() {
             "{refused:?}"
         );
         for stream_id in 0..20 {
-            bench
+            driver
                 .add_publication(client, "aeron:ipc", stream_id)
                 .unwrap();
         }
@@ -77,35 +77,35 @@ fn an_eighth_of_the_room_is_left_to_clients() {
 }
 
 #[test]
-fn where_nobody_wants_to_be_warned_all_the_room_is_theirs() {
+fn remote_images_without_warning_threshold_use_all_space() {
     let storage = MemoryStorage::with_capacity(FIXED + 10 * LOG);
     let options = [("aeron.low.file.store.warning.threshold", "0")];
-    let mut bench = Bench::in_storage(storage, &options);
-    let client = bench.client();
-    bench.add_subscription(client, UDP, 10).unwrap();
-    assert_eq!(ask_for_images(&mut bench, 12, 64 * 1024), 10);
+    let mut driver = DriverFixture::in_storage(storage, &options);
+    let client = driver.client();
+    driver.add_subscription(client, UDP, 10).unwrap();
+    assert_eq!(ask_for_images(&mut driver, 12, 64 * 1024), 10);
 }
 
 #[test]
-fn an_eighth_of_the_counters_is_left_to_clients() {
-    let mut bench = Bench::with(&[("aeron.counters.buffer.length", "1m")]);
-    let client = bench.client();
+fn remote_images_leave_an_eighth_of_the_counters() {
+    let mut driver = DriverFixture::with(&[("aeron.counters.buffer.length", "1m")]);
+    let client = driver.client();
     for _ in 0..200 {
-        bench.add_subscription(client, UDP, 10).unwrap();
+        driver.add_subscription(client, UDP, 10).unwrap();
     }
-    let made = ask_for_images(&mut bench, 60, 64 * 1024);
+    let made = ask_for_images(&mut driver, 60, 64 * 1024);
     assert!(made > 0);
-    let refused = bench.errors();
+    let refused = driver.errors();
     assert!(
         refused[0].0.contains("raise aeron.counters.buffer.length"),
         "{refused:?}"
     );
     assert_eq!(refused.len(), 1, "{refused:?}");
-    assert!(bench.system(SystemCounter::Errors) > 1);
+    assert!(driver.system(SystemCounter::Errors) > 1);
     let capacity = (1 << 20) / 128;
-    let in_use = bench.counters().len();
+    let in_use = driver.counters().len();
     assert!(in_use <= capacity * 7 / 8, "{in_use}");
-    bench
+    driver
         .add_publication(client, "aeron:udp?endpoint=localhost:40124", 11)
         .unwrap();
 }

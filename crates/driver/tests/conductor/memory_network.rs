@@ -1,4 +1,4 @@
-//! A network in memory: sockets of one machine, which deliver at once and lose nothing.
+//! In-memory network: sockets of one host with immediate and lossless delivery.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +11,7 @@ use taran_net::{
     SocketSpec, Transmit, Transport,
 };
 
-/// A socket that is open.
+/// Open socket.
 #[derive(Debug)]
 struct Open {
     id: usize,
@@ -21,28 +21,28 @@ struct Open {
     inbox: VecDeque<(SocketAddr, Vec<u8>)>,
 }
 
-/// All sockets there are. Clones are the same network.
+/// All sockets of the host. Clones share the network.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wires {
+pub(crate) struct MemoryNetwork {
     sockets: Arc<Mutex<Vec<Open>>>,
     opened: Arc<Mutex<Vec<SocketSpec>>>,
     attempts: Arc<AtomicUsize>,
-    /// Sockets that can be opened before one that cannot.
+    /// Number of sockets that can be opened before one fails.
     left: Arc<Mutex<Option<i64>>>,
 }
 
-impl Wires {
-    /// So many sockets can be opened from now on, and the next one cannot: there are no descriptors left.
+impl MemoryNetwork {
+    /// Lets the opening of a socket fail with "too many open files", after this many successes.
     pub(crate) fn fail_after(&self, sockets: i64) {
         *self.left.lock().unwrap() = Some(sockets);
     }
 
-    /// Whether that one was asked for.
+    /// Returns true if the failure has occurred.
     pub(crate) fn has_failed(&self) -> bool {
         self.left.lock().unwrap().is_some_and(|left| left < 0)
     }
 
-    /// Whether this is the one.
+    /// Returns true if the socket being opened has to fail.
     fn fails(&self) -> bool {
         let mut left = self.left.lock().unwrap();
         let before = *left;
@@ -50,7 +50,7 @@ impl Wires {
         before == Some(0)
     }
 
-    /// Ports that are open, in order.
+    /// Returns the open ports in ascending order.
     pub(crate) fn open_ports(&self) -> Vec<u16> {
         let sockets = self.sockets.lock().unwrap();
         let mut ports: Vec<u16> = sockets.iter().map(|socket| socket.port).collect();
@@ -58,17 +58,17 @@ impl Wires {
         ports
     }
 
-    /// How often a socket was asked for, whether it could be had or not.
+    /// Returns the number of attempts to open a socket, including failed ones.
     pub(crate) fn attempts(&self) -> usize {
         self.attempts.load(Ordering::Relaxed)
     }
 
-    /// What was asked for when sockets were opened, the oldest first.
+    /// Returns the specifications of all opened sockets, oldest first.
     pub(crate) fn opened(&self) -> Vec<SocketSpec> {
         self.opened.lock().unwrap().clone()
     }
 
-    /// Forgets what was asked for.
+    /// Clears the recorded specifications.
     pub(crate) fn forget_opened(&self) {
         *self.opened.lock().unwrap() = Vec::new();
     }
@@ -82,21 +82,21 @@ impl Wires {
         );
     }
 
-    /// Groups reach everybody who joined them, other addresses the first socket of the port that joined none.
+    /// Delivers to all members of a multicast group, or to the first socket of the port that is in no group.
     pub(crate) fn carry(&self, from: SocketAddr, to: SocketAddr, datagram: &[u8]) {
         let mut sockets = self.sockets.lock().unwrap();
         let group = to.ip().is_multicast().then_some(to.ip());
-        let mut heard = sockets
+        let mut receivers = sockets
             .iter_mut()
             .filter(|socket| socket.port == to.port() && socket.group == group);
         let take = if group.is_some() { usize::MAX } else { 1 };
-        for socket in heard.by_ref().take(take) {
+        for socket in receivers.by_ref().take(take) {
             socket.inbox.push_back((from, datagram.to_vec()));
         }
     }
 }
 
-impl Network for Wires {
+impl Network for MemoryNetwork {
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
         self.attempts.fetch_add(1, Ordering::Relaxed);
         if self.fails() {
@@ -134,12 +134,12 @@ impl Network for Wires {
         } else {
             spec.bind.ip()
         };
-        Ok(Box::new(Wire {
+        Ok(Box::new(MemoryTransport {
             id: self.attempts(),
             local: SocketAddr::new(ip, port),
             peer: spec.connect,
             multicast_ttl: multicast.map_or(0, |multicast| multicast.ttl.unwrap_or(1)),
-            wires: self.clone(),
+            network: self.clone(),
         }))
     }
 
@@ -175,21 +175,21 @@ impl Network for Wires {
 }
 
 #[derive(Debug)]
-struct Wire {
+struct MemoryTransport {
     id: usize,
     local: SocketAddr,
     peer: Option<SocketAddr>,
     multicast_ttl: u8,
-    wires: Wires,
+    network: MemoryNetwork,
 }
 
-impl Transport for Wire {
+impl Transport for MemoryTransport {
     fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
         let mut sent = 0;
         for transmit in batch {
             let to = transmit.destination.or(self.peer).unwrap();
             for datagram in transmit.datagrams() {
-                self.wires.carry(self.local, to, datagram);
+                self.network.carry(self.local, to, datagram);
                 sent += datagram.len();
             }
         }
@@ -198,7 +198,7 @@ impl Transport for Wire {
 
     fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
         batch.clear();
-        let mut sockets = self.wires.sockets.lock().unwrap();
+        let mut sockets = self.network.sockets.lock().unwrap();
         let mut open = sockets.iter_mut();
         let inbox = &mut open.find(|socket| socket.id == self.id).unwrap().inbox;
         while !batch.is_full() {
@@ -239,38 +239,34 @@ impl Transport for Wire {
     }
 }
 
-impl Drop for Wire {
+impl Drop for MemoryTransport {
     fn drop(&mut self) {
-        let mut sockets = self.wires.sockets.lock().unwrap();
+        let mut sockets = self.network.sockets.lock().unwrap();
         sockets.retain(|socket| socket.id != self.id);
     }
 }
 
-/// A socket that a test listens on.
+/// Socket of a test.
 #[derive(Debug)]
-pub(crate) struct Ear {
+pub(crate) struct TestSocket {
     transport: Box<dyn Transport>,
     batch: ReceiveBatch,
 }
 
-impl Ear {
-    pub(crate) fn open(wires: &Wires, spec: &SocketSpec) -> Self {
+impl TestSocket {
+    pub(crate) fn open(network: &MemoryNetwork, spec: &SocketSpec) -> Self {
         Self {
-            transport: wires.clone().open(spec).unwrap(),
+            transport: network.clone().open(spec).unwrap(),
             batch: ReceiveBatch::new(16),
         }
     }
 
-    /// What has come since the last call.
+    /// Returns the datagrams received since the last call.
     pub(crate) fn take(&mut self) -> Vec<Vec<u8>> {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while self.transport.receive(&mut self.batch).unwrap() > 0 {
-            heard.extend(
-                self.batch
-                    .datagram_runs()
-                    .map(|train| train.payload.to_vec()),
-            );
+            received.extend(self.batch.datagram_runs().map(|run| run.payload.to_vec()));
         }
-        heard
+        received
     }
 }

@@ -1,4 +1,4 @@
-//! No room for a file, and none when the driver starts.
+//! Failing files: insufficient space for logs, and at the start of the driver.
 
 use std::io;
 use std::path::Path;
@@ -13,10 +13,10 @@ use taran_driver::{DriverContext, DriverParts, Environment};
 use taran_protocol::error_code::ErrorCode;
 
 use super::{Holdings, LISTENING, Tourist, expect_all_works, expect_nothing_left, image_is_made};
-use crate::bench::{Bench, DIRECTORY, Hosts};
-use crate::wires::Wires;
+use crate::fixture::{DIRECTORY, DriverFixture, Hosts};
+use crate::memory_network::MemoryNetwork;
 
-/// What is missing for a file.
+/// Cause of the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
     Room,
@@ -24,12 +24,12 @@ enum Missing {
     Memory,
 }
 
-/// Files in memory, of which one cannot be made.
+/// In-memory storage in which the creation of one file fails.
 #[derive(Clone, Debug)]
 struct Short {
     files: MemoryStorage,
     why: Missing,
-    /// Files that are made before it.
+    /// Number of files created before the failure.
     left: Arc<AtomicI64>,
 }
 
@@ -42,12 +42,12 @@ impl Short {
         }
     }
 
-    /// So many files can be made, and the next one cannot.
+    /// Lets the creation of a file fail after this many successes.
     fn fail_after(&self, files: i64) {
         self.left.store(files, Ordering::Relaxed);
     }
 
-    /// Whether the one has failed.
+    /// Returns true if the failure has occurred.
     fn has_failed(&self) -> bool {
         self.left.load(Ordering::Relaxed) < 0
     }
@@ -111,15 +111,16 @@ impl Storage for Short {
 }
 
 #[test]
-fn every_file_of_every_command_may_be_the_one_there_is_no_room_for() {
+fn failure_of_any_file_is_reported_and_undone() {
     for why in [Missing::Room, Missing::Descriptor, Missing::Memory] {
         let storage = Short::new(why);
-        let mut bench = Bench::on(storage.files.clone(), Arc::new(storage.clone()), |it| it);
-        let before = Holdings::of(&bench);
+        let mut driver =
+            DriverFixture::on(storage.files.clone(), Arc::new(storage.clone()), |it| it);
+        let before = Holdings::of(&driver);
         let mut failures = 0;
         loop {
             storage.fail_after(failures);
-            let refusals = Tourist::tour(&mut bench);
+            let refusals = Tourist::tour(&mut driver);
             if !storage.has_failed() {
                 assert!(refusals.is_empty(), "{refusals:?}");
                 break;
@@ -136,45 +137,46 @@ fn every_file_of_every_command_may_be_the_one_there_is_no_room_for() {
             assert!(refused.text.contains(says), "{refused:?}");
             storage.fail_after(i64::MAX);
             let when = format!("{why:?}, file {failures}");
-            expect_nothing_left(&mut bench, &before, &when);
-            expect_all_works(&mut bench, &before, &when);
+            expect_nothing_left(&mut driver, &before, &when);
+            expect_all_works(&mut driver, &before, &when);
             failures += 1;
         }
         assert_eq!(failures, 11, "each publication has a log");
-        expect_nothing_left(&mut bench, &before, "the last tour");
+        expect_nothing_left(&mut driver, &before, "the last tour");
     }
 }
 
 #[test]
-fn an_image_that_there_is_no_room_for_is_made_when_there_is() {
+fn image_is_created_once_space_is_free() {
     for why in [Missing::Room, Missing::Descriptor, Missing::Memory] {
         let storage = Short::new(why);
-        let mut bench = Bench::on(storage.files.clone(), Arc::new(storage.clone()), |it| it);
-        let before = Holdings::of(&bench);
-        let client = bench.client();
-        bench.add_subscription(client, LISTENING, 10).unwrap();
-        let with_subscription = Holdings::of(&bench);
+        let mut driver =
+            DriverFixture::on(storage.files.clone(), Arc::new(storage.clone()), |it| it);
+        let before = Holdings::of(&driver);
+        let client = driver.client();
+        driver.add_subscription(client, LISTENING, 10).unwrap();
+        let with_subscription = Holdings::of(&driver);
         storage.fail_after(0);
-        assert!(!image_is_made(&mut bench), "{why:?}");
+        assert!(!image_is_made(&mut driver), "{why:?}");
         assert!(storage.has_failed());
-        assert_eq!(Holdings::of(&bench), with_subscription, "{why:?}");
-        assert_eq!(bench.errors().len(), 1, "{:?}", bench.errors());
+        assert_eq!(Holdings::of(&driver), with_subscription, "{why:?}");
+        assert_eq!(driver.errors().len(), 1, "{:?}", driver.errors());
         assert!(
-            bench.errors()[0].0.contains("40200"),
+            driver.errors()[0].0.contains("40200"),
             "{:?}",
-            bench.errors()
+            driver.errors()
         );
         assert!(
-            image_is_made(&mut bench),
+            image_is_made(&mut driver),
             "{why:?}: the next SETUP asks again"
         );
-        bench.kill(client);
-        expect_nothing_left(&mut bench, &before, "the image");
+        driver.kill(client);
+        expect_nothing_left(&mut driver, &before, "the image");
     }
 }
 
 #[test]
-fn a_driver_that_cannot_make_one_of_its_files_does_not_start_and_leaves_nothing() {
+fn start_with_failure_of_any_file_leaves_nothing() {
     let mut failures = 0;
     loop {
         let storage = Short::new(Missing::Room);
@@ -185,7 +187,7 @@ fn a_driver_that_cannot_make_one_of_its_files_does_not_start_and_leaves_nothing(
         };
         let environment = Environment {
             storage: Arc::new(storage.clone()),
-            network: Box::new(Wires::default()),
+            network: Box::new(MemoryNetwork::default()),
             resolver: Box::new(Hosts::default()),
             seed: 7,
             now,

@@ -1,4 +1,4 @@
-//! A whole driver in memory and virtual time, and clients that speak to it through `cnc.dat` alone.
+//! A whole driver in memory and virtual time, with clients that communicate with it through `cnc.dat` only.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ use taran_protocol::error_code::ErrorCode;
 use taran_protocol::log::LogBuffers;
 use taran_protocol::response::Response;
 
-use crate::wires::Wires;
+use crate::memory_network::MemoryNetwork;
 
 pub(crate) const DIRECTORY: &str = "/aeron";
 const START_MS: i64 = 1_700_000_000_000;
@@ -39,7 +39,7 @@ impl Message {
     }
 }
 
-/// What the tests' resolver knows; the rest is unanswered until told.
+/// Resolver whose lookups stay pending until the test answers them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hosts {
     state: Arc<Mutex<HostState>>,
@@ -53,13 +53,13 @@ struct HostState {
 }
 
 impl Hosts {
-    /// Names that were asked for and not answered.
+    /// Returns the names of pending lookups.
     pub(crate) fn asked(&self) -> Vec<String> {
         let state = self.state.lock().unwrap();
         state.asked.iter().map(|(_, name)| name.clone()).collect()
     }
 
-    /// Answers all questions for a name.
+    /// Completes all pending lookups of a name.
     pub(crate) fn answer(&self, name: &str, answer: &Result<Vec<IpAddr>, String>) {
         let mut state = self.state.lock().unwrap();
         let (now, later) = std::mem::take(&mut state.asked)
@@ -74,7 +74,7 @@ impl Hosts {
 }
 
 impl Hosts {
-    /// From now on every name is unknown.
+    /// Lets all later lookups fail.
     pub(crate) fn fail_all(&self) {
         self.state.lock().unwrap().fails = true;
     }
@@ -95,10 +95,10 @@ impl NameResolver for Hosts {
     }
 }
 
-/// The driver and its world.
-pub(crate) struct Bench {
+/// A driver with its environment.
+pub(crate) struct DriverFixture {
     pub(crate) storage: MemoryStorage,
-    pub(crate) wires: Wires,
+    pub(crate) network: MemoryNetwork,
     pub(crate) hosts: Hosts,
     pub(crate) parts: DriverParts,
     pub(crate) cnc: Cnc,
@@ -109,12 +109,12 @@ pub(crate) struct Bench {
     living: Vec<i64>,
 }
 
-impl Bench {
+impl DriverFixture {
     pub(crate) fn new() -> Self {
         Self::with(&[])
     }
 
-    /// With options beyond those that keep logs small.
+    /// Builds a driver with additional options; by default, terms are small.
     pub(crate) fn with(options: &[(&str, &str)]) -> Self {
         Self::in_storage(MemoryStorage::new(), options)
     }
@@ -125,7 +125,7 @@ impl Bench {
         Self::built(storage, |context| options.iter().fold(context, set))
     }
 
-    /// With a context that was changed.
+    /// Builds a driver with a changed context.
     pub(crate) fn built(
         storage: MemoryStorage,
         change: impl FnOnce(DriverContext) -> DriverContext,
@@ -133,13 +133,13 @@ impl Bench {
         Self::on(storage.clone(), Arc::new(storage), change)
     }
 
-    /// With files that the driver gets to through something else.
+    /// Builds a driver that accesses the files through another `Storage`.
     pub(crate) fn on(
         storage: MemoryStorage,
         files: Arc<dyn Storage>,
         change: impl FnOnce(DriverContext) -> DriverContext,
     ) -> Self {
-        let wires = Wires::default();
+        let network = MemoryNetwork::default();
         let hosts = Hosts::default();
         let terminations = Arc::new(Mutex::new(0));
         let counted = Arc::clone(&terminations);
@@ -155,7 +155,7 @@ impl Bench {
         };
         let environment = Environment {
             storage: files,
-            network: Box::new(wires.clone()),
+            network: Box::new(network.clone()),
             resolver: Box::new(hosts.clone()),
             seed: 7,
             now,
@@ -171,7 +171,7 @@ impl Bench {
             commands: Producer::open(&cnc.to_driver).unwrap(),
             responses: Receiver::open(&cnc.to_clients).unwrap(),
             storage,
-            wires,
+            network,
             hosts,
             parts,
             cnc,
@@ -181,26 +181,26 @@ impl Bench {
         }
     }
 
-    /// A turn of every agent.
-    pub(crate) fn turn(&mut self) {
+    /// Runs one duty cycle of every agent.
+    pub(crate) fn duty_cycle(&mut self) {
         self.parts.conductor.do_work(self.now);
         self.parts.sender.do_work(self.now);
         self.parts.receiver.do_work(self.now);
     }
 
-    /// Enough turns for whatever has been asked for to be done, at one point in time.
+    /// Runs enough duty cycles for all requests to complete, without advancing time.
     pub(crate) fn settle(&mut self) {
         for _ in 0..40 {
-            self.turn();
+            self.duty_cycle();
         }
     }
 
-    /// Somebody sets the time of day.
+    /// Changes the wall clock.
     pub(crate) fn set_clock_by(&mut self, ms: i64) {
         self.now.epoch_millis += ms;
     }
 
-    /// Lets time go by, in steps of 5 ms, while living clients give signs of life.
+    /// Advances time in steps of 5 ms, with heartbeats of all living clients.
     pub(crate) fn run_for(&mut self, time: Duration) {
         for _ in 0..(time.as_millis() / 5).max(1) {
             self.now.nanos += 5_000_000;
@@ -213,8 +213,8 @@ impl Bench {
                     counter.set(self.now.epoch_millis);
                 }
             }
-            self.turn();
-            self.turn();
+            self.duty_cycle();
+            self.duty_cycle();
         }
     }
 
@@ -222,14 +222,14 @@ impl Bench {
         self.now
     }
 
-    /// A client id, whose owner gives signs of life.
+    /// Returns the id of a new client, which sends heartbeats from now on.
     pub(crate) fn client(&mut self) -> i64 {
         let id = self.commands.next_correlation_id();
         self.living.push(id);
         id
     }
 
-    /// From now on the client is silent.
+    /// Stops the heartbeats of a client.
     pub(crate) fn kill(&mut self, client: i64) {
         self.living.retain(|id| *id != client);
     }
@@ -238,7 +238,7 @@ impl Bench {
         self.commands.next_correlation_id()
     }
 
-    /// Puts a command into the ring.
+    /// Writes a command to the ring.
     pub(crate) fn send(&self, command: &Command<'_>) {
         let mut bytes = Vec::new();
         let type_id = command.encode(&mut bytes);
@@ -247,7 +247,7 @@ impl Bench {
             .expect("the ring has room");
     }
 
-    /// Messages since the last call.
+    /// Returns the messages since the last call.
     pub(crate) fn messages(&mut self) -> Vec<Message> {
         let mut messages = Vec::new();
         while self
@@ -263,12 +263,12 @@ impl Bench {
         messages
     }
 
-    /// Reads messages, whatever they are.
+    /// Discards all messages.
     pub(crate) fn drain(&mut self) {
         while !matches!(self.responses.receive(|_, _| {}), Ok(false)) {}
     }
 
-    /// Sends a command, and returns what the driver says.
+    /// Sends a command and returns the messages of the driver.
     pub(crate) fn ask(&mut self, command: &Command<'_>) -> Vec<Message> {
         self.messages();
         self.send(command);
@@ -276,13 +276,13 @@ impl Bench {
         self.messages()
     }
 
-    /// Adds a publication: its answer, or the error.
+    /// Adds a publication and returns the response or the error.
     pub(crate) fn add_publication(
         &mut self,
         client: i64,
         channel: &str,
         stream_id: i32,
-    ) -> Result<Ready, Refusal> {
+    ) -> Result<Ready, CommandError> {
         self.publication(client, channel, stream_id, false)
     }
 
@@ -291,7 +291,7 @@ impl Bench {
         client: i64,
         channel: &str,
         stream_id: i32,
-    ) -> Result<Ready, Refusal> {
+    ) -> Result<Ready, CommandError> {
         self.publication(client, channel, stream_id, true)
     }
 
@@ -301,7 +301,7 @@ impl Bench {
         channel: &str,
         stream_id: i32,
         exclusive: bool,
-    ) -> Result<Ready, Refusal> {
+    ) -> Result<Ready, CommandError> {
         let correlation_id = self.id();
         let answers = self.ask(&if exclusive {
             Command::AddExclusivePublication {
@@ -324,13 +324,13 @@ impl Bench {
             .expect("an add is answered")
     }
 
-    /// Adds a subscription: its id and status counter, or the error.
+    /// Adds a subscription and returns its id and status counter, or the error.
     pub(crate) fn add_subscription(
         &mut self,
         client_id: i64,
         channel: &str,
         stream_id: i32,
-    ) -> Result<(i64, i32), Refusal> {
+    ) -> Result<(i64, i32), CommandError> {
         let correlation_id = self.id();
         let answers = self.ask(&Command::AddSubscription {
             client_id,
@@ -345,12 +345,12 @@ impl Bench {
                     correlation_id: id,
                     status_counter_id,
                 } if id == correlation_id => Some(Ok((id, status_counter_id))),
-                _ => refusal(message, correlation_id).map(Err),
+                _ => error_response(message, correlation_id).map(Err),
             })
             .expect("an add is answered")
     }
 
-    /// The log at a path that the driver told.
+    /// Opens the log at a path.
     pub(crate) fn log(&self, path: &str) -> LogBuffers {
         LogBuffers::open(&self.storage.open(Path::new(path)).unwrap()).unwrap()
     }
@@ -367,7 +367,7 @@ impl Bench {
         self.parts.counters.counter(counter_id).unwrap().set(value);
     }
 
-    /// All counters but the system's.
+    /// Returns all counters except system counters.
     pub(crate) fn counters(&self) -> Vec<CounterMeta> {
         let mut found = Vec::new();
         self.parts.counters.for_each(|meta| {
@@ -378,7 +378,7 @@ impl Bench {
         found
     }
 
-    /// Labels of all counters but the system's, by their type.
+    /// Returns the labels of all counters except system counters, by type.
     pub(crate) fn labels(&self) -> BTreeMap<i32, String> {
         self.counters()
             .into_iter()
@@ -386,7 +386,7 @@ impl Bench {
             .collect()
     }
 
-    /// Log files that exist.
+    /// Returns the paths of all log files.
     pub(crate) fn log_files(&self) -> Vec<String> {
         let names = self.storage.mapped_files().into_iter();
         names
@@ -395,7 +395,7 @@ impl Bench {
             .collect()
     }
 
-    /// Distinct errors and how often each was seen.
+    /// Returns the distinct errors with their counts.
     pub(crate) fn errors(&self) -> Vec<(String, i32)> {
         let mut errors = Vec::new();
         error_log::read(&self.cnc.error_log, 0, |error| {
@@ -405,7 +405,7 @@ impl Bench {
     }
 }
 
-/// The answer to an add of a publication.
+/// Response to an added publication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub(crate) correlation_id: i64,
@@ -416,14 +416,14 @@ pub(crate) struct Ready {
     pub(crate) log: String,
 }
 
-/// An error for a command.
+/// Error response to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct CommandError {
     pub(crate) code: ErrorCode,
     pub(crate) text: String,
 }
 
-pub(crate) fn ready(message: &Message, wanted: i64) -> Option<Result<Ready, Refusal>> {
+pub(crate) fn ready(message: &Message, wanted: i64) -> Option<Result<Ready, CommandError>> {
     match message.get() {
         Response::PublicationReady {
             correlation_id,
@@ -450,17 +450,17 @@ pub(crate) fn ready(message: &Message, wanted: i64) -> Option<Result<Ready, Refu
             status_counter_id,
             log: log_name.to_owned(),
         })),
-        _ => refusal(message, wanted).map(Err),
+        _ => error_response(message, wanted).map(Err),
     }
 }
 
-pub(crate) fn refusal(message: &Message, wanted: i64) -> Option<Refusal> {
+pub(crate) fn error_response(message: &Message, wanted: i64) -> Option<CommandError> {
     match message.get() {
         Response::Error {
             correlation_id,
             error_code,
             message,
-        } if correlation_id == wanted => Some(Refusal {
+        } if correlation_id == wanted => Some(CommandError {
             code: ErrorCode::from_code(error_code),
             text: String::from_utf8_lossy(message).into_owned(),
         }),

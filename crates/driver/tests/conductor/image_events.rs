@@ -1,10 +1,10 @@
-//! What clients are told of images.
+//! Image events that the driver sends to clients.
 
 use taran_protocol::response::Response;
 
-use crate::bench::Message;
+use crate::fixture::Message;
 
-/// An image as a subscriber was told.
+/// Contents of an available-image event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Available {
     pub(crate) image_id: i64,
@@ -15,7 +15,7 @@ pub(crate) struct Available {
     pub(crate) source: String,
 }
 
-/// Images that were announced.
+/// Returns the available-image events among the messages.
 pub(crate) fn available(messages: &[Message]) -> Vec<Available> {
     let found = messages.iter().filter_map(|message| match message.get() {
         Response::AvailableImage {
@@ -39,7 +39,7 @@ pub(crate) fn available(messages: &[Message]) -> Vec<Available> {
     found.collect()
 }
 
-/// Image and subscription of each that is gone.
+/// Returns image id and subscription id of the unavailable-image events among the messages.
 pub(crate) fn unavailable(messages: &[Message]) -> Vec<(i64, i64)> {
     let found = messages.iter().filter_map(|message| match message.get() {
         Response::UnavailableImage {
