@@ -42,7 +42,7 @@ pub fn subscribe<H: BenchClient>(
         for stream in &mut streams {
             let tally = &mut stream.tally;
             stream.subscription.receive(config.burst(), |message| {
-                tally.record(message, config.length)
+                tally.record(message, config.length);
             })?;
         }
         let now_ns = clock.now().nanos;

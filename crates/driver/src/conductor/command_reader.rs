@@ -241,7 +241,7 @@ fn run(
         Ok(()) => {}
         Err(CommandError::Pending(missing)) => return Some(missing),
         Err(CommandError::Failed(failure)) => {
-            state.respond_error(command.correlation_id(), &failure)
+            state.respond_error(command.correlation_id(), &failure);
         }
     }
     if let Some(Ok(unused)) = prerequisites.log.take() {

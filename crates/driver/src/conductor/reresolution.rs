@@ -35,7 +35,7 @@ impl ConductorState {
             let result = self.names.poll(&mut self.counters)?;
             match result.requester {
                 Requester::SendEndpoint(endpoint) => {
-                    self.on_endpoint_resolved(endpoint, &result.resolution)
+                    self.on_endpoint_resolved(endpoint, &result.resolution);
                 }
                 Requester::Destination(endpoint, destination) => {
                     self.on_destination_resolved(endpoint, destination, &result.resolution);

@@ -185,7 +185,7 @@ impl Receiver {
             return;
         }
         self.with_endpoint(id, now, |endpoint, context| {
-            endpoint.add_image(image, context)
+            endpoint.add_image(image, context);
         });
     }
 

@@ -129,7 +129,7 @@ impl ReceiveEndpoint {
                 }
             }
             DataAction::ElicitSetup => {
-                self.elicit_setup(transport, session_id, stream_id, source, context)
+                self.elicit_setup(transport, session_id, stream_id, source, context);
             }
             DataAction::Drop => {}
         }

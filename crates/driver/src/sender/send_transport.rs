@@ -132,7 +132,7 @@ impl SendTransport {
     ) {
         match (&mut self.destinations, destination) {
             (DestinationSet::Multi(destinations), Some(id)) => {
-                destinations.set_address(id, address)
+                destinations.set_address(id, address);
             }
             (DestinationSet::Single(present), None) => *present = address,
             (DestinationSet::Connected, None) => {

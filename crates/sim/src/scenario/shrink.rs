@@ -242,7 +242,7 @@ fn halve(op: &mut Op) {
         Op::Publish(publish) | Op::Respond { publish, .. } => publish.messages /= 2,
         Op::PublishMore { messages, .. } => *messages /= 2,
         Op::StallClient { ms, .. } | Op::StallDriver { ms, .. } | Op::StallHost { ms, .. } => {
-            *ms /= 2
+            *ms /= 2;
         }
         Op::StepClock { ms, .. } => *ms /= 2,
         _ => {}

@@ -38,7 +38,7 @@ fn idle_publication(next_deadline_ns: Option<i64>) -> (SenderFixture, Arc<Atomic
     };
     let polls = Arc::clone(&flow_control.calls);
     let mut fixture = SenderFixture::with(|spec| {
-        spec.flow_control = SenderFlowControlSpec::Custom(Box::new(flow_control))
+        spec.flow_control = SenderFlowControlSpec::Custom(Box::new(flow_control));
     });
     fixture.connect(4_096);
     for _ in 0..3 {
