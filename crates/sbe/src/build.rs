@@ -27,7 +27,8 @@ use crate::printable;
 use crate::xml::{Disk, Sources};
 use crate::{Rejected, compile};
 
-/// Makes codecs for those schemas in the build script's `OUT_DIR`, each in a file called after its schema's.
+/// Generates codecs for the schemas into the build script's `OUT_DIR`, one file per schema, named after the schema
+/// file.
 ///
 /// Cargo is told to run the script again when one of them changes, or what they include; warnings are shown by Cargo.
 ///
@@ -48,7 +49,7 @@ where
     }
 }
 
-/// Schemas to be made into codecs, where more has to be said.
+/// Builder for the code generation step of a build script.
 #[derive(Debug, Default)]
 pub struct Build {
     schemas: Vec<(PathBuf, Option<String>)>,
@@ -58,20 +59,20 @@ pub struct Build {
 }
 
 impl Build {
-    /// None yet.
+    /// Returns a builder without schemas.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A schema, whose codecs go into a file called after its own: `orders.xml` becomes `orders.rs`.
+    /// Adds a schema. The output file is named after the schema file: `orders.xml` becomes `orders.rs`.
     #[must_use]
     pub fn schema(mut self, path: impl AsRef<Path>) -> Self {
         self.schemas.push((path.as_ref().to_owned(), None));
         self
     }
 
-    /// A schema, whose codecs go into the file `name.rs`.
+    /// Adds a schema whose codecs are written to the file `name.rs`.
     #[must_use]
     pub fn schema_as(mut self, path: impl AsRef<Path>, name: &str) -> Self {
         let name = Some(name.to_owned());
@@ -79,28 +80,29 @@ impl Build {
         self
     }
 
-    /// A folder that schemas may include files from, besides their own and those below it.
+    /// Adds a folder that schemas may include files from, besides their own folder and its subfolders.
     #[must_use]
     pub fn includes(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.push(folder.into());
         self
     }
 
-    /// Where the files go, when not into `OUT_DIR`.
+    /// Sets the output directory. The default is `OUT_DIR`.
     #[must_use]
     pub fn out(mut self, directory: impl Into<PathBuf>) -> Self {
         self.out = Some(directory.into());
         self
     }
 
-    /// Says nothing of what is dubious about the schemas.
+    /// Suppresses warnings.
     #[must_use]
     pub const fn quiet(mut self) -> Self {
         self.quiet = true;
         self
     }
 
-    /// Makes them, and tells Cargo what to watch and what is dubious. Files that would not change are left alone.
+    /// Generates the codecs, and prints Cargo's `rerun-if-changed` and `warning` instructions. Files whose content is
+    /// unchanged are not rewritten.
     ///
     /// # Errors
     ///
@@ -158,59 +160,60 @@ fn one(path: &Path, folders: &[PathBuf], target: &Path, quiet: bool) -> Result<(
     fs::write(target, text).map_err(failed)
 }
 
-/// Tells Cargo something that a schema had a part in: each line is an instruction, and this is one.
+/// Prints a Cargo instruction. The value is reduced to one line because it can contain text of a schema, and Cargo
+/// treats each output line as an instruction.
 fn tell(what: &str, value: &str) {
     println!("cargo::{what}={}", printable::one_line(value));
 }
 
-/// Files on disk, and Cargo is told of each.
+/// File source that reads from disk and registers each file with `rerun-if-changed`.
 struct Watched(Disk);
 
 impl Sources for Watched {
     fn read(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
-        // One whose name is not one line is not to be found by Cargo, which then runs the script each time.
+        // If a file name does not fit on one line, Cargo does not find the file and runs the build script every time.
         tell("rerun-if-changed", name);
         self.0.read(name, limit)
     }
 }
 
-/// Why there are no codecs.
+/// Error of the code generation step.
 #[derive(Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A schema cannot be used.
+    /// The schema is invalid.
     #[error("{0}")]
     Schema(Rejected),
-    /// Names of a schema become the same in Rust, or it is too large.
+    /// The schema is too large to generate code for.
     #[error("{0}")]
     Generate(GenerateError),
-    /// Two schemas would become the same file.
+    /// Two schemas map to the same output file.
     #[error(
         "{} would be made of {} and of {}; name one of them otherwise with `schema_as`",
         target.display(), first.display(), second.display()
     )]
     SameFile {
-        /// That file.
+        /// Output file.
         target: PathBuf,
-        /// A schema.
+        /// First schema.
         first: PathBuf,
-        /// The other one.
+        /// Second schema.
         second: PathBuf,
     },
     /// A file cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
-        /// Which one.
+        /// Path of the output file.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         error: io::Error,
     },
-    /// Nobody said where files go.
+    /// Neither `OUT_DIR` nor an output directory is set.
     #[error("OUT_DIR is not set, as build scripts have it; say where files go with `out`")]
     NoOutDir,
 }
 
-/// As it is shown to people: build scripts often return it from `main`, which shows it so.
+/// Prints the `Display` text, because build scripts often return the error from `main`, which prints it with `Debug`.
 impl fmt::Debug for BuildError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, out)

@@ -1,6 +1,6 @@
-//! Encodings of characters, and what people call them.
+//! Character encodings and their names.
 
-/// An encoding of characters.
+/// Character encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Charset {
     Ascii,
@@ -8,12 +8,11 @@ pub(crate) enum Charset {
     Latin1,
     Utf16Big,
     Utf16Little,
-    /// Known to others, and with so many bytes to the least of its units.
+    /// Encoding that Java knows but this crate does not decode; holds the size of its code unit in bytes.
     Other(usize),
 }
 
-/// Names without digits to count through: of Java's standard libraries, and so of the official tool, and what is short for
-/// them.
+/// Names without a numeric part: those of Java's standard libraries, which the official tool uses, and their aliases.
 const OTHERS: [&str; 29] = [
     "BIG5",
     "BIG5HKSCS",
@@ -46,11 +45,12 @@ const OTHERS: [&str; 29] = [
     "WINDOWS31J",
 ];
 
-/// No name is longer, without what stands between its letters and digits.
+/// Length of the longest name, counting only letters and digits.
 const LONGEST: usize = 16;
 
 impl Charset {
-    /// The encoding of that name, of which only letters and digits count, large or small: `ISO_8859_1`, `iso-8859-1`, `UTF8`.
+    /// Returns the encoding with this name. Only letters and digits are compared, ignoring case: `ISO_8859_1`,
+    /// `iso-8859-1`, `UTF8`.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let plain = plain(name)?;
         Some(match plain.as_str() {
@@ -65,14 +65,14 @@ impl Charset {
         })
     }
 
-    /// Whether these are two names of one encoding. Of those that nobody knows, two are two.
+    /// Returns true if both names denote the same encoding. Two different unknown names are different encodings.
     pub(crate) fn is_one(name: &str, other: &str) -> bool {
         if name.eq_ignore_ascii_case(other) {
             return true;
         }
         let of = |name| Some((Self::named(name)?, plain(name)?));
         match (of(name), of(other)) {
-            // Those in most use have names of many kinds. UTF-16 begins with a mark, by which it is not UTF-16BE.
+            // The common encodings have many aliases. UTF-16 has a byte order mark and therefore differs from UTF-16BE.
             (Some((Self::Ascii, _)), Some((Self::Ascii, _)))
             | (Some((Self::Latin1, _)), Some((Self::Latin1, _))) => true,
             (Some((_, one)), Some((_, two))) => register(&one) == register(&two),
@@ -80,7 +80,7 @@ impl Charset {
         }
     }
 
-    /// How many zero bytes end a text.
+    /// Returns the size of a code unit in bytes, which is also the number of zero bytes that terminate a text.
     pub(crate) const fn unit(self) -> usize {
         match self {
             Self::Ascii | Self::Utf8 | Self::Latin1 => 1,
@@ -90,7 +90,7 @@ impl Charset {
     }
 }
 
-/// A name without what does not count in it: large letters and digits. None has more than the longest.
+/// Returns the name in upper case with only its letters and digits, or `None` if it is longer than `LONGEST`.
 fn plain(name: &str) -> Option<String> {
     let counts = |byte: &u8| !b"-_ .".contains(byte);
     let bytes = name.bytes().filter(counts).take(LONGEST + 1);
@@ -99,14 +99,14 @@ fn plain(name: &str) -> Option<String> {
     if plain.len() > LONGEST {
         return None;
     }
-    // Java marks with it what is in no register.
+    // Java prefixes unregistered names with `X`.
     Some(match plain.strip_prefix('X') {
         Some(registered) => registered.to_owned(),
         None => plain,
     })
 }
 
-/// Where a plain name belongs, and its number there: those of one encoding have one place.
+/// Returns the canonical family and number of a normalized name; aliases of one encoding return the same pair.
 fn register(plain: &str) -> (&str, u32) {
     let number = |prefix| plain.strip_prefix(prefix)?.parse::<u32>().ok();
     let page = number("IBM").or_else(|| number("CP"));
@@ -119,7 +119,7 @@ fn register(plain: &str) -> (&str, u32) {
         ("WINDOWS31J" | "MS932", ..) => ("WINDOWS", 932),
         (_, Some(page), _) if !(1250..=1258).contains(&page) => ("IBM", page),
         (_, _, Some(page)) => ("WINDOWS", page),
-        // The second to the fourth part are the Latin of that number.
+        // Latin-2 to Latin-4 are parts 2 to 4 of ISO 8859.
         _ => match number("LATIN").or_else(|| number("ISO8859")) {
             Some(part) => ("ISO8859", part),
             None => (plain, 0),
@@ -127,7 +127,7 @@ fn register(plain: &str) -> (&str, u32) {
     }
 }
 
-/// Those that are many, and told apart by numbers: the parts of ISO 8859, and code pages.
+/// Returns true for the numbered families: parts of ISO 8859, and code pages.
 fn is_numbered(plain: &str) -> bool {
     let number = |prefix| plain.strip_prefix(prefix)?.parse::<u32>().ok();
     let is_part = number("ISO8859").is_some_and(|part| (1..=16).contains(&part) && part != 12);

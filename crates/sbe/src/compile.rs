@@ -1,4 +1,4 @@
-//! From the text of a schema to its model, or to everything that is wrong with it.
+//! Compiles the text of a schema to a model or to a list of problems.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use crate::problem::{Diagnostic, Problem, Problems};
 use crate::read;
 use crate::xml::{self, Disk, Sources};
 
-/// A schema that can be used, and what is dubious about it.
+/// Valid schema with its warnings.
 #[derive(Debug, Clone)]
 pub struct Compiled {
-    /// The schema.
+    /// The schema model.
     pub schema: Schema,
-    /// What its author may want to look at.
+    /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Everything that is wrong with a schema, errors and warnings in the order of their places.
+/// All problems of an invalid schema, errors and warnings, ordered by position.
 #[derive(Debug, Clone)]
 pub struct Rejected {
-    /// At least one of them is an error.
+    /// The problems; at least one of them is an error.
     pub problems: Vec<Diagnostic>,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Rejected {
 
 impl std::error::Error for Rejected {}
 
-/// Reads the schema that `name` stands for in `sources`, and whatever it includes.
+/// Compiles the schema called `name` in `sources`, and the files it includes.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ pub fn compile(name: &str, sources: &dyn Sources) -> Result<Compiled, Rejected> 
     }
 }
 
-/// Reads a schema from a file; includes are looked for beside the file that names them, and have to lie in the folder of the
+/// Compiles a schema from a file. Includes are resolved relative to the including file and must be in the folder of the
 /// schema or below it.
 ///
 /// # Errors
@@ -76,7 +76,7 @@ pub fn compile_file(path: &Path) -> Result<Compiled, Rejected> {
     compile_file_with(path, &[])
 }
 
-/// The same, but includes may lie in one of these folders, or below it, too.
+/// Compiles a schema from a file. Includes may also be in one of `folders` or below it.
 ///
 /// # Errors
 ///

@@ -1,24 +1,24 @@
-//! Simple Binary Encoding 1.0: schemas, codecs, and a decoder that needs none.
+//! Simple Binary Encoding (SBE) 1.0: schema compiler, code generator, and a schema-driven decoder.
 //!
-//! How the house is laid out, each room seeing only those before it:
+//! Modules, each depending only on those above it:
 //!
-//! | module | what it does |
+//! | module | contents |
 //! |---|---|
-//! | [`runtime`] | what generated codecs need when they run: `no_std`, no allocation |
-//! | [`model`] | a schema with everything settled: types found, offsets and lengths computed, defaults filled in, and for each thing the line and column where it was written |
-//! | [`problem`] | what can be wrong with a schema, as values that know where; errors and warnings |
-//! | `charset` | what encodings of characters are called |
-//! | `printable` | what schemas say, fit for comments of code and for lines that programs read |
-//! | [`xml`] | text to a tree of elements with places, includes put in |
-//! | `read` | that tree to a model; what it cannot make sense of becomes a problem |
-//! | `check` | the rules of the standard that a model can be held to as a whole |
-//! | [`generate`] | model to Rust |
-//! | `decode` | model and bytes to values, without generated code |
-//! | `describe` | model to a table of offsets |
-//! | [`build`] | codecs made by a build script |
-//! | `diff` | two models to what changed between them, and whether they can live together |
+//! | [`runtime`] | support code for generated codecs: `no_std`, no allocation |
+//! | [`model`] | resolved schema: type references, offsets, lengths and defaults, with source positions |
+//! | [`problem`] | errors and warnings of a schema, with positions |
+//! | `charset` | names of character encodings |
+//! | `printable` | sanitizing of schema text for source comments and machine-readable lines |
+//! | [`xml`] | XML text to an element tree with positions; resolves includes |
+//! | `read` | element tree to model; invalid elements become problems |
+//! | `check` | validation rules that apply to the whole model |
+//! | [`generate`] | model to Rust code |
+//! | [`decode`] | schema-driven decoder without generated code |
+//! | [`describe`] | model to a table of offsets |
+//! | [`build`] | code generation in build scripts |
+//! | [`diff`] | differences and compatibility of two models |
 //!
-//! [`compile`] and [`compile_file`] are the way in: they go from text to a model and tell all that is wrong at once.
+//! [`compile`] and [`compile_file`] are the entry points: they compile a schema to a model and report all problems at once.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(feature = "compiler"), no_std)]

@@ -1,20 +1,21 @@
-//! What schemas say, made fit for others: for comments of source code, for lines that programs read.
+//! Sanitizing of schema text for source comments and machine-readable lines.
 
-/// Whether a character shows itself and does nothing else. Controls move cursors and end lines, and so do two of Unicode's
-/// own; those for text from right to left make people read what compilers do not, which is why these refuse them.
+/// Returns true if a character is visible and has no side effect. Control characters and the Unicode line and paragraph
+/// separators move the cursor or end lines. Bidirectional controls make code read differently from how it compiles, so
+/// rustc rejects them.
 fn is_plain(character: char) -> bool {
     let is_hidden = matches!(character, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     !character.is_control() && !is_hidden
 }
 
-/// The lines of a text, whatever ends them, with nothing in them that does not show itself.
+/// Splits a text at any line terminator and removes the remaining non-printable characters.
 pub(crate) fn lines(text: &str) -> Vec<String> {
     let ends = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
     let plain = |line: &str| line.chars().filter(|shown| is_plain(*shown)).collect();
     text.replace("\r\n", "\n").split(ends).map(plain).collect()
 }
 
-/// The text in one line, with a question mark for whatever does not show itself.
+/// Returns the text as one line, with a question mark for each non-printable character.
 pub(crate) fn one_line(text: &str) -> String {
     let fit = |character| if is_plain(character) { character } else { '?' };
     text.chars().map(fit).collect()

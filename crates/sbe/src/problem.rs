@@ -1,4 +1,4 @@
-//! What can be wrong with a schema.
+//! Problems in a schema.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,12 +8,12 @@ use thiserror::Error;
 use crate::generate::GenerateError;
 use crate::model::{MAX_CHOICES, MAX_DEPTH, MAX_LEAVES, MAX_LENGTH, Position, Primitive};
 
-/// How bad a problem is.
+/// Severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The schema cannot be used.
     Error,
-    /// It can, and does perhaps not do what its author thinks.
+    /// The schema is usable but may not do what its author intends.
     Warning,
 }
 
@@ -26,17 +26,17 @@ impl fmt::Display for Severity {
     }
 }
 
-/// A problem and its place. Printed as compilers do: `file:line:column: error: what`.
+/// Problem and its position. Displayed in compiler style: `file:line:column: error: message`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
-    /// Where.
+    /// Position of the problem.
     pub position: Position,
-    /// What.
+    /// The problem.
     pub problem: Problem,
 }
 
 impl Diagnostic {
-    /// How bad it is.
+    /// Returns the severity.
     #[must_use]
     pub fn severity(&self) -> Severity {
         self.problem.severity()
@@ -55,25 +55,25 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The most errors, and the most warnings, of one schema that are told.
+/// Maximum number of errors, and of warnings, reported for one schema.
 const MOST: usize = 1_000;
 
-/// The greatest id that the standard has for what is in messages, and for them.
+/// Largest id the standard allows for messages and their elements.
 pub(crate) const GREATEST_ID: u16 = u16::MAX;
 
-/// The problems that were found so far. However many warnings there are, they take no room from errors.
+/// Problems found so far. Errors and warnings are bounded separately, so warnings cannot displace errors.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     errors: Told,
     warnings: Told,
 }
 
-/// Those of one severity.
+/// Problems of one severity.
 #[derive(Debug, Default)]
 struct Told {
     found: Vec<Diagnostic>,
     seen: HashSet<Diagnostic>,
-    /// Where the first one is that is not told.
+    /// Position of the first problem that is not reported.
     cut: Option<Position>,
 }
 
@@ -93,7 +93,7 @@ impl Problems {
         !self.errors.found.is_empty()
     }
 
-    /// All of them, by file and place, and that there are more where there are.
+    /// Returns all problems ordered by file and position, followed by a note for each severity that was truncated.
     pub(crate) fn in_order(self) -> Vec<Diagnostic> {
         let cut = [
             self.errors.more(Problem::MoreErrors(MOST)),
@@ -109,7 +109,7 @@ impl Problems {
 
 impl Told {
     fn add(&mut self, diagnostic: Diagnostic) {
-        // What is wrong with a type is found once for each place that looks at it.
+        // The same problem of a type is found again for each element that uses the type.
         if self.cut.is_some() || self.seen.contains(&diagnostic) {
             return;
         }
@@ -127,12 +127,12 @@ impl Told {
     }
 }
 
-/// What is wrong.
+/// Problem in a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the texts say it")]
 pub enum Problem {
-    // Too many of them.
+    // Truncation.
     #[error("there are more errors from here on than the {0} that are told")]
     MoreErrors(usize),
     #[error("there are more warnings from here on than the {0} that are told")]
@@ -225,7 +225,7 @@ pub enum Problem {
     )]
     GreatId { element: String, id: u64 },
 
-    // Names and numbers that are taken.
+    // Duplicate names and numbers.
     #[error("{what} {name} is already defined at {first}")]
     Duplicate {
         what: &'static str,
@@ -435,7 +435,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// How bad it is.
+    /// Returns the severity.
     #[must_use]
     pub fn severity(&self) -> Severity {
         match self {
@@ -481,18 +481,18 @@ impl Problem {
     }
 }
 
-/// Something whose name would be that of something else in Rust.
+/// An element whose Rust name conflicts with the Rust name of another element.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Renamed {
-    /// Its name in the schema.
+    /// Name in the schema.
     pub name: String,
-    /// The name that both would have.
+    /// Rust name that both elements map to.
     pub wanted: String,
-    /// The name that it gets.
+    /// Rust name that is used instead.
     pub given: String,
-    /// What has that name, by its own in the schema.
+    /// Schema name of the element that keeps the Rust name.
     pub first: String,
-    /// Where that was written.
+    /// Position of that element.
     pub first_position: Position,
 }
 

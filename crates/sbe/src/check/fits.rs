@@ -1,4 +1,4 @@
-//! Numbers fit into the fields of the headers that carry them.
+//! Checks that ids, versions and block lengths fit into the header fields that carry them.
 
 use crate::model::{Block, Position, Schema, Slot};
 use crate::problem::{GREATEST_ID, Problem, Problems};
@@ -52,7 +52,8 @@ pub(super) fn schema(schema: &Schema, problems: &mut Problems) {
     }
 }
 
-/// How many groups and data follow a block, where its header tells. A constant there is relied on by nobody.
+/// Checks the numbers of groups and data elements after a block against the header fields that carry them. Constant
+/// fields are skipped: readers do not use them.
 fn counts(
     block: &Block,
     (groups, data): (Option<Slot>, Option<Slot>),

@@ -1,4 +1,4 @@
-//! The rules of the standard that only a whole model can be held to.
+//! Validation rules of the standard that apply to the whole model.
 
 mod fits;
 mod values;
@@ -7,7 +7,7 @@ mod versions;
 use crate::model::Schema;
 use crate::problem::Problems;
 
-/// Tells everything that is wrong with a schema beyond what its parts alone show.
+/// Reports all problems that cannot be detected while the individual elements are read.
 pub(crate) fn schema(schema: &Schema, problems: &mut Problems) {
     fits::schema(schema, problems);
     values::schema(schema, problems);

@@ -1,4 +1,4 @@
-//! Ranges of values make sense, and what has a length has one.
+//! Checks value ranges and zero lengths.
 
 use crate::model::{Scalar, Schema, Simple, Type, TypeKind};
 use crate::problem::{Problem, Problems};
@@ -9,13 +9,13 @@ pub(super) fn schema(schema: &Schema, problems: &mut Problems) {
     }
 }
 
-/// A type and those that are written in it; references lead to types that are looked at by themselves.
+/// Checks a type and the types nested in it. Referenced types are checked separately.
 fn each(kind: &Type, problems: &mut Problems) {
     match &kind.kind {
         TypeKind::Simple(simple) => self::simple(kind, simple, problems),
         TypeKind::Composite(composite) => {
             for member in composite.members.iter().filter(|member| !member.is_ref) {
-                // Data has its length elsewhere.
+                // The length of `varData` is given by the member `length`.
                 if member.name != "varData" {
                     each(&member.kind, problems);
                 }

@@ -1,4 +1,4 @@
-//! What came later stands where older readers expect nothing.
+//! Checks that elements of later versions follow those of earlier versions, so that older readers can skip them.
 
 use crate::model::{Block, Position, Schema, Type, TypeKind};
 use crate::problem::{Problem, Problems};
@@ -8,13 +8,14 @@ pub(super) fn schema(schema: &Schema, problems: &mut Problems) {
         each_type(kind, 0, problems);
     }
     for message in &schema.messages {
-        // One that there is not yet is told of, and hides nothing of what is in it.
+        // A `sinceVersion` beyond the schema version is reported elsewhere; it is ignored here so that nested elements
+        // are still checked.
         let came = Some(message.since).filter(|since| *since <= schema.version);
         block(&message.block, came.unwrap_or(0), problems);
     }
 }
 
-/// A type that is written in what came in that version.
+/// Checks a type that is defined inside an element introduced in version `around`.
 fn each_type(kind: &Type, around: u32, problems: &mut Problems) {
     let TypeKind::Composite(composite) = &kind.kind else {
         return;
@@ -23,7 +24,7 @@ fn each_type(kind: &Type, around: u32, problems: &mut Problems) {
     let mut order = Order::since(came);
     for member in &composite.members {
         let position = &member.position;
-        // What is not sent is in nobody's way.
+        // Constant members occupy no bytes.
         let is_sent = member.kind.encoded_length() > 0;
         if is_sent {
             order.next(&member.name, member.since, position, problems);
@@ -43,7 +44,7 @@ fn each_type(kind: &Type, around: u32, problems: &mut Problems) {
     }
 }
 
-/// A block of what came in that version.
+/// Checks a block of an element introduced in version `came`.
 fn block(block: &Block, came: u32, problems: &mut Problems) {
     let mut order = Order::since(came);
     for field in &block.fields {
@@ -56,15 +57,15 @@ fn block(block: &Block, came: u32, problems: &mut Problems) {
         order.next(&group.name, group.since, &group.position, problems);
         self::block(&group.block, came.max(group.since), problems);
     }
-    // Data comes behind all groups, so a group that came after it stands in its way just so.
+    // Data follows all groups, so a later group before it is out of order too.
     for data in &block.data {
         order.next(&data.name, data.since, &data.position, problems);
     }
 }
 
-/// The newest that was passed in a row of things that lie behind each other.
+/// Highest `sinceVersion` seen in a sequence of elements.
 struct Order {
-    /// The version of what they are in: none of them is older, whatever it says.
+    /// Version of the enclosing element, a lower bound for the versions of the elements in it.
     came: u32,
     newest: Option<(String, u32)>,
 }

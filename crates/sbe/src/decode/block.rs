@@ -1,4 +1,4 @@
-//! The walk through a message.
+//! Decoding of messages, blocks, groups and data.
 
 use super::reader::{Part, Reader};
 use super::{DecodeError, Message, Reason, Value, leaf, text};
@@ -39,7 +39,7 @@ impl<'data> Reader<'data> {
         })
     }
 
-    /// The fields of a block, and the groups and data behind it.
+    /// Decodes the fields of a block of `length` bytes, and the groups and data after it.
     fn block(&mut self, block: &'data Block, length: u64) -> Result<Fields<'data>, DecodeError> {
         let part = self.take(length, "a block")?;
         let mut fields = Vec::new();
@@ -64,7 +64,8 @@ impl<'data> Reader<'data> {
         Ok(fields)
     }
 
-    /// Whether the sender knew what came in that version. What is left out costs a step too.
+    /// Returns true if the acting version includes elements introduced in `since`. An omitted element also counts as a
+    /// step.
     fn is_known(&mut self, since: u32) -> Result<bool, DecodeError> {
         self.step(1)?;
         Ok(u64::from(since) <= self.version)
@@ -85,12 +86,12 @@ impl<'data> Reader<'data> {
         Ok(Value::List(entries))
     }
 
-    /// How many entries a group has.
+    /// Returns the number of entries of a group.
     fn count(&self, part: Part<'_>, group: &Group, block_length: u64) -> Result<u64, DecodeError> {
         let slot = group.dimensions.count;
         let count = match self.scalar(part, slot.offset, slot.primitive)? {
             Scalar::Integer(count) => count,
-            // Counts are integers: the schema was held to that.
+            // Unreachable: validation guarantees that counts are integers.
             Scalar::Real(_) => 0,
         };
         let (min, mut max) = (group.dimensions.min_count, slot.max);
@@ -103,7 +104,7 @@ impl<'data> Reader<'data> {
             .ok_or_else(|| self.error(part.start, Reason::BadCount { count, min, max }))
     }
 
-    /// Whether nothing that its sender knows follows a block.
+    /// Returns true if no group or data of the acting version follows the block.
     fn is_bare(&self, block: &Block) -> bool {
         let mut groups = block.groups.iter().map(|group| group.since);
         let mut data = block.data.iter().map(|data| data.since);
@@ -138,7 +139,7 @@ impl<'data> Reader<'data> {
         self.value(&field.kind, field.presence, part, field.offset.into())
     }
 
-    /// A value that starts so far behind the start of its block.
+    /// Decodes the value at `offset` from the start of its block.
     fn value(
         &mut self,
         kind: &'data Type,
@@ -204,7 +205,7 @@ impl<'data> Reader<'data> {
         offset: u64,
     ) -> Result<&'data [u8], DecodeError> {
         if kind.encoded_length() == 0 {
-            // It may stand behind all that an older sender has.
+            // The offset can be beyond the block of an older sender.
             return Ok(&[]);
         }
         let needed = offset + u64::from(kind.encoded_length());

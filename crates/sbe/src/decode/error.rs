@@ -1,16 +1,16 @@
-//! Why bytes are no message.
+//! Errors of the schema-driven decoder.
 
 use thiserror::Error;
 
-/// Bytes that are no message of the schema.
+/// Error while decoding a message.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("at byte {offset}{}: {reason}", within(path))]
 pub struct DecodeError {
-    /// Where, from the start of all bytes that were handed in.
+    /// Offset from the start of the input, in bytes.
     pub offset: usize,
-    /// What was being read, such as `Car.fuelFigures[2].description`; empty for the header.
+    /// Path of the element that was decoded, such as `Car.fuelFigures[2].description`; empty for the header.
     pub path: String,
-    /// What is wrong.
+    /// Reason.
     pub reason: Reason,
 }
 
@@ -21,69 +21,69 @@ fn within(path: &str) -> String {
     format!(", {path}")
 }
 
-/// What is wrong with bytes.
+/// Reason of a decode error.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// They end too early.
+    /// The input ends too early.
     #[error("{needed} bytes are needed for {what}, and {left} are left")]
     Truncated {
-        /// What should have been there.
+        /// Element that was expected.
         what: &'static str,
-        /// How long that is.
+        /// Its length in bytes.
         needed: u64,
-        /// How many bytes there are.
+        /// Number of bytes available.
         left: usize,
     },
-    /// They are of another schema.
+    /// The message has a different schema id.
     #[error("schema id {found}, where that of the schema is {expected}")]
     SchemaId {
-        /// The id in the header.
+        /// Schema id in the header.
         found: u64,
-        /// The id of the schema.
+        /// Schema id of the schema.
         expected: u64,
     },
-    /// They are of no message of the schema.
+    /// The schema has no message with this template id.
     #[error("the schema has no message with template id {0}")]
     TemplateId(u64),
-    /// A block that ends before a field which its version has.
+    /// The block ends before a field that its acting version includes.
     #[error(
         "the block has {block} bytes, but in version {version} the field needs it to have {needed}"
     )]
     BlockTooShort {
-        /// The length of the block.
+        /// Block length in bytes.
         block: usize,
-        /// The version of the message.
+        /// Acting version.
         version: u64,
-        /// Where the field ends.
+        /// End offset of the field.
         needed: u64,
     },
-    /// A frame that is said to be shorter than what says so.
+    /// The frame length is shorter than the frame header.
     #[error("the length of the frame is {0}, shorter than its own header")]
     FrameTooShort(u64),
-    /// A group has fewer or more entries than the schema allows, or more than
-    /// [`MOST_EMPTY_ENTRIES`](crate::runtime::MOST_EMPTY_ENTRIES) that take no bytes.
+    /// The number of group entries is outside the range of the schema, or greater than
+    /// [`MOST_EMPTY_ENTRIES`](crate::runtime::MOST_EMPTY_ENTRIES) for entries that take no bytes.
     #[error("the group has {count} entries; from {min} to {max} are allowed")]
     BadCount {
-        /// The number that was found.
+        /// Count found.
         count: i128,
-        /// The least number.
+        /// Minimum count.
         min: u64,
-        /// The greatest number.
+        /// Maximum count.
         max: u64,
     },
     /// Data is longer than the schema allows.
     #[error("the data has {length} bytes; no more than {max} are allowed")]
     TooLong {
-        /// The length that was found.
+        /// Length found, in bytes.
         length: u64,
-        /// The greatest length.
+        /// Maximum length in bytes.
         max: u64,
     },
-    /// A message of no bytes, in front of others: its header has nothing that is sent.
+    /// The message takes no bytes because its header is all constant, so a sequence of messages would never end.
     #[error("the message has no bytes, so that nobody can tell how many of it there are")]
     NoBytes,
-    /// More values than the decoder is willing to build.
+    /// The message has more values than the decoder's limit.
     #[error("the message has more than {0} values")]
     TooManyValues(usize),
 }

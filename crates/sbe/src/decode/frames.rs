@@ -1,41 +1,41 @@
-//! How messages lie in a file or a stream.
+//! Framing of messages in a file or a stream.
 
 use super::{DecodeError, Reason};
 use crate::model::{ByteOrder, Primitive};
 
-/// What is in front of each message to say where it ends.
+/// Frame header in front of each message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// Its length, as an unsigned number that does not count itself.
+    /// Unsigned frame length that excludes itself.
     Length {
-        /// How many bytes the number has: 2 or 4.
+        /// Size of the length field.
         size: LengthSize,
-        /// How it lies.
+        /// Byte order of the length field.
         order: ByteOrder,
     },
-    /// The Simple Open Framing Header of FIX: the length of the whole in four bytes, the kind of encoding in two.
+    /// Simple Open Framing Header of FIX: a four-byte length of the whole frame, then a two-byte encoding type.
     SimpleOpen,
 }
 
-/// How many bytes a length has.
+/// Size of a length field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LengthSize {
-    /// Two.
+    /// Two bytes.
     Two,
-    /// Four.
+    /// Four bytes.
     Four,
 }
 
-/// Some bytes that are one message, perhaps with more behind it than this schema knows.
+/// Bytes of one message; can end with groups and data of a newer schema version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'data> {
-    /// Where the message starts, from the start of all bytes.
+    /// Offset of the message from the start of the input.
     pub offset: usize,
-    /// It.
+    /// Bytes of the message.
     pub bytes: &'data [u8],
 }
 
-/// The frames in some bytes. After an error there are no more.
+/// Returns an iterator over the frames in `bytes`. It ends after the first error.
 pub fn frames(
     bytes: &[u8],
     framing: Framing,

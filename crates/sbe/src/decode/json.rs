@@ -1,7 +1,8 @@
 //! Values as JSON.
 //!
-//! Text is a string, bytes are hexadecimal digits, an enumeration's value is its name or else its number, a set is the list
-//! of its flags' names, and of the bits that have none. Numbers that JSON does not have are strings.
+//! Text is a string and bytes are hexadecimal digits. An enumeration value is its name, or its number if it has no
+//! name. A set is a list of the names of its choices and the numbers of unnamed bits. Numbers that JSON cannot
+//! represent are strings.
 
 use std::fmt::{self, Display};
 
@@ -73,7 +74,7 @@ impl Serialize for Numbers<'_> {
     }
 }
 
-/// All integers that are sent fit into one of these two.
+/// All encoded integers fit into `i64` or `u64`.
 fn integer<Out: Serializer>(value: i128, out: Out) -> Result<Out::Ok, Out::Error> {
     match (u64::try_from(value), i64::try_from(value)) {
         (Ok(value), _) => out.serialize_u64(value),
@@ -82,7 +83,7 @@ fn integer<Out: Serializer>(value: i128, out: Out) -> Result<Out::Ok, Out::Error
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Bytes serialized as hexadecimal digits.
 struct Hex<'data>(&'data [u8]);
 
 impl Display for Hex<'_> {

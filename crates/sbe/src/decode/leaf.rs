@@ -1,4 +1,4 @@
-//! Single values.
+//! Decoding of single values.
 
 use super::reader::Reader;
 use super::{DecodeError, Numbers, Value, number, text};
@@ -16,7 +16,7 @@ pub(super) fn simple<'data>(
     let encoding = simple.character_encoding.as_deref().unwrap_or("US-ASCII");
     let character = |byte: &u8| Scalar::Integer((*byte).into());
     if simple.is_text() {
-        // As generated codecs have it, each byte of it is null then.
+        // As in generated codecs, text is null if each of its bytes is null.
         if null.is_some() && bytes.iter().all(|byte| null == Some(character(byte))) {
             return Value::Null;
         }
@@ -29,7 +29,7 @@ pub(super) fn simple<'data>(
             null,
             bytes,
         };
-        // So it is with text, and in generated code: an array is null where all that is in it is.
+        // As with text and in generated codecs, an array is null if all of its elements are null.
         if null.is_some() && numbers.iter().all(|number| number == Value::Null) {
             return Value::Null;
         }
@@ -56,14 +56,14 @@ pub(super) fn enumeration<'data>(
     number::from_scalar(found, enumeration.encoding)
 }
 
-/// The flags that are set: those that have names, and the bits that have none.
+/// Returns the names of the choices that are set, and the unnamed bits.
 pub(super) fn set<'data>(
     set: &'data Set,
     bytes: &[u8],
     order: ByteOrder,
 ) -> (Vec<&'data str>, Vec<u8>) {
     let found = number::scalar(bytes, set.encoding, order);
-    // Sets are unsigned: the schema was held to that.
+    // Unreachable default: validation guarantees that sets are unsigned.
     let bits = found.as_integer().unwrap_or(0);
     let mut unknown = bits;
     let mut names = Vec::new();
@@ -77,14 +77,14 @@ pub(super) fn set<'data>(
     (names, unknown)
 }
 
-/// The value of an enumeration that has a name.
+/// Returns the named value of an enumeration that has this encoding.
 fn named(enumeration: &Enum, found: Scalar) -> Option<Value<'_>> {
     let value = enumeration.sent_as(found.as_integer()?)?;
     Some(Value::Named(&value.name))
 }
 
 impl<'data> Reader<'data> {
-    /// What is not sent.
+    /// Returns the value of a constant, which is not in the message.
     pub(super) fn constant(
         &mut self,
         constant: Option<&'data Constant>,
@@ -106,12 +106,12 @@ impl<'data> Reader<'data> {
                 number::from_scalar(*value, simple.primitive)
             }
             (Some(Constant::Bytes(bytes)), TypeKind::Simple(simple)) => {
-                // No message pays for them with its bytes.
+                // Constants take no bytes of the message, so their size is charged here.
                 self.step(bytes.len() / 64)?;
                 let encoding = simple.character_encoding.as_deref().unwrap_or("US-ASCII");
                 text::value(text::until_zero(bytes, encoding), encoding)
             }
-            // Schemas whose constants have no value are refused.
+            // Unreachable: validation rejects constants without a value.
             _ => Value::Null,
         })
     }

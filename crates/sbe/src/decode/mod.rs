@@ -1,11 +1,11 @@
-//! Messages to values by their schema, without generated code.
+//! Schema-driven decoder: decodes messages to values without generated code.
 //!
-//! For tools and tests rather than for the road: it takes memory for each value. Bytes that come from anywhere are safe
-//! to hand in: nothing outside of them is read, and what they can make the decoder do and build is bounded.
+//! Intended for tools and tests rather than for the data path: it allocates for each value. Untrusted input is safe:
+//! the decoder reads nothing outside the input, and its work and memory are bounded.
 //!
-//! Older and newer messages are read as the standard has it: what the sender's version does not know is left out of
-//! the values, and what this schema does not know is passed over as far as a block's length tells. Groups and data that
-//! a newer version has added behind a message's last ones are not seen, and not part of its length.
+//! Schema evolution follows the standard: elements that the acting version does not include are omitted, and fields
+//! that this schema does not know are skipped by the block length. Groups and data that a newer version appends to the
+//! end of a message are neither decoded nor part of its length.
 
 mod block;
 mod error;
@@ -24,10 +24,10 @@ pub use value::{Message, Numbers, Value};
 use crate::model::Schema;
 use reader::Reader;
 
-/// The most values that one message may have, unless somebody says otherwise; see [`Decoder::with_limit`].
+/// Default limit of the number of values in one message; see [`Decoder::with_limit`].
 pub const DEFAULT_LIMIT: usize = 1 << 20;
 
-/// Decodes the messages of one schema.
+/// Decoder for the messages of one schema.
 #[derive(Debug, Clone, Copy)]
 pub struct Decoder<'schema> {
     schema: &'schema Schema,
@@ -35,7 +35,7 @@ pub struct Decoder<'schema> {
 }
 
 impl<'schema> Decoder<'schema> {
-    /// A decoder for messages of that schema, of whatever version of it.
+    /// Returns a decoder for messages of any version of the schema.
     #[must_use]
     pub const fn new(schema: &'schema Schema) -> Self {
         Self {
@@ -44,17 +44,18 @@ impl<'schema> Decoder<'schema> {
         }
     }
 
-    /// The same decoder with another bound on how many values one message may have.
+    /// Returns a decoder with another limit of the number of values in one message.
     ///
-    /// Fields, members, entries, flags that are set and data are a value each, and so is what was left out because the
-    /// sender does not know it: constants and entries without bytes cost a message nothing, and its reader time. Whatever
-    /// the schema and the bytes, that is in proportion to this limit and to how many bytes there are.
+    /// Fields, members, entries, choices that are set and data count as one value each. Elements omitted because of the
+    /// acting version count too: together with constants and empty entries they take no bytes of the message, but take
+    /// time. The work per message is therefore bounded by this limit and the input length, whatever the schema and the
+    /// input.
     #[must_use]
     pub const fn with_limit(self, limit: usize) -> Self {
         Self { limit, ..self }
     }
 
-    /// The message at the start of some bytes. Its `length` says where it ends.
+    /// Decodes the message at the start of `bytes`. Its `length` is the offset of its end.
     ///
     /// # Errors
     ///
@@ -66,7 +67,7 @@ impl<'schema> Decoder<'schema> {
         Reader::new(self.schema, bytes, self.limit).message()
     }
 
-    /// The same, but for one of no bytes, which there would be endlessly many of.
+    /// Decodes a message, and rejects one of length 0, which would repeat without end.
     fn some<'data>(&self, bytes: &'data [u8]) -> Result<Message<'data>, DecodeError>
     where
         'schema: 'data,
@@ -82,7 +83,7 @@ impl<'schema> Decoder<'schema> {
         })
     }
 
-    /// The messages that lie one behind the other in some bytes. After an error there are no more.
+    /// Returns an iterator over consecutive messages. It ends after the first error.
     pub fn messages<'data>(
         &self,
         bytes: &'data [u8],

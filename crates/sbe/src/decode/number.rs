@@ -1,9 +1,9 @@
-//! Bytes to numbers.
+//! Decoding of numbers.
 
 use super::Value;
 use crate::model::{ByteOrder, Primitive, Scalar};
 
-/// The number that some bytes are; they have to be as many as the primitive has.
+/// Decodes a number; `bytes` has exactly the size of the primitive.
 pub(super) fn scalar(bytes: &[u8], primitive: Primitive, order: ByteOrder) -> Scalar {
     let bits = bits(bytes, order);
     match primitive {
@@ -20,7 +20,7 @@ pub(super) fn scalar(bytes: &[u8], primitive: Primitive, order: ByteOrder) -> Sc
     }
 }
 
-/// The same, as a value; null where it is that.
+/// Decodes a number to a value, which is `Null` if the number equals `null`.
 pub(super) fn value<'data>(
     bytes: &[u8],
     primitive: Primitive,
@@ -34,11 +34,11 @@ pub(super) fn value<'data>(
     from_scalar(scalar, primitive)
 }
 
-/// A value of a primitive that is no character.
+/// Converts a scalar of a primitive other than `char` to a value.
 pub(super) fn from_scalar<'data>(scalar: Scalar, primitive: Primitive) -> Value<'data> {
     match (scalar, primitive) {
         (Scalar::Integer(value), _) => Value::Integer(value),
-        // It was widened, so nothing is lost.
+        // Lossless: the value was widened from an `f32`.
         (Scalar::Real(value), Primitive::Float) => Value::Float(value as f32),
         (Scalar::Real(value), _) => Value::Double(value),
     }

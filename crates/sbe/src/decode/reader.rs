@@ -1,23 +1,23 @@
-//! Where the walk through a message stands, and what it may still cost.
+//! Decoder state: position, path and remaining budget.
 
 use std::fmt::Write;
 
 use super::{DecodeError, Reason, number};
 use crate::model::{Primitive, Scalar, Schema, Slot};
 
-/// What is read, how far, and on behalf of whom.
+/// Position in the input and context of the decoder.
 pub(super) struct Reader<'data> {
     pub(super) schema: &'data Schema,
     bytes: &'data [u8],
     pub(super) offset: usize,
-    /// The version that the sender has.
+    /// Acting version.
     pub(super) version: u64,
     path: String,
     steps: usize,
     limit: usize,
 }
 
-/// Some bytes that lie together, and where they start in the message.
+/// Contiguous bytes and their offset in the message.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'data> {
     pub(super) bytes: &'data [u8],
@@ -37,12 +37,12 @@ impl<'data> Reader<'data> {
         }
     }
 
-    /// Says which message it is.
+    /// Starts the path with the name of the message.
     pub(super) fn enter(&mut self, name: &str) {
         self.path.push_str(name);
     }
 
-    /// The next bytes of the message.
+    /// Takes the next `length` bytes of the message.
     pub(super) fn take(
         &mut self,
         length: u64,
@@ -65,7 +65,7 @@ impl<'data> Reader<'data> {
         Ok(Part { bytes, start })
     }
 
-    /// A number of a part; an error where it would lie behind its end.
+    /// Reads a number of a part, or returns an error if it is beyond the end of the part.
     pub(super) fn scalar(
         &self,
         part: Part<'_>,
@@ -90,11 +90,11 @@ impl<'data> Reader<'data> {
             return Ok(constant);
         }
         let value = self.scalar(part, slot.offset, slot.primitive)?.as_integer();
-        // Slots are unsigned, but for counts, which are not read here.
+        // Slots are unsigned; group counts can be signed but are not read here.
         Ok(u64::try_from(value.unwrap_or(0)).unwrap_or(0))
     }
 
-    /// Counts what was built, or looked at in vain.
+    /// Charges `steps` to the limit: values that were decoded, and elements that were skipped.
     pub(super) fn step(&mut self, steps: usize) -> Result<(), DecodeError> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > self.limit {
@@ -122,7 +122,7 @@ impl<'data> Reader<'data> {
         read: impl FnOnce(&mut Self) -> Result<Found, DecodeError>,
     ) -> Result<Found, DecodeError> {
         let length = self.path.len();
-        // A `String` takes whatever is written to it.
+        // Writing to a `String` cannot fail.
         let _ = write!(self.path, "[{index}]");
         let found = read(self);
         self.path.truncate(length);

@@ -1,11 +1,11 @@
-//! Bytes to text.
+//! Decoding of text.
 
 use std::borrow::Cow;
 
 use super::Value;
 use crate::charset::Charset;
 
-/// Bytes in an encoding that has a name.
+/// Decodes bytes in a named encoding.
 pub(super) fn value<'data>(bytes: &'data [u8], encoding: &'data str) -> Value<'data> {
     match decode(bytes, encoding) {
         Some(text) => Value::Text(text),
@@ -13,7 +13,7 @@ pub(super) fn value<'data>(bytes: &'data [u8], encoding: &'data str) -> Value<'d
     }
 }
 
-/// The part of an array of characters that is in front of its first zero.
+/// Returns the bytes of a character array up to its first zero code unit.
 pub(super) fn until_zero<'data>(bytes: &'data [u8], encoding: &str) -> &'data [u8] {
     let unit = Charset::named(encoding).map_or(1, Charset::unit);
     let mut units = bytes.chunks_exact(unit);
@@ -23,7 +23,7 @@ pub(super) fn until_zero<'data>(bytes: &'data [u8], encoding: &str) -> &'data [u
 
 fn decode<'data>(bytes: &'data [u8], encoding: &str) -> Option<Cow<'data, str>> {
     match Charset::named(encoding)? {
-        // ASCII is a part of UTF-8; who sends more than the former most likely means the latter.
+        // ASCII is a subset of UTF-8; bytes outside of ASCII are most likely UTF-8.
         Charset::Ascii | Charset::Utf8 => Some(Cow::Borrowed(str::from_utf8(bytes).ok()?)),
         Charset::Latin1 => Some(bytes.iter().copied().map(char::from).collect()),
         Charset::Utf16Big => utf16(bytes, u16::from_be_bytes),

@@ -1,71 +1,71 @@
-//! What messages hold.
+//! Decoded messages and values.
 
 use std::borrow::Cow;
 
 use super::number;
 use crate::model::{ByteOrder, Primitive, Scalar};
 
-/// A message that was decoded.
+/// Decoded message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message<'data> {
-    /// Its name.
+    /// Name.
     pub name: &'data str,
-    /// The id of the template in its header.
+    /// Template id in the header.
     pub template_id: u64,
-    /// The id of the schema in its header.
+    /// Schema id in the header.
     pub schema_id: u64,
-    /// The version of the schema that its sender has.
+    /// Acting version in the header.
     pub version: u64,
-    /// The length of its block, as its header has it.
+    /// Block length in the header.
     pub block_length: u64,
-    /// Where it starts, from the start of all bytes that were handed in.
+    /// Offset from the start of the input.
     pub offset: usize,
-    /// How many bytes it has, its header among them.
+    /// Length in bytes, including the header.
     pub length: usize,
-    /// What it holds, by name, in the order of the schema.
+    /// Values by name, in schema order.
     pub fields: Vec<(&'data str, Value<'data>)>,
 }
 
-/// What a field, a group or data holds.
+/// Value of a field, a group or a data element.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'data> {
-    /// Nothing: its null value was sent.
+    /// Null value.
     Null,
-    /// A number, or a flag set whose bits have no names.
+    /// Integer, or a set whose choices have no names.
     Integer(i128),
-    /// A number of four bytes.
+    /// Single-precision number.
     Float(f32),
-    /// A number of eight bytes.
+    /// Double-precision number.
     Double(f64),
-    /// One character or several.
+    /// Text of one or more characters.
     Text(Cow<'data, str>),
-    /// Bytes without an encoding.
+    /// Bytes without a character encoding.
     Bytes(&'data [u8]),
-    /// Bytes that should be text in that encoding, and are not, or it is not known here.
+    /// Bytes of a text that is invalid in its encoding, or whose encoding is unknown.
     NotText {
-        /// The encoding.
+        /// Encoding name.
         encoding: &'data str,
-        /// The bytes.
+        /// Raw bytes.
         bytes: &'data [u8],
     },
-    /// An array of a fixed length.
+    /// Array of fixed length.
     Numbers(Numbers<'data>),
-    /// A value of an enumeration, by its name.
+    /// Enumeration value, by name.
     Named(&'data str),
-    /// The flags that are set.
+    /// Set.
     Flags {
-        /// Those that have names.
+        /// Names of the choices that are set.
         named: Vec<&'data str>,
-        /// The others, by their bits.
+        /// Unnamed bits that are set.
         unknown: Vec<u8>,
     },
-    /// A composite, or an entry of a group.
+    /// Composite or group entry.
     Object(Vec<(&'data str, Value<'data>)>),
-    /// The entries of a group.
+    /// Group entries.
     List(Vec<Value<'data>>),
 }
 
-/// An array of numbers, as it was sent.
+/// Undecoded array of numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbers<'data> {
     pub(super) primitive: Primitive,
@@ -81,7 +81,7 @@ impl PartialEq for Numbers<'_> {
 }
 
 impl<'data> Numbers<'data> {
-    /// Its elements.
+    /// Returns an iterator over the elements.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Value<'data>> + use<'data> {
         let Self {
             primitive,

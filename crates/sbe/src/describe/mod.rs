@@ -1,4 +1,4 @@
-//! What lies where: a schema as tables of offsets, for people and, as JSON, for programs.
+//! Schema layout as tables of offsets, as text or JSON.
 
 mod rows;
 mod table;
@@ -7,97 +7,98 @@ use serde::Serialize;
 
 use crate::model::{ByteOrder, Message, Schema};
 
-/// A schema, laid out.
+/// Layout of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Description {
-    /// The package of the generated code.
+    /// Package of the generated code.
     pub package: String,
-    /// The id of the schema.
+    /// Schema id.
     pub id: u64,
-    /// Its version.
+    /// Schema version.
     pub version: u32,
     /// `littleEndian` or `bigEndian`.
     pub byte_order: &'static str,
-    /// What comes before each message.
+    /// Message header.
     pub header: Table,
-    /// The messages.
+    /// Messages.
     pub messages: Vec<Table>,
 }
 
-/// A message, or the header of all of them.
+/// Layout of a message or of the message header.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Table {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its template id; the header has none.
+    /// Template id; `None` for the header.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
-    /// The version in which it came.
+    /// Schema version that introduced it (`sinceVersion`).
     pub since_version: u32,
-    /// The version since which it should not be used.
+    /// Schema version that deprecated it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<u32>,
-    /// What it is for.
+    /// Description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// How long its block is.
+    /// Block length in bytes.
     pub block_length: u32,
-    /// What it holds, in the order in which it lies.
+    /// Elements in layout order.
     pub rows: Vec<Row>,
 }
 
-/// A line of a table.
+/// Row of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
-    /// How many groups and composites it is in.
+    /// Number of enclosing groups and composites.
     pub depth: usize,
-    /// What it is.
+    /// Kind of element.
     pub what: What,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its id, where it has one.
+    /// Field id, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u32>,
-    /// Where it starts, from the start of its block; groups and data lie wherever those before them end.
+    /// Offset from the start of its block; `None` for groups and data, whose position depends on the preceding
+    /// elements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u32>,
-    /// How many bytes it takes, or for a group each entry's block.
+    /// Length in bytes; for a group, the block length of an entry.
     pub length: u32,
-    /// What it is made of.
+    /// Type.
     pub kind: String,
-    /// The version in which it came.
+    /// Schema version that introduced it (`sinceVersion`).
     pub since_version: u32,
-    /// The version since which it should not be used.
+    /// Schema version that deprecated it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<u32>,
-    /// What else is to be known: whether it may be missing, and what stands for that; the value of a constant.
+    /// Presence and null value, or the value of a constant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What it is for.
+    /// Description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// What a line of a table stands for.
+/// Kind of element that a row describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum What {
-    /// A field of a block.
+    /// Field of a block.
     Field,
-    /// A part of a composite.
+    /// Member of a composite.
     Member,
-    /// Bytes that nobody uses.
+    /// Padding.
     Gap,
-    /// A group; its lines follow, one deeper.
+    /// Group; its rows follow at the next depth.
     Group,
-    /// Data without a fixed length.
+    /// Variable-length data.
     Data,
 }
 
-/// Lays a schema out.
+/// Returns the layout of a schema.
 #[must_use]
 pub fn describe(schema: &Schema) -> Description {
     let mut budget = rows::Budget::new();

@@ -1,4 +1,4 @@
-//! The lines of a table.
+//! Rows of a layout table.
 
 use std::fmt::Write;
 
@@ -8,19 +8,20 @@ use crate::model::{
     TypeKind, ValueRef,
 };
 
-/// A composite with more values than this is not taken apart: nobody reads that.
+/// Composites with more values than this are not expanded.
 const MOST_MEMBERS: u32 = 512;
-/// Nor is any, once so many were in one schema: each field would have all of what its type has.
+/// Total number of composite values expanded per schema. The members of a type repeat for each field of that type.
 const MOST_IN_ALL: u32 = 65_536;
 
-/// So many bytes of what types say are repeated for each field that has such a type.
+/// Total number of bytes of descriptions, names and constants of types that are repeated for fields of these types.
 const MOST_REPEATED: usize = 8 << 20;
 
-/// What is left of what types say that is told again for each field: of one type, there may be as many as a schema has room for.
+/// Remaining budget for type details that are repeated for each field. The number of fields of one type is bounded only
+/// by the size of the schema.
 pub(super) struct Budget {
-    /// The values of composites that are taken apart.
+    /// Values of composites that may still be expanded.
     values: u32,
-    /// The bytes of descriptions, names and constants.
+    /// Bytes of descriptions, names and constants that may still be repeated.
     repeated: usize,
 }
 
@@ -32,7 +33,7 @@ impl Budget {
         }
     }
 
-    /// Whether a composite of so many values is taken apart.
+    /// Returns true if a composite with this many values may be expanded, and charges them.
     fn has(&mut self, values: u32) -> bool {
         match self.values.checked_sub(values) {
             Some(left) if values <= MOST_MEMBERS && self.repeated > 0 => {
@@ -43,15 +44,15 @@ impl Budget {
         }
     }
 
-    /// The description of a type, for a field or a member that has none of its own.
+    /// Returns the description of the type, for a field or member without its own.
     fn described(&mut self, kind: &Type) -> Option<String> {
         let description = kind.description.as_ref()?;
         self.repeated = self.repeated.checked_sub(description.len())?;
         Some(description.clone())
     }
 
-    /// What else is to be known of a field or a member, of which most is what its type says: a constant has up to a
-    /// thousand characters. Once enough was told again, its presence alone.
+    /// Returns the note of a field or member. Most of it repeats the type; a constant has up to a thousand characters.
+    /// Once the budget is spent, only the presence is returned.
     fn noted(
         &mut self,
         presence: Presence,
@@ -71,7 +72,7 @@ impl Budget {
         note
     }
 
-    /// A member is told of for each field of its composite.
+    /// Charges repeated bytes. Members repeat for each field of their composite.
     const fn spend(&mut self, bytes: usize) {
         self.repeated = self.repeated.saturating_sub(bytes);
     }
@@ -176,7 +177,7 @@ impl<'a> Rows<'a> {
         let offset = start.saturating_add(member.offset);
         let mut row = self.row(What::Member, &member.name, member.kind.encoded_length());
         row.offset = Some(offset);
-        // A type that is written in the composite is called what the member is.
+        // An inline type has the name of its member.
         row.kind = if member.is_ref {
             kind(&member.kind)
         } else {
@@ -230,7 +231,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// What a type is, with its name where that says more.
+/// Returns the kind of a type, with its name if that adds information.
 fn kind(kind: &Type) -> String {
     let made_of = made_of(kind);
     if kind.built_in || kind.name == made_of {

@@ -1,4 +1,4 @@
-//! Tables as text.
+//! Layout tables as text.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ impl fmt::Display for Table {
             write!(out, ", {life}")?;
         }
         writeln!(out)?;
-        // Twice rather than kept: notes may be long, and many.
+        // Formatted twice rather than stored: notes can be long and numerous.
         let lines = || {
             let headings = std::iter::once(HEADINGS.map(str::to_owned));
             headings.chain(self.rows.iter().map(cells))
@@ -57,7 +57,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// No column is wider for one cell that is, or each line would be as long as the longest name.
+/// Maximum column width. Without it, one long name would widen every line.
 const WIDEST: usize = 96;
 
 const HEADINGS: [&str; 5] = ["offset", "length", "name", "type", ""];

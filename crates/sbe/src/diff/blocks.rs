@@ -1,4 +1,4 @@
-//! Blocks: fields, groups, data.
+//! Comparison of blocks: fields, groups and data.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::report::{Around, Report, step};
 use super::{Impact, composites, types};
 use crate::model::{Block, Constant, Data, Field, Group, Position, Presence, TypeKind};
 
-/// Something with an id and a name.
+/// Element with an id and a name.
 trait Numbered {
     fn id(&self) -> u32;
     fn name(&self) -> &str;
@@ -47,7 +47,7 @@ numbered! {
     Data, |_| true;
 }
 
-/// The blocks of two messages or groups, of which the new one is at that place, and when these came.
+/// Compares the blocks of two messages or groups; `around` holds the versions that introduced these.
 pub(super) fn compare(
     path: &str,
     (old, new): (&Block, &Block),
@@ -72,7 +72,7 @@ pub(super) fn compare(
     }
     for one in &fields.gone {
         let (path, place) = (step(path, &one.name), &one.position);
-        // What was not sent, nobody misses but programs.
+        // Removing an element that is not encoded affects only source code.
         let impact = if one.is_sent() {
             Impact::Breaking
         } else {
@@ -99,7 +99,7 @@ pub(super) fn compare(
         compare(&path, blocks, &two.position, (around, true), report);
     }
     gone(path, &groups.gone, report);
-    // Data lies behind the groups, and so would be taken for one.
+    // Data follows the groups, so an older reader would read a new group as data.
     appended(path, &groups, in_group, !old.data.is_empty(), report);
 
     let data = Pairs::of(&old.data, &new.data);
@@ -113,7 +113,7 @@ pub(super) fn compare(
     appended(path, &data, in_group, false, report);
 }
 
-/// How many entries groups may have: both sides refuse other counts.
+/// Compares the allowed numbers of group entries. A reader rejects counts outside of its range.
 fn entries(path: &str, old: &Group, new: &Group, report: &mut Report) {
     let limits = |group: &Group| (group.dimensions.min_count, group.dimensions.count.max);
     let (was, is) = (limits(old), limits(new));
@@ -126,14 +126,14 @@ fn entries(path: &str, old: &Group, new: &Group, report: &mut Report) {
     }
 }
 
-/// What of the old is in the new.
+/// Elements of the old schema matched with those of the new one.
 struct Pairs<'schema, Thing> {
     both: Vec<(&'schema Thing, &'schema Thing)>,
     gone: Vec<&'schema Thing>,
     new: Vec<&'schema Thing>,
-    /// Which of the old have which name.
+    /// Ids of the old elements by name.
     ids: HashMap<&'schema str, u32>,
-    /// Whether the old that are in the new are the first ones there, in their old order.
+    /// True if the matched elements come first in the new schema, in their old order.
     in_sequence: bool,
 }
 
@@ -153,7 +153,7 @@ impl<'schema, Thing: Numbered> Pairs<'schema, Thing> {
                     pairs.in_sequence &= place == pairs.both.len();
                     pairs.both.push((one, &new[place]));
                 }
-                // The others have moved up, which is told with the one that is gone.
+                // The shift of the remaining elements is reported with the removed one.
                 None => pairs.gone.push(one),
             }
         }
@@ -164,7 +164,7 @@ impl<'schema, Thing: Numbered> Pairs<'schema, Thing> {
         pairs
     }
 
-    /// Whether something new has the name of something that has another one now; told if so.
+    /// Returns true, and reports it, if a new element has the name of an old element that was renamed.
     fn takes_a_name(&self, path: &str, new: &Thing, report: &mut Report) -> bool {
         let Some(other) = self.ids.get(new.name()) else {
             return false;
@@ -175,7 +175,7 @@ impl<'schema, Thing: Numbered> Pairs<'schema, Thing> {
     }
 }
 
-/// Where to find things.
+/// Lookup of elements by id and by name.
 struct Index<'schema> {
     by_id: HashMap<u32, usize>,
     by_name: HashMap<&'schema str, (usize, u32)>,
@@ -192,7 +192,8 @@ impl<'schema> Index<'schema> {
         }
     }
 
-    /// The one with the same id in here, or else the one with the same name whose id is not in use over there.
+    /// Returns the element with the same id, or else the one with the same name whose id is not used in the other
+    /// schema.
     fn counterpart(&self, thing: &impl Numbered, over_there: &Self) -> Option<usize> {
         if let Some(place) = self.by_id.get(&thing.id()) {
             return Some(*place);
@@ -202,7 +203,7 @@ impl<'schema> Index<'schema> {
     }
 }
 
-/// What holds for fields, groups and data.
+/// Compares what fields, groups and data have in common.
 fn both<Thing: Numbered>(
     path: &str,
     (old, new): (&Thing, &Thing),
@@ -269,7 +270,7 @@ fn field(path: &str, old: &Field, new: &Field, report: &mut Report) {
     types::used(path, &old.kind, &new.kind, place, report);
 }
 
-/// What stands for null, where it is the field that may be null, and not its type, of which nothing is told then.
+/// Compares the null values if the field, not its type, is optional. In that case nothing is reported for the type.
 fn null(path: &str, old: &Field, new: &Field, report: &mut Report) {
     let is_own = |field: &Field| field.presence == Presence::Optional;
     let by_type = [old, new].map(|field| field.kind.presence() == Presence::Optional);
@@ -304,7 +305,7 @@ pub(super) fn constant(
     }
 }
 
-/// A new field has to lie where older messages have nothing, and to say since when.
+/// Checks that a new field is placed after the old block and has a `sinceVersion`.
 fn new_field(path: &str, new: &Field, old: &Block, report: &mut Report) {
     if new.presence == Presence::Constant {
         report.add(Impact::Extension, path, &new.position, "is new, a constant");
@@ -319,7 +320,7 @@ fn new_field(path: &str, new: &Field, old: &Block, report: &mut Report) {
         return;
     }
     let (from, to) = (new.offset, new.offset + new.encoded_length());
-    // They lie in their order, so the first that ends behind the start is the only one to look at.
+    // Fields are ordered by offset, so only the first one that ends after the start of the new field can overlap it.
     let first = old
         .fields
         .partition_point(|field| field.offset + field.encoded_length() <= from);
@@ -336,7 +337,7 @@ fn new_field(path: &str, new: &Field, old: &Block, report: &mut Report) {
     }
 }
 
-/// Groups and data lie one behind the other: the old ones have to come first, in their old order.
+/// Checks that the old groups or data come first in the new schema, in their old order.
 fn sequence<Thing: Numbered>(
     path: &str,
     what: &str,

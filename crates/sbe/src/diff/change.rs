@@ -1,20 +1,21 @@
-//! A change, and what it does.
+//! Changes and their impact.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What a change does to those who have the other version.
+/// Impact of a change on users of the other schema version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Impact {
-    /// Nothing.
+    /// No impact.
     None,
-    /// Old and new understand each other: what is new is passed over by the one, and missing for the other.
+    /// Both versions interoperate: older readers skip the new element, and newer readers treat it as absent in older
+    /// messages.
     Extension,
-    /// They do, but programs that were written for the old names have to be changed.
+    /// Both versions interoperate, but source code that uses the old names must change.
     Code,
-    /// One takes for something else what the other says.
+    /// One version misinterprets messages of the other.
     Breaking,
 }
 
@@ -29,16 +30,16 @@ impl fmt::Display for Impact {
     }
 }
 
-/// One thing that is not as it was.
+/// Difference between two schemas.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// What it does.
+    /// Impact.
     pub impact: Impact,
-    /// What changed, such as `Car.fuelFigures.speed`.
+    /// Path of the element, such as `Car.fuelFigures.speed`.
     pub path: String,
-    /// How.
+    /// Description of the change.
     pub what: String,
-    /// Where that is written, in the new schema, or in the old one where the new one has it no more.
+    /// Position in the new schema, or in the old schema if the element was removed.
     #[serde(rename = "at")]
     pub position: String,
 }

@@ -1,4 +1,4 @@
-//! Composites, and what frames messages and groups.
+//! Comparison of composites, message headers and group dimensions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::report::{Around, Report, step};
 use super::{Impact, types};
 use crate::model::{Composite, Member, Position, Presence, Type, TypeKind};
 
-/// Two composites, and when they came.
+/// Compares two composites; `around` holds the versions that introduced these.
 pub(super) fn compare(
     path: &str,
     (old, new): (&Composite, &Composite),
@@ -61,7 +61,7 @@ fn member(path: &str, (old, new): (&Member, &Member), around: Around, report: &m
         let what = format!("was at offset {}, and is at {}", old.offset, new.offset);
         report.add(Impact::Breaking, path, place, what);
     }
-    // Fields have a presence of their own; of members the type alone says it.
+    // Fields have their own presence; for members only the type defines it.
     if said(&old.kind) != said(&new.kind) {
         report.add(Impact::Breaking, path, place, "another presence");
     }
@@ -75,7 +75,7 @@ fn member(path: &str, (old, new): (&Member, &Member), around: Around, report: &m
     }
 }
 
-/// What types say of presence that can say anything.
+/// Returns the presence of a type, if the type can have one.
 fn said(kind: &Type) -> Option<Presence> {
     match &kind.kind {
         TypeKind::Simple(_) | TypeKind::Enum(_) => Some(kind.presence()),
@@ -83,14 +83,14 @@ fn said(kind: &Type) -> Option<Presence> {
     }
 }
 
-/// The one that is where an old one was, and has a new name.
+/// Returns the new member at the position of an old one, under another name.
 fn renamed<'a>(one: &Member, old: &Composite, of_new: &Places<'a>) -> Option<&'a Member> {
     let there = of_new.get(&place(one)?)?;
     old.member(&there.name).is_none().then_some(there)
 }
 
 fn gone(path: &str, one: &Member, report: &mut Report) {
-    // What was not sent, nobody misses but programs.
+    // Removing a member that is not encoded affects only source code.
     let impact = match one.kind.encoded_length() {
         0 => Impact::Code,
         _ => Impact::Breaking,
@@ -98,7 +98,7 @@ fn gone(path: &str, one: &Member, report: &mut Report) {
     report.add(impact, path, &one.position, "is gone");
 }
 
-/// The members that are sent, by where they are and how much of it they take. No two are at one place.
+/// Encoded members by offset and length. No two members share a position.
 type Places<'a> = HashMap<(u32, u32), &'a Member>;
 
 fn places(composite: &Composite) -> Places<'_> {
@@ -113,7 +113,7 @@ fn place(member: &Member) -> Option<(u32, u32)> {
     (length > 0).then_some((member.offset, length))
 }
 
-/// The composites in front of messages or of groups, which have no version and must not change at all.
+/// Compares the header or dimension composites, which are not versioned and must not change.
 pub(super) fn frame(path: &str, old: &Arc<Type>, new: &Arc<Type>, report: &mut Report) {
     let around = Around::default();
     types::compare(&new.name, (old, new), &new.position, around, report);

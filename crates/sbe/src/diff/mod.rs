@@ -1,7 +1,7 @@
-//! Two versions of a schema: what changed, and whether programs with one can talk to programs with the other.
+//! Comparison of two versions of a schema: differences and compatibility.
 //!
-//! The measure is what happens between a writer with the one and a reader with the other, in both directions. Things are
-//! taken for the same by their ids, and where these are not to be found, by their names.
+//! Compatibility is judged in both directions, between a writer with one version and a reader with the other. Elements
+//! are matched by id, or by name if the id is not found.
 
 mod blocks;
 mod change;
@@ -15,9 +15,9 @@ pub use change::{Change, Impact};
 use crate::model::Schema;
 use report::Report;
 
-/// Everything that changed from `old` to `new`, in the order of the old schema, and at its end what is new.
+/// Returns all changes from `old` to `new`, in the order of the old schema, with additions last.
 ///
-/// Of more than 10,000 changes, the last one says that there are more.
+/// At most 10,000 changes are reported; the last one then states that there are more.
 #[must_use]
 pub fn diff(old: &Schema, new: &Schema) -> Vec<Change> {
     let mut report = Report::new(old.version);
@@ -25,7 +25,7 @@ pub fn diff(old: &Schema, new: &Schema) -> Vec<Change> {
     report.into_changes()
 }
 
-/// The worst of some changes; `None` where there are none.
+/// Returns the worst impact, or `None` without changes.
 #[must_use]
 pub fn worst(changes: &[Change]) -> Option<Impact> {
     changes.iter().map(|change| change.impact).max()

@@ -1,4 +1,4 @@
-//! The changes that were found so far.
+//! Collection of the changes found.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -7,22 +7,22 @@ use std::sync::Arc;
 use super::{Change, Impact};
 use crate::model::{Position, Type};
 
-/// The most changes that are told.
+/// Maximum number of reported changes.
 const MOST: usize = 10_000;
-/// The most bytes that they take: each has the names of all around it in its path.
+/// Maximum total size of reported changes in bytes. Each path repeats the names of the enclosing elements.
 const MOST_BYTES: usize = 8 << 20;
 
 pub(super) struct Report {
-    /// The version of the old schema: whatever is new has to come after it.
+    /// Version of the old schema; new elements must have a later `sinceVersion`.
     pub(super) old_version: u32,
     changes: Vec<Change>,
-    /// How many bytes the texts of these have.
+    /// Size of the reported texts in bytes.
     bytes: usize,
-    /// The first change that is not told.
+    /// First change that is not reported.
     cut: Option<Change>,
-    /// Pairs of types that were compared, so that what changed in a type is told once.
+    /// Pairs of types already compared, so that a changed type is reported once.
     compared: HashSet<(*const Type, *const Type)>,
-    /// The worst that a change can be now.
+    /// Upper bound of the impact of the following changes.
     ceiling: Impact,
 }
 
@@ -38,7 +38,7 @@ impl Report {
         }
     }
 
-    /// From here on things are looked at that nobody sends.
+    /// Limits the following changes to `Code`: the types compared next are not used by any message.
     pub(super) const fn go_on_with_names(&mut self) {
         self.ceiling = Impact::Code;
     }
@@ -68,12 +68,13 @@ impl Report {
         }
     }
 
-    /// Whether nothing more is told, so that there is no use in looking for it.
+    /// Returns true if the report is full, so that the search can stop.
     pub(super) const fn is_full(&self) -> bool {
         self.cut.is_some()
     }
 
-    /// All changes, and that there are more: as nobody has looked at those, they count as the worst.
+    /// Returns all changes. If some were not reported, the last one states this with impact `Breaking`, as they were
+    /// not examined.
     pub(super) fn into_changes(self) -> Vec<Change> {
         let mut changes = self.changes;
         let told = changes.len();
@@ -85,12 +86,12 @@ impl Report {
         changes
     }
 
-    /// Whether these two were not compared before, and should be.
+    /// Returns true for the first request to compare this pair of types, unless the report is full.
     pub(super) fn first_time(&mut self, old: &Arc<Type>, new: &Arc<Type>) -> bool {
         !self.is_full() && self.compared.insert((Arc::as_ptr(old), Arc::as_ptr(new)))
     }
 
-    /// Tells what a name became.
+    /// Reports a changed name.
     pub(super) fn renamed(&mut self, path: &str, position: &Position, old: &str, new: &str) {
         if old != new {
             self.add(
@@ -102,7 +103,7 @@ impl Report {
         }
     }
 
-    /// Tells that something has the name now that was that of something else, which had that id.
+    /// Reports a new element with the name of an old element that had the id `id` and was renamed.
     pub(super) fn takes_a_name(
         &mut self,
         path: &str,
@@ -120,9 +121,8 @@ impl Report {
         );
     }
 
-    /// Tells when something is said to have come at another time than before, in the old and in the new schema, by things
-    /// around it that came then: it is no older than they are, whatever it says. Where they came at another time, it is told
-    /// of them.
+    /// Reports a changed `sinceVersion`. The effective version of an element is at least that of the enclosing
+    /// elements; if the version of an enclosing element changed, the change is reported there.
     pub(super) fn came(
         &mut self,
         path: &str,
@@ -146,7 +146,7 @@ impl Report {
         self.add(impact, path, position, what);
     }
 
-    /// Tells when something is given up, or taken back into favour.
+    /// Reports a changed `deprecated` version.
     pub(super) fn deprecated(
         &mut self,
         path: &str,
@@ -163,7 +163,7 @@ impl Report {
         self.add(Impact::None, path, position, what);
     }
 
-    /// Whether something new says that it came after the old version; told if not.
+    /// Returns true if a new element has a `sinceVersion` after the old schema version; reports it otherwise.
     pub(super) fn is_marked_new(&mut self, path: &str, position: &Position, since: u32) -> bool {
         let version = self.old_version;
         if since > version {
@@ -183,7 +183,7 @@ impl Report {
     }
 }
 
-/// The versions in which came what things are written in, in both schemas.
+/// Versions that introduced the enclosing elements, in both schemas.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Around {
     old: u32,
@@ -191,7 +191,7 @@ pub(super) struct Around {
 }
 
 impl Around {
-    /// Those of what came in these versions in the same, or with it.
+    /// Returns the versions of an element introduced in `old` and `new` inside these elements.
     pub(super) fn and(self, old: u32, new: u32) -> Self {
         Self {
             old: self.old.max(old),
@@ -200,7 +200,7 @@ impl Around {
     }
 }
 
-/// A path with one step more.
+/// Returns the path extended by a name.
 pub(super) fn step(path: &str, name: &str) -> String {
     if path.is_empty() {
         return name.to_owned();

@@ -1,4 +1,4 @@
-//! Two schemas as a whole.
+//! Comparison of two schemas.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -98,19 +98,19 @@ fn messages(old: &Schema, new: &Schema, report: &mut Report) {
     let known: HashSet<u64> = old.messages.iter().map(|message| message.id).collect();
     for two in new.messages.iter().filter(|two| !known.contains(&two.id)) {
         match ids.get(two.name.as_str()) {
-            // Whoever does not know it sees so by its id, whatever it says of its version.
+            // Older readers reject the new message by its template id, whatever its `sinceVersion`.
             None => report.add(Impact::Extension, &two.name, &two.position, "is new"),
             Some(other) if by_id.contains_key(other) => {
                 report.takes_a_name(&two.name, &two.position, "is new", other);
             }
-            // One that only has another id was told above.
+            // A changed template id is reported above.
             Some(_) => {}
         }
     }
 }
 
-/// Types that no message uses are nothing but names for programs. Those that one does have been compared by now, with the
-/// type that is in their place; how data lies was told where it is.
+/// Compares types that no message uses, which affect only source code. Types in use were compared through the elements
+/// that use them, and the layout of data was reported there.
 fn unused_types(old: &Schema, new: &Schema, report: &mut Report) {
     report.go_on_with_names();
     let by_name: HashMap<&str, &Arc<Type>> = new

@@ -1,4 +1,4 @@
-//! Types.
+//! Comparison of types.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::{Impact, blocks, composites};
 use crate::charset::Charset;
 use crate::model::{DataLayout, Enum, Position, Presence, Scalar, Set, Simple, Type, TypeKind};
 
-/// The types of something that is in both schemas.
+/// Compares the types of an element that is in both schemas.
 pub(super) fn used(
     path: &str,
     old: &Arc<Type>,
@@ -17,7 +17,7 @@ pub(super) fn used(
     report: &mut Report,
 ) {
     if old.name == new.name {
-        // What changed in a type is told by the name of the type.
+        // Changes of a type are reported under the name of the type.
         compare(&new.name, (old, new), place, Around::default(), report);
     } else {
         let what = format!("was of type {}, and is of {}", old.name, new.name);
@@ -26,7 +26,7 @@ pub(super) fn used(
     }
 }
 
-/// What changed in a type, and in what came when; of one that nobody wrote it is told where it is used.
+/// Compares two types and the versions that introduced them. Changes of an implicit type are reported where it is used.
 pub(super) fn compare(
     path: &str,
     (old, new): (&Arc<Type>, &Arc<Type>),
@@ -60,7 +60,7 @@ pub(super) fn compare(
     }
 }
 
-/// How a type is sent, where that is a single value: a number may get names without becoming another one.
+/// Returns the encoding of a single value: naming the values of a number does not change its encoding.
 fn as_primitive(kind: &Type) -> Option<crate::model::Primitive> {
     match &kind.kind {
         TypeKind::Simple(simple) if simple.is_array || simple.presence == Presence::Constant => {
@@ -110,7 +110,8 @@ fn simple(path: &str, old: &Simple, new: &Simple, place: &Position, report: &mut
     blocks::constant(path, one, two, place, report);
 }
 
-/// What a type says of presence is a default: what it changes is told of each field and member that has no other.
+/// Compares the default presence of two types. Its effect is reported for each field and member without its own
+/// presence.
 fn presence(path: &str, old: Presence, new: Presence, place: &Position, report: &mut Report) {
     if old != new {
         let what = "another presence, of what has none of its own";
@@ -134,7 +135,7 @@ fn enumeration(path: &str, old: &Enum, new: &Enum, place: &Position, report: &mu
     if old.null != new.null {
         let (was, is) = (old.null.shown(old.encoding), new.null.shown(new.encoding));
         let what = format!("null was {was}, and is {is}");
-        // Where it is the field that may be null, it is told of the field.
+        // For an optional field, the change is reported for the field.
         let impact = match old.presence {
             Presence::Optional => Impact::Breaking,
             _ => Impact::Code,
@@ -207,7 +208,7 @@ fn set(path: &str, old: &Set, new: &Set, place: &Position, report: &mut Report) 
     }
 }
 
-/// Where to find what has a name and a number.
+/// Lookup of elements by name and by number.
 struct Names<'schema> {
     by_name: HashMap<&'schema str, usize>,
     by_number: HashMap<i128, usize>,
@@ -231,7 +232,7 @@ impl<'schema> Names<'schema> {
         };
         for (at, (name, number)) in things.enumerate() {
             names.by_name.insert(name, at);
-            // Of several flags that are the same bit, the first.
+            // The first of several choices with the same bit.
             names.by_number.entry(number).or_insert(at);
         }
         names
@@ -242,7 +243,7 @@ impl<'schema> Names<'schema> {
     }
 }
 
-/// How data is sent.
+/// Compares the encodings of data.
 pub(super) fn data(
     path: &str,
     old: &DataLayout,

@@ -1,4 +1,4 @@
-//! A block of a message or of a group's entries, with everything that the Rust for it needs to know.
+//! Code generation plan of a block of a message or a group entry.
 
 use super::scope::{Scope, Thing};
 use super::type_names::TypeNames;
@@ -7,32 +7,32 @@ use super::{names, own};
 use crate::model::{self, Data, Field, Group, TypeKind};
 use crate::problem::Problems;
 
-/// What is said of a message or a group.
+/// Names and layout of a message or a group entry.
 pub(super) struct Plan<'a> {
-    /// Its name in the schema.
+    /// Name in the schema.
     pub(super) name: &'a str,
-    /// Its decoder and its encoder.
+    /// Names of the decoder and encoder types.
     pub(super) decoder: String,
     pub(super) encoder: String,
-    /// What the encoder of a group's entry gives back at its end.
+    /// Type that the encoder of a group entry returns at its end.
     pub(super) parent: Option<String>,
     pub(super) values: Vec<Value<'a>>,
-    /// How many bytes of fields there are in every version, and now.
+    /// Length of the fields that exist in every version, and the length in the current version.
     pub(super) fixed: u32,
     pub(super) length: u32,
     pub(super) tails: Vec<Tail<'a>>,
 }
 
-/// What follows a block.
+/// Group or data after a block.
 pub(super) struct Tail<'a> {
-    /// Its name in the schema.
+    /// Name in the schema.
     pub(super) name: &'a str,
     pub(super) method: String,
-    /// The type that says that this is next.
+    /// Marker type of the state in which this element is next.
     pub(super) marker: String,
     pub(super) description: Option<&'a str>,
     pub(super) deprecated: Option<u32>,
-    /// The version in which it came, where the block is older.
+    /// Version that introduced it, if later than the block.
     pub(super) since: Option<u32>,
     pub(super) kind: TailKind<'a>,
 }
@@ -42,27 +42,27 @@ pub(super) enum TailKind<'a> {
     Data(&'a Data),
 }
 
-/// What is said of a group.
+/// Names of a group.
 pub(super) struct GroupPlan<'a> {
     pub(super) group: &'a Group,
-    /// The decoder and the encoder of the whole of it.
+    /// Names of the decoder and encoder of the group.
     pub(super) decoder: String,
     pub(super) encoder: String,
-    /// What its encoder gives back at its end.
+    /// Type that the group encoder returns at its end.
     pub(super) parent: String,
-    /// The method that reads it in one go, where there is one.
+    /// Name of the method that reads all entries with a callback; empty if there is none.
     pub(super) each: String,
     pub(super) entry: Plan<'a>,
-    /// The version before which entries have nothing: no fields, and what is behind them came later.
+    /// Version before which entries take no bytes: they have no fields, and all groups and data in them are newer.
     pub(super) empty_before: Option<u32>,
-    /// The type of its dimensions, where they have more than the standard asks for.
+    /// Type of the dimensions composite, if it has members beyond those of the standard.
     pub(super) own: Option<String>,
 }
 
-/// Markers have a module of their own, where no other type is in their way.
+/// Scope suffix of markers, which have a module of their own and cannot conflict with other types.
 const MARKER: &str = " in at";
 
-/// The marker of where everything has been read or written.
+/// Marker type of the final state.
 pub(super) const DONE: &str = "Done";
 
 impl<'a> Plan<'a> {
@@ -78,7 +78,7 @@ impl<'a> Plan<'a> {
             length: message.block.length,
             tails: Vec::new(),
         };
-        // It is the first in its module, and gets what it wants.
+        // The name cannot conflict: it is the first one in its module.
         let thing = (message.name.as_str(), &message.position);
         plans.take(name, &["Decoder", "Encoder"], thing);
         plan.fill(&message.block, message.since, "", plans);
@@ -93,7 +93,7 @@ impl<'a> Plan<'a> {
         plans: &mut Plans<'_, 'a>,
     ) {
         let mut methods = Scope::of_words();
-        // What is not sent asks for no byte of an older sender.
+        // Elements without encoded bytes do not extend the minimum block length.
         self.fixed = block
             .fields
             .iter()
@@ -153,19 +153,19 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether something follows the block, so that there is an order to keep.
+    /// Returns true if groups or data follow the block, so that their order must be enforced.
     pub(super) fn has_tails(&self) -> bool {
         !self.tails.is_empty()
     }
 
-    /// Whether fields came later than the block.
+    /// Returns true if fields were added after the block was introduced.
     pub(super) fn is_added_to(&self) -> bool {
         self.values
             .iter()
             .any(|value| matches!(value.place, Place::Added { .. }))
     }
 
-    /// The marker of what comes after the tail of that index.
+    /// Returns the marker of the state after the tail at `index`.
     pub(super) fn after(&self, index: usize) -> &str {
         self.tails.get(index + 1).map_or(DONE, |tail| &tail.marker)
     }
@@ -208,7 +208,7 @@ impl<'a> GroupPlan<'a> {
     }
 }
 
-/// What the plans of one message share.
+/// State shared by the plans of one message.
 pub(super) struct Plans<'p, 'a> {
     kinds: Scope<'a>,
     types: &'p TypeNames<'a>,
@@ -224,7 +224,7 @@ impl<'p, 'a> Plans<'p, 'a> {
         }
     }
 
-    /// The type that says that something is next; the types of a group are called after it too.
+    /// Returns the marker type of an element; the types of a group are named after it.
     fn marker(&mut self, prefix: &str, thing: Thing<'a>, is_group: bool) -> String {
         let wanted = if prefix.is_empty() {
             names::marker(thing.0)
@@ -260,8 +260,7 @@ fn value<'a>(
     } else {
         Place::FixedSince(field.since)
     };
-    // What takes no bytes is as good anywhere, and may stand behind those that are there in every version, or that its sender
-    // has.
+    // An element without encoded bytes can be at any offset, including one beyond the fixed part or the sender's block.
     let offset = if is_sent {
         field.offset
     } else {

@@ -1,19 +1,19 @@
-//! Lines of Rust, as rustfmt would set them.
+//! Writer for Rust source, formatted as by rustfmt.
 //!
-//! Written by hand rather than by a formatter: `prettyplease` leaves no blank line between methods and drops comments,
-//! and the shapes that are needed here are few.
+//! Written by hand because `prettyplease` leaves no blank line between methods and drops comments, and the generator
+//! needs only a few constructs.
 
 use crate::printable;
 
-/// The longest line.
+/// Maximum line width.
 const WIDTH: usize = 100;
 
-/// Text that grows line by line.
+/// Source text under construction.
 #[derive(Debug, Default)]
 pub(super) struct Code {
     text: String,
     depth: usize,
-    /// Whether the last line opened a block, so that no blank line belongs here.
+    /// True if the last line opened a block, so that no blank line is inserted.
     fresh: bool,
 }
 
@@ -22,7 +22,7 @@ impl Code {
         self.text
     }
 
-    /// One line, or several that are indented against each other already.
+    /// Adds one line, or several lines with relative indentation.
     pub(super) fn line(&mut self, text: impl AsRef<str>) {
         for line in text.as_ref().lines() {
             if !line.is_empty() {
@@ -40,14 +40,14 @@ impl Code {
         }
     }
 
-    /// A blank line between two things.
+    /// Adds a blank line between two items.
     pub(super) fn blank(&mut self) {
         if !self.fresh {
             self.text.push('\n');
         }
     }
 
-    /// A line that ends in `{`, and what is in the braces.
+    /// Adds a line that ends in `{`, and a body in braces.
     pub(super) fn block(&mut self, head: impl AsRef<str>, body: impl FnOnce(&mut Self)) {
         self.open(head);
         body(self);
@@ -65,7 +65,7 @@ impl Code {
         self.line(end);
     }
 
-    /// Ends a block that is a statement.
+    /// Adds a semicolon after a block.
     pub(super) fn semicolon(&mut self) {
         if self.text.ends_with("}\n") {
             self.text.pop();
@@ -73,7 +73,7 @@ impl Code {
         }
     }
 
-    /// Documentation.
+    /// Adds a doc comment.
     pub(super) fn doc(&mut self, text: &str) {
         for line in text.lines() {
             let line = line.trim_end();
@@ -85,12 +85,12 @@ impl Code {
         }
     }
 
-    /// Whether a line of so many characters fits here.
+    /// Returns true if a line of this length fits at the current indentation.
     pub(super) const fn fits(&self, length: usize) -> bool {
         self.depth * 4 + length <= WIDTH
     }
 
-    /// A function, on one line where that fits, else with a line for each argument; its body is one line or more.
+    /// Adds a function: on one line if it fits, otherwise with one line per argument.
     pub(super) fn function(
         &mut self,
         name: &str,
@@ -113,7 +113,7 @@ impl Code {
             }
             self.depth -= 1;
             let last = format!("){result} {{");
-            // Here rustfmt counts the indentation twice.
+            // rustfmt counts the indentation twice here.
             if self.fits(self.depth * 4 + last.len()) {
                 self.open(last);
             } else if self.fits(result.len() - 1) {
@@ -127,7 +127,7 @@ impl Code {
         self.close("}");
     }
 
-    /// A type with arguments that is longer than a line, and the brace behind it.
+    /// Adds a return type whose generic arguments exceed the line width, and the opening brace.
     fn result(&mut self, result: &str) {
         let inside = result
             .split_once('<')
@@ -153,7 +153,7 @@ impl Code {
         self.open("> {");
     }
 
-    /// A list in braces with a name before it, on one line where that fits and is short enough for rustfmt.
+    /// Adds a struct literal: on one line if it fits and is short enough for rustfmt.
     pub(super) fn structure(&mut self, before: &str, fields: &[&str], after: &str) {
         let short = format!("{before} {{ {} }}{after}", fields.join(", "));
         let inner = fields.iter().map(|field| field.len() + 2).sum::<usize>();
@@ -168,7 +168,8 @@ impl Code {
         self.close(&format!("}}{after}"));
     }
 
-    /// A call, on one line where that fits, else behind its `=` alone, else with a line for each argument.
+    /// Adds a call: on one line if it fits, otherwise after the line break behind `=`, otherwise with one line per
+    /// argument.
     pub(super) fn call(&mut self, before: &str, arguments: &[&str], after: &str) {
         let inner = arguments.join(", ");
         let short = format!("{before}({inner}){after}");
@@ -192,14 +193,14 @@ impl Code {
     }
 }
 
-/// What a schema says of something, as documentation: nothing in it is taken for markup, and all of it is seen.
+/// Escapes a description of the schema for a doc comment, so that none of it is interpreted as markup.
 ///
-/// Code in documentation is run as a test of whoever uses the codecs, and of what rustdoc takes for links or HTML that are none
-/// it warns its users. So each line is a line of a paragraph, whatever it looks like.
+/// Code blocks in doc comments are run as tests of the crate that contains the codecs, and rustdoc warns of broken
+/// links and HTML. Each line therefore becomes plain text of a paragraph.
 pub(super) fn prose(text: &str) -> String {
     let mut prose = String::with_capacity(text.len());
     for line in printable::lines(text) {
-        // Blanks in front, or behind what may be the mark of a list, would make code of what follows.
+        // Leading blanks, or blanks after a list marker, would start a code block.
         let words: Vec<&str> = line.split_whitespace().collect();
         plain_line(&mut prose, &words.join(" "));
         prose.push('\n');
@@ -207,20 +208,21 @@ pub(super) fn prose(text: &str) -> String {
     prose.trim_end().to_owned()
 }
 
-/// A line with a backslash in front of all that means something where it stands.
+/// Adds a line with a backslash before each character that is markup in its place.
 fn plain_line(prose: &mut String, line: &str) {
     let mark = mark_of_a_list(line);
     for (at, character) in line.char_indices() {
         let means_something = match character {
             '[' | ']' | '<' | '>' | '`' | '~' | '*' | '_' | '\\' | '#' => true,
-            // What is named by what follows it is shown instead.
+            // An entity is shown literally.
             '&' => !line[at + 1..].starts_with(' ') && at + 1 < line.len(),
             '.' | ')' if Some(at) == mark => true,
-            // rustdoc makes one of several, of which `--force` and what one copies suffer. Quotation marks stay themselves.
+            // rustdoc replaces repeated characters (smart punctuation), which corrupts `--force` and text that is
+            // copied. Quotation marks are left as they are.
             '-' | '.' if line[..at].ends_with(character) => true,
-            // Lists, lines below headings, and tables; the number of a list has its mark behind it.
+            // Lists, headings by underline, and tables. In a numbered list the marker follows the number.
             '-' | '+' | '=' | '|' => at == 0,
-            // An address that is no link is warned of, and a row of a table begins with a colon too.
+            // rustdoc warns of bare URLs, and a table delimiter row can begin with a colon.
             ':' => at == 0 || line[at..].starts_with("://"),
             _ => false,
         };
@@ -231,14 +233,14 @@ fn plain_line(prose: &mut String, line: &str) {
     }
 }
 
-/// Where the mark is, of a line that looks like a numbered part of a list.
+/// Returns the offset of the marker if the line looks like an item of a numbered list.
 fn mark_of_a_list(line: &str) -> Option<usize> {
     let at = line.find(|character: char| !character.is_ascii_digit())?;
     let ends_there = matches!(line.as_bytes().get(at + 1), None | Some(b' '));
     (at > 0 && ends_there).then_some(at)
 }
 
-/// A name of the schema in documentation: whatever somebody calls a thing, it is a part of one line, and code.
+/// Formats a schema name as inline code on one line.
 pub(super) fn named(name: &str) -> String {
     let name = printable::lines(name).concat().replace('`', "");
     format!("`{name}`")

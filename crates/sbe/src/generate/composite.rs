@@ -1,4 +1,4 @@
-//! Composites, and whatever types are written inside of them.
+//! Generation of composites and the types nested in them.
 
 use super::code::{Code, named, prose};
 use super::type_names::TypeNames;
@@ -6,7 +6,7 @@ use super::value::{self, Place, Value};
 use super::{enumeration, range, set};
 use crate::model::{ByteOrder, Composite, Constant, Member, Presence, Type, TypeKind, ValueRef};
 
-/// What a type is for, and since when it should not be used.
+/// Adds the description and the deprecation of a type; `otherwise` is the default description.
 pub(super) fn documented(code: &mut Code, kind: &Type, otherwise: &str) {
     match &kind.description {
         Some(text) => code.doc(&prose(text)),
@@ -17,7 +17,7 @@ pub(super) fn documented(code: &mut Code, kind: &Type, otherwise: &str) {
     }
 }
 
-/// The types of a schema, in the order in which they were written.
+/// Generator of the types of a schema, in schema order.
 pub(super) struct Types<'a> {
     pub(super) code: &'a mut Code,
     pub(super) order: ByteOrder,
@@ -25,7 +25,7 @@ pub(super) struct Types<'a> {
 }
 
 impl Types<'_> {
-    /// A type that is called `name` in Rust; simple ones need nothing.
+    /// Writes a type under the Rust name `name`. Simple types need no code.
     pub(super) fn write(&mut self, kind: &Type, name: &str) {
         match &kind.kind {
             TypeKind::Simple(_) => {}

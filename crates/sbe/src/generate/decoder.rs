@@ -1,4 +1,4 @@
-//! Decoders of messages and of entries of groups.
+//! Generation of decoders of messages and group entries.
 
 use super::block::{DONE, GroupPlan, Plan, Tail, TailKind};
 use super::code::{Code, named, prose};
@@ -7,11 +7,12 @@ use crate::model::{ByteOrder, Data, Primitive};
 
 const ERROR: &str = "runtime::DecodeError";
 
-/// What leads from one thing of a message to the next takes a few instructions where it is used, and three times as many where
-/// it is called, as what it gives is large. Left alone, the compiler calls it as soon as a program uses it twice.
+/// Attribute of the methods that advance a decoder. Inlined, they take a few instructions; as a call three times as
+/// many, because the result is large. Without the attribute the compiler emits a call as soon as a program uses a
+/// method twice.
 pub(super) const ALWAYS: &str = "#[inline(always)]";
 
-/// The decoder of a block; `more` is what a message has besides.
+/// Writes the decoder of a block; `more` adds the items specific to messages.
 pub(super) fn write(
     code: &mut Code,
     plan: &Plan<'_>,
@@ -100,8 +101,8 @@ fn generics(plan: &Plan<'_>) -> (&'static str, &'static str) {
     }
 }
 
-/// Whether it is a message with nothing behind its block, whose end nothing else remembers. Entries are many, and who reads
-/// them is told by their group where the next one is.
+/// Returns true for a message without groups and data, whose decoder would otherwise not know where the message ends.
+/// Entries do not need this: their group knows the position of the next entry.
 fn keeps_rest(plan: &Plan<'_>) -> bool {
     plan.parent.is_none() && !plan.has_tails()
 }
@@ -196,7 +197,7 @@ fn moved(code: &mut Code, plan: &Plan<'_>) {
     });
 }
 
-/// The method that reads a group or data, and leads to what follows it.
+/// Writes the method that reads a group or data element and advances the decoder.
 fn read_tail(code: &mut Code, plan: &Plan<'_>, index: usize, tail: &Tail<'_>, order: ByteOrder) {
     match tail.description {
         Some(text) => code.doc(&prose(text)),
@@ -271,8 +272,8 @@ fn read_tail(code: &mut Code, plan: &Plan<'_>, index: usize, tail: &Tail<'_>, or
     });
 }
 
-/// The method that reads a group in one go. Entries that end nobody knows where are otherwise gone through once to find
-/// the end of the group, once more to find each of them, and then by whoever reads them.
+/// Writes the method that reads all entries of a group with a callback. Entries of variable length are otherwise
+/// traversed three times: to find the end of the group, to find each next entry, and by the caller.
 fn read_each(
     code: &mut Code,
     plan: &Plan<'_>,
@@ -325,7 +326,7 @@ fn data_type(data: &Data) -> &'static str {
     }
 }
 
-/// The bytes behind an entry.
+/// Writes the method that skips to the end of an entry.
 fn pass(code: &mut Code, plan: &Plan<'_>) {
     code.line("#[inline]");
     let result = format!("Result<&'a [u8], {ERROR}>");
@@ -338,7 +339,7 @@ fn pass(code: &mut Code, plan: &Plan<'_>) {
     });
 }
 
-/// Shows what follows the block from its beginning, wherever the decoder stands.
+/// Writes the part of the `Debug` implementation that shows all groups and data, whatever the state of the decoder.
 fn show_tails(code: &mut Code, plan: &Plan<'_>) {
     let Some(first) = plan.tails.first() else {
         return;
@@ -361,7 +362,7 @@ fn show_tails(code: &mut Code, plan: &Plan<'_>) {
                 });
             },
         );
-        // A `match` with `let` before it ends in a semicolon.
+        // A `match` after a `let` ends in a semicolon.
         code.semicolon();
         code.line(format!("shown.field({:?}, &value);", tail.name));
     }

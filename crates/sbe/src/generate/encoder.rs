@@ -1,4 +1,4 @@
-//! Encoders of messages and of entries of groups.
+//! Generation of encoders of messages and group entries.
 
 use super::block::{DONE, Plan, Tail, TailKind};
 use super::code::{Code, named, prose};
@@ -7,7 +7,7 @@ use crate::model::{ByteOrder, Data, Presence};
 
 const ERROR: &str = "runtime::EncodeError";
 
-/// The encoder of a block; `more` is what a message has besides.
+/// Writes the encoder of a block; `more` adds the items specific to messages.
 pub(super) fn write(
     code: &mut Code,
     plan: &Plan<'_>,
@@ -121,7 +121,7 @@ fn structure(code: &mut Code, plan: &Plan<'_>) {
     });
 }
 
-/// The method that leads to what has been written so far.
+/// Writes the method that returns the underlying writer.
 pub(super) fn writer(code: &mut Code, path: &str) {
     code.line("#[inline]");
     let result = "&mut runtime::Writer<'a>";
@@ -130,7 +130,7 @@ pub(super) fn writer(code: &mut Code, path: &str) {
     });
 }
 
-/// The method that tells how much room there is.
+/// Writes the method that returns the remaining capacity.
 pub(super) fn remaining(code: &mut Code, path: &str) {
     code.doc("How many bytes of the buffer are left.");
     code.line("#[inline]");
@@ -140,7 +140,7 @@ pub(super) fn remaining(code: &mut Code, path: &str) {
     });
 }
 
-/// The function that takes room for the block.
+/// Writes the function that reserves the block.
 fn start(code: &mut Code, plan: &Plan<'_>) {
     let is_blank = plan.values.iter().filter_map(value::blank).next().is_none();
     let (argument, writer) = match &plan.parent {
@@ -206,7 +206,7 @@ fn moved(code: &mut Code, plan: &Plan<'_>) {
     });
 }
 
-/// The method that writes a group or data, and leads to what follows it.
+/// Writes the method that writes a group or data element and advances the encoder.
 fn write_tail(code: &mut Code, plan: &Plan<'_>, index: usize, tail: &Tail<'_>, order: ByteOrder) {
     match tail.description {
         Some(text) => code.doc(&prose(text)),
@@ -256,7 +256,7 @@ fn write_data(code: &mut Code, data: &Data, order: ByteOrder) {
     code.line(format!("self.writer().bytes(data, {name:?})?;"));
 }
 
-/// A `u64` that is known to fit, as the type of a slot.
+/// Returns an expression that converts a `u64`, which is known to fit, to the type of a slot.
 pub(super) fn cast(value: &str, primitive: crate::model::Primitive) -> String {
     match number::rust_type(primitive) {
         "u64" => value.to_owned(),
@@ -264,7 +264,7 @@ pub(super) fn cast(value: &str, primitive: crate::model::Primitive) -> String {
     }
 }
 
-/// What can be done when everything has been written.
+/// Writes the methods of the final state.
 fn end(code: &mut Code, plan: &Plan<'_>) {
     let name = &plan.encoder;
     let generics = if plan.has_tails() {

@@ -1,4 +1,4 @@
-//! Enumerations.
+//! Generation of enumerations.
 
 use super::code::{Code, named, prose};
 use super::number;

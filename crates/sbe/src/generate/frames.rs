@@ -1,11 +1,12 @@
-//! Which types of a schema programs see: not those that do nothing but frame messages, groups or data.
+//! Selects the types that code is generated for. Types used only for message headers, group dimensions or data are
+//! excluded.
 
 use std::collections::HashSet;
 
 use super::own;
 use crate::model::{Block, Schema, Type, TypeKind};
 
-/// The types that there is Rust for, in the order of the schema.
+/// Returns the types to generate code for, in schema order.
 pub(super) fn shown(schema: &Schema) -> Vec<&Type> {
     let frames = Frames::of(schema);
     let mut used = HashSet::new();
@@ -20,7 +21,7 @@ pub(super) fn shown(schema: &Schema) -> Vec<&Type> {
         .collect()
 }
 
-/// A type, and those that it refers to.
+/// Adds a type and the types it refers to.
 fn add<'a>(kind: &'a Type, used: &mut HashSet<&'a str>) {
     if used.insert(&kind.name) {
         add_inside(kind, used);
@@ -40,7 +41,7 @@ fn add_inside<'a>(kind: &'a Type, used: &mut HashSet<&'a str>) {
     }
 }
 
-/// The types that fields have.
+/// Adds the types of the fields of a block.
 fn add_block<'a>(block: &'a Block, used: &mut HashSet<&'a str>) {
     for field in &block.fields {
         add(&field.kind, used);
@@ -50,7 +51,7 @@ fn add_block<'a>(block: &'a Block, used: &mut HashSet<&'a str>) {
     }
 }
 
-/// The names of the types that frame messages, groups or data; whether it is of use to see them is for [`own`] to say.
+/// Names of the composites used for headers, dimensions and data; [`own`] decides which of them need code.
 struct Frames<'a> {
     schema: &'a Schema,
     names: HashSet<&'a str>,
@@ -73,7 +74,7 @@ impl<'a> Frames<'a> {
         Self { schema, names }
     }
 
-    /// Whether a type does nothing else, so that nobody needs it.
+    /// Returns true if a type is used for framing only and needs no code.
     fn hide(&self, kind: &Type) -> bool {
         let TypeKind::Composite(composite) = &kind.kind else {
             return false;

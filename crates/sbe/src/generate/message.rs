@@ -1,4 +1,4 @@
-//! The module of a message.
+//! Generation of the module of a message.
 
 use super::block::{DONE, Plan, Plans, TailKind};
 use super::code::{Code, named, prose};
@@ -9,10 +9,10 @@ use super::{decoder, encoder, group, number, own, value};
 use crate::model::{Message, Schema};
 use crate::problem::Problems;
 
-/// The module; its name is given.
+/// Writes the module under the given name.
 pub(super) fn write(code: &mut Code, schema: &Schema, name: &Name<'_>, types: &TypeNames<'_>) {
     let (order, message) = (schema.byte_order, name.message);
-    // What is wrong with its names has been told.
+    // Name conflicts were reported by `names`.
     let mut problems = Problems::default();
     let plan = Plan::message(message, &mut Plans::new(types, &mut problems));
     let own_header = own::header(&schema.header.kind, types);
@@ -108,7 +108,7 @@ fn encode(code: &mut Code, schema: &Schema, message: &Message, own: Option<Strin
     });
 }
 
-/// What writes the header, and goes on behind it.
+/// Writes the statements that encode the header and continue after it.
 fn header(code: &mut Code, schema: &Schema, message: &Message, own: Option<&str>) {
     let header = &schema.header;
     let length = header.length;
@@ -142,7 +142,7 @@ fn header(code: &mut Code, schema: &Schema, message: &Message, own: Option<&str>
     code.line("Self::start(tail)");
 }
 
-/// The types that say where a decoder or an encoder stands.
+/// Writes the marker types of the decoder and encoder states.
 fn markers(code: &mut Code, plan: &Plan<'_>) {
     code.doc("Where a decoder or an encoder stands: before what these are called after.");
     code.block("pub mod at {", |code| {
@@ -165,17 +165,17 @@ fn each_marker(code: &mut Code, plan: &Plan<'_>) {
     }
 }
 
-/// What a message is called.
+/// Rust names of a message.
 pub(super) struct Name<'a> {
     pub(super) message: &'a Message,
     pub(super) module: String,
-    /// Among all messages.
+    /// Variant of the `Message` enum.
     pub(super) variant: String,
-    /// Its decoder, with its module.
+    /// Path of the decoder.
     pub(super) decoder: String,
 }
 
-/// What all messages are called, in the order of the schema.
+/// Returns the names of all messages, in schema order.
 pub(super) fn all<'a>(schema: &'a Schema, problems: &mut Problems) -> Vec<Name<'a>> {
     let (mut modules, mut variants) = (Scope::of_words(), Scope::of_types());
     let name = |message: &'a Message| {

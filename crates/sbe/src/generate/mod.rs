@@ -1,18 +1,17 @@
-//! From a model to Rust.
+//! Generation of Rust code from a model.
 //!
-//! What comes out for a schema is one file, to be used as a module:
+//! The output for a schema is one file, to be included as a module:
 //!
-//! * `types`: an `enum` for each enumeration, a set of flags for each set, and for each composite a decoder and an
-//!   encoder. Types that are written inside of a composite bear its name in front of their own.
-//! * a module for each message, with a decoder over `&[u8]` and an encoder over `&mut [u8]`, and the same for each of
+//! * `types`: an `enum` for each enumeration, a bit set type for each set, and a decoder and an encoder for each
+//!   composite. The names of inline types of a composite are prefixed with its name.
+//! * A module for each message, with a decoder over `&[u8]` and an encoder over `&mut [u8]`, and the same for each of
 //!   its groups.
-//! * `Message`, which is any of them, and `header`, which says which one it is.
+//! * `Message`, an enum of all messages, and `header`, which reads the message header.
 //!
-//! Fields are methods. What follows the fields, groups and data, has to be read and written in its order, so decoders
-//! and encoders have a type parameter that says where they stand: `CarDecoder<'_, at::Manufacturer>` has a method
-//! `manufacturer`, and that gives the text and `CarDecoder<'_, at::Model>`. In any other order it does not compile.
-//! Names that are words of Rust, or of this interface, get an underscore at their end; of names that become the same, all
-//! but the first get a number.
+//! Fields are methods. Groups and data must be read and written in order, so decoders and encoders have a type parameter
+//! for their state: `CarDecoder<'_, at::Manufacturer>` has a method `manufacturer`, which returns the text and
+//! `CarDecoder<'_, at::Model>`. Any other order does not compile. Names that are Rust keywords or methods of the
+//! generated types get a trailing underscore; if several names become equal, all but the first get a number.
 
 mod block;
 mod code;
@@ -41,44 +40,44 @@ use type_names::TypeNames;
 use crate::model::Schema;
 use crate::problem::{Problem, Problems};
 
-/// A file that was generated.
+/// Generated file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeneratedFile {
-    /// Its name.
+    /// File name.
     pub path: String,
-    /// What is in it.
+    /// Content.
     pub text: String,
 }
 
-/// Why there is no Rust for a schema.
+/// Reason why no code is generated for a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum GenerateError {
-    /// It would be more than anybody could compile.
+    /// The code would be too large to compile.
     #[error(
         "{values} values, each field with all that its type holds, are more than the {most} that code is made for; a group \
          counts as 16 besides what is in it, a message as 12, data as 4"
     )]
     TooLarge {
-        /// How many there are.
+        /// Number of values.
         values: u64,
-        /// How many there may be.
+        /// Maximum number of values.
         most: u64,
     },
-    /// Code would say the same names and descriptions again and again.
+    /// The code would repeat names and descriptions too often.
     #[error(
         "{bytes} bytes of names and descriptions to repeat for each thing that has to do with them, such as the names of all \
          groups around each data, are more than the {most} that code is made for; shorter names, or less that is nested, help"
     )]
     TooMuchRepeated {
-        /// How many bytes there are.
+        /// Number of bytes.
         bytes: u64,
-        /// How many there may be.
+        /// Maximum number of bytes.
         most: u64,
     },
 }
 
-/// Rust for a schema: one file, called after the last part of its package.
+/// Generates Rust code for a schema: one file, named after the last part of its package.
 ///
 /// # Errors
 ///
@@ -96,7 +95,7 @@ pub fn rust(schema: &Schema) -> Result<Vec<GeneratedFile>, GenerateError> {
     }])
 }
 
-/// Tells which names of a schema cannot be those of Rust, because others would have them too.
+/// Reports the schema names whose Rust names conflict.
 pub(crate) fn names(schema: &Schema, problems: &mut Problems) {
     if let Err(error) = size::check(schema) {
         problems.add(&schema.position, Problem::NotGenerated(error));

@@ -1,6 +1,6 @@
-//! Names of schemas as names of Rust.
+//! Conversion of schema names to Rust names.
 
-/// Words of Rust, those that are only kept for later among them.
+/// Rust keywords, including reserved ones.
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
     "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
@@ -9,7 +9,7 @@ const KEYWORDS: &[&str] = &[
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// Methods that decoders and encoders have besides their fields.
+/// Methods of decoders and encoders other than field accessors.
 const METHODS: &[&str] = &[
     "acting_version",
     "blank",
@@ -29,55 +29,55 @@ const METHODS: &[&str] = &[
     "writer",
 ];
 
-/// Modules that stand beside those of messages.
+/// Modules next to the message modules.
 const MODULES: &[&str] = &["core", "taran_sbe", "types", "runtime"];
 
-/// Types that generated code means when it says them.
+/// Types that generated code refers to by their plain names.
 const TYPES: &[&str] = &[
     "AsRef", "Clone", "Copy", "Default", "Err", "From", "Into", "Iterator", "None", "Ok", "Option",
     "Result", "Self", "Some",
 ];
 
-/// `usage_description`, for a method.
+/// `usage_description`: a method name.
 pub(super) fn method(name: &str) -> String {
     unless(snake(name), METHODS)
 }
 
-/// `fuel_figures`, for a module.
+/// `fuel_figures`: a module name.
 pub(super) fn module(name: &str) -> String {
     unless(snake(name), MODULES)
 }
 
-/// `FuelFigures`, for a type that is called so.
+/// `FuelFigures`: a complete type name.
 pub(super) fn kind(name: &str) -> String {
     unless(pascal(name), TYPES)
 }
 
-/// `FuelFigures`, for a type with more in front of that, or behind it.
+/// `FuelFigures`: a part of a type name.
 pub(super) fn part(name: &str) -> String {
     pascal(name)
 }
 
-/// `FuelFigures`, for where a decoder or an encoder stands.
+/// `FuelFigures`: a marker type name.
 pub(super) fn marker(name: &str) -> String {
     unless(pascal(name), &["Done", "Self"])
 }
 
-/// `NoChange`, for a value of an enumeration.
+/// `NoChange`: a variant name.
 pub(super) fn variant(name: &str) -> String {
     unless(pascal(name), &["NULL", "Self", "Unknown"])
 }
 
-/// `PRICE`, for what is constant about a field with that method.
+/// `PRICE`: the prefix of the constants of the field with this method.
 pub(super) fn shouted(method: &str) -> String {
     let word = method.strip_suffix('_').filter(|word| {
-        // Behind another word, those of Rust are none.
+        // Names that follow another word cannot be keywords.
         METHODS.contains(word) || KEYWORDS.contains(word)
     });
     word.unwrap_or(method).to_ascii_uppercase()
 }
 
-/// `SUN_ROOF`, for a flag of a set.
+/// `SUN_ROOF`: a constant for a choice of a set.
 pub(super) fn constant(name: &str) -> String {
     unless(snake(name).to_ascii_uppercase(), &["ALL", "NONE"])
 }
@@ -123,7 +123,7 @@ fn pascal(name: &str) -> String {
     let mut pascal = String::new();
     for word in words {
         let (first, rest) = word.split_at(1);
-        // `LEVEL_1_2` and `LEVEL_12` are not the same.
+        // `LEVEL_1_2` and `LEVEL_12` must remain different.
         let after_digit = pascal.ends_with(|last: char| last.is_ascii_digit());
         if after_digit && first.starts_with(|first: char| first.is_ascii_digit()) {
             pascal.push('_');
@@ -138,7 +138,7 @@ fn pascal(name: &str) -> String {
     started(pascal, 'N')
 }
 
-/// A name does not begin with a digit, nor is it empty or `_` alone.
+/// Adds a prefix to names that are empty, `_`, or begin with a digit.
 fn started(name: String, prefix: char) -> String {
     let nameless = name.chars().all(|character| character == '_');
     if nameless || name.starts_with(|first: char| first.is_ascii_digit()) {

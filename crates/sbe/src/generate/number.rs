@@ -1,8 +1,8 @@
-//! Numbers: their Rust types, how they lie in bytes, and how they are written in source.
+//! Rust types, byte conversions and literals of numbers.
 
 use crate::model::{ByteOrder, Primitive, Scalar, Slot};
 
-/// The Rust type of a primitive.
+/// Returns the Rust type of a primitive.
 pub(super) const fn rust_type(primitive: Primitive) -> &'static str {
     match primitive {
         Primitive::Char | Primitive::Uint8 => "u8",
@@ -18,19 +18,19 @@ pub(super) const fn rust_type(primitive: Primitive) -> &'static str {
     }
 }
 
-/// `u32::from_le_bytes`.
+/// Returns the path of a function such as `u32::from_le_bytes`.
 pub(super) fn from_bytes(primitive: Primitive, order: ByteOrder) -> String {
     let (kind, end) = (rust_type(primitive), end(order));
     format!("{kind}::from_{end}_bytes")
 }
 
-/// `u32::to_le_bytes`.
+/// Returns the path of a function such as `u32::to_le_bytes`.
 pub(super) fn to_bytes(primitive: Primitive, order: ByteOrder) -> String {
     let (kind, end) = (rust_type(primitive), end(order));
     format!("{kind}::to_{end}_bytes")
 }
 
-/// `to_le_bytes`.
+/// Returns a method name such as `to_le_bytes`.
 pub(super) fn to_bytes_method(order: ByteOrder) -> String {
     format!("to_{}_bytes", end(order))
 }
@@ -42,7 +42,7 @@ const fn end(order: ByteOrder) -> &'static str {
     }
 }
 
-/// A value as it stands in source.
+/// Returns a literal of the value.
 pub(super) fn literal(value: Scalar, primitive: Primitive) -> String {
     let kind = rust_type(primitive);
     match value {
@@ -50,14 +50,14 @@ pub(super) fn literal(value: Scalar, primitive: Primitive) -> String {
         Scalar::Real(value) if value.is_nan() => format!("{kind}::NAN"),
         Scalar::Real(value) if value == f64::INFINITY => format!("{kind}::INFINITY"),
         Scalar::Real(value) if value == f64::NEG_INFINITY => format!("{kind}::NEG_INFINITY"),
-        // The shortest form that gives the same number again, in the type that it has.
+        // Shortest representation that converts back to the same `f32`.
         #[expect(clippy::cast_possible_truncation, reason = "it was read as a float")]
         Scalar::Real(value) if primitive == Primitive::Float => format!("{:?}", value as f32),
         Scalar::Real(value) => format!("{value:?}"),
     }
 }
 
-/// Whether a value is all zeros in bytes.
+/// Returns true if all bytes of the value are zero.
 pub(super) fn is_zero(value: Scalar) -> bool {
     match value {
         Scalar::Integer(value) => value == 0,
@@ -65,7 +65,7 @@ pub(super) fn is_zero(value: Scalar) -> bool {
     }
 }
 
-/// Reads a number that frames something: as a `u64`, unless it has a sign.
+/// Returns an expression that reads a slot as a `u64`, or as a signed type if the slot is signed.
 pub(super) fn read_slot(slot: &Slot, order: ByteOrder, from: &str) -> String {
     if let Some(constant) = slot.constant {
         return format!("{constant}_u64");
@@ -85,7 +85,7 @@ pub(super) fn read_slot(slot: &Slot, order: ByteOrder, from: &str) -> String {
     }
 }
 
-/// Writes a number that frames something; nothing where it is not sent.
+/// Writes a slot; does nothing if the slot is constant.
 pub(super) fn write_slot(slot: &Slot, order: ByteOrder, to: &str, value: &str) -> String {
     if slot.constant.is_some() {
         return String::new();

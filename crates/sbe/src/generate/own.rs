@@ -1,16 +1,16 @@
-//! Headers of messages, and dimensions of groups, that have more than the standard asks for.
+//! Message headers and group dimensions with members beyond those of the standard.
 
 use super::type_names::TypeNames;
 use crate::model::{Type, TypeKind};
 
 const COUNTS: [&str; 2] = ["numGroups", "numVarDataFields"];
 
-/// The type of a header that has members of its own, as the modules of messages call it.
+/// Returns the type of a message header with additional members, as a path in message modules.
 pub(super) fn header(kind: &Type, types: &TypeNames<'_>) -> Option<String> {
     is_own_header(kind).then(|| path(kind, types))
 }
 
-/// The type of dimensions that have members of their own, as the modules of messages call it.
+/// Returns the type of group dimensions with additional members, as a path in message modules.
 pub(super) fn dimensions(kind: &Type, types: &TypeNames<'_>) -> Option<String> {
     are_own_dimensions(kind).then(|| path(kind, types))
 }

@@ -1,11 +1,11 @@
-//! Ranges that a schema gives its numbers: constants, and a method that holds a block to them.
+//! Generation of value ranges: constants, and a method that checks a block.
 
 use super::code::{Code, named};
 use super::value::{Place, Value};
 use super::{names, number};
 use crate::model::{Presence, Simple, Type, TypeKind};
 
-/// The constants of a decoder: the least and the greatest value of each number that the schema gives one.
+/// Writes the constants of a decoder for the minimum and maximum values given in the schema.
 pub(super) fn constants(code: &mut Code, values: &[Value<'_>]) {
     for value in values {
         let Some(simple) = ranged(value) else {
@@ -27,7 +27,7 @@ pub(super) fn constants(code: &mut Code, values: &[Value<'_>]) {
     }
 }
 
-/// The method that finds what is outside of its range; none where nothing has one.
+/// Writes the method that finds a value outside its range, if any value has a range.
 pub(super) fn method(code: &mut Code, values: &[Value<'_>]) {
     let checks: Vec<Check> = values.iter().filter_map(Check::of).collect();
     if checks.is_empty() {
@@ -46,7 +46,7 @@ pub(super) fn method(code: &mut Code, values: &[Value<'_>]) {
     });
 }
 
-/// A number, or several, with a range that was written.
+/// Returns the type of a number or array with an explicit range.
 fn ranged<'a>(value: &Value<'a>) -> Option<&'a Simple> {
     match &value.kind.kind {
         TypeKind::Simple(simple) if value.presence != Presence::Constant => {
@@ -56,7 +56,7 @@ fn ranged<'a>(value: &Value<'a>) -> Option<&'a Simple> {
     }
 }
 
-/// Whether values of a type, or anything in them, have a range.
+/// Returns true if a type, or a type nested in it, has a range.
 fn is_ranged(kind: &Type) -> bool {
     match &kind.kind {
         TypeKind::Simple(simple) => {
@@ -72,19 +72,19 @@ fn is_ranged(kind: &Type) -> bool {
     }
 }
 
-/// How a value is held to its range.
+/// Range check of a value.
 struct Check<'a> {
     name: &'a str,
     method: &'a str,
     is_option: bool,
-    /// The range as it stands in source; that of a composite's members is with them.
+    /// Range as source text; empty for composites, whose members have the ranges.
     range: String,
     what: What,
 }
 
 enum What {
     Number,
-    /// Each of several, and what stands for null among them.
+    /// Check of each element of an array, except those equal to the null value.
     Numbers(Option<String>),
     Composite,
 }

@@ -1,4 +1,4 @@
-//! The file as a whole.
+//! Generation of the whole file.
 
 use super::code::{Code, named, prose};
 use super::composite::Types;
@@ -9,13 +9,13 @@ use crate::model::Schema;
 use crate::printable;
 use crate::problem::Problems;
 
-/// Not all that is generated is used by everybody, and some of it only keeps what is deprecated alive.
+/// A program may use only a part of the generated code, and some of that code refers to deprecated items.
 pub(super) const ALLOWED: &str = "#[allow(dead_code, deprecated, nonstandard_style, unused_imports)]\n\
      #[allow(clippy::all, clippy::pedantic)]";
 
-/// The text of it.
+/// Returns the text of the file.
 pub(super) fn file(schema: &Schema) -> String {
-    // What is wrong with names has been told.
+    // Name conflicts were reported by `names`.
     let mut problems = Problems::default();
     let names = TypeNames::of(schema, &mut problems);
     let messages = message::all(schema, &mut problems);
@@ -95,7 +95,7 @@ fn header(code: &mut Code, schema: &Schema, names: &TypeNames<'_>) {
     }
 }
 
-/// The function that gives a header with members of its own.
+/// Writes the function that returns a header with additional members.
 fn whole_header(code: &mut Code, schema: &Schema, own: &str) {
     code.doc("Reads the header of a message, with what only this schema has in it.");
     code.doc("\n# Errors\n\nWhen there are fewer bytes than it takes.");

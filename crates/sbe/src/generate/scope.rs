@@ -1,32 +1,32 @@
-//! Places in Rust where each name is used once, and what becomes of the second that would have it.
+//! Scopes of Rust names, with resolution of conflicts.
 
 use std::collections::HashMap;
 
 use crate::model::Position;
 use crate::problem::{Problem, Problems, Renamed};
 
-/// What something is called in the schema, and where.
+/// Schema name and position of an element.
 pub(super) type Thing<'a> = (&'a str, &'a Position);
 
-/// The names that are taken in one place.
+/// Names used in one Rust scope.
 ///
-/// Whoever comes first keeps its name, and each one after it gets the first number that is free behind it: `order_id`,
-/// `order_id_2`. So names stay what they are while more of the same kind is added at the end of a schema.
+/// The first element keeps its name; each later one with the same name gets the first free numeric suffix: `order_id`,
+/// `order_id_2`. Appending elements to a schema therefore does not change existing names.
 #[derive(Debug)]
 pub(super) struct Scope<'a> {
     taken: HashMap<String, Thing<'a>>,
-    /// The number that each name was given last.
+    /// Last suffix used for each name.
     numbers: HashMap<String, u32>,
     separator: &'static str,
 }
 
 impl<'a> Scope<'a> {
-    /// For `names_like_this`, or `LIKE_THIS`.
+    /// Returns a scope for `snake_case` or `UPPER_CASE` names.
     pub(super) fn of_words() -> Self {
         Self::with("_")
     }
 
-    /// For `NamesLikeThis`.
+    /// Returns a scope for `CamelCase` names.
     pub(super) fn of_types() -> Self {
         Self::with("")
     }
@@ -39,7 +39,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Takes a name for a thing, and gives the one that it gets.
+    /// Reserves a name for an element and returns the name it gets.
     pub(super) fn take(
         &mut self,
         wanted: String,
@@ -49,7 +49,7 @@ impl<'a> Scope<'a> {
         self.take_all(wanted, &[""], thing, problems)
     }
 
-    /// Takes a name with each of these endings, and gives what stands before them.
+    /// Reserves a name with each of these suffixes and returns the common stem.
     pub(super) fn take_all(
         &mut self,
         wanted: String,
@@ -85,7 +85,7 @@ impl<'a> Scope<'a> {
 
     fn numbered(&mut self, wanted: &str, is_free: impl Fn(&Self, &str) -> bool) -> String {
         let stem = wanted.trim_end_matches('_');
-        // `Level12` would be another one than the second `Level1`.
+        // Separates the suffix: `Level12` would differ from the second `Level1`.
         let separator = if stem.ends_with(|last: char| last.is_ascii_digit()) {
             "_"
         } else {

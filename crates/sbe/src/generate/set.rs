@@ -1,4 +1,4 @@
-//! Sets.
+//! Generation of sets.
 
 use super::code::{Code, named, prose};
 use super::number;
@@ -90,12 +90,13 @@ pub(super) fn write(code: &mut Code, kind: &Type, set: &Set, name: &str, names: 
     shown(code, set, name, names);
 }
 
-/// The names of the flags that are set, and the bits that have no name.
+/// Writes the `Debug` and `Display` implementations, which show the names of the choices that are set and the unnamed
+/// bits.
 fn shown(code: &mut Code, set: &Set, name: &str, names: &TypeNames<'_>) {
     let arguments = ["&self", "out: &mut core::fmt::Formatter<'_>"];
     code.block(format!("impl core::fmt::Debug for {name} {{"), |code| {
         code.function("fn fmt", &arguments, "core::fmt::Result", |code| {
-            // One without flags has nothing to add.
+            // A set without choices has no names to show.
             let shown = if set.choices.is_empty() {
                 "shown"
             } else {

@@ -1,34 +1,35 @@
-//! How much code a schema would become.
+//! Limits of the size of the generated code.
 
 use super::GenerateError;
 use crate::model::{Block, Constant, Field, Member, Schema, Type, TypeKind};
 
-/// The most values, of fields with all that their types hold, that code is made for: some hundred megabytes of it.
+/// Maximum number of values, counting all values of the type of each field. The limit corresponds to some hundred
+/// megabytes of code.
 const MOST_VALUES: u64 = 1 << 20;
-/// The most bytes that code repeats of a schema, each counted once for each thing that brings it: it is there some dozen
-/// times for each.
+/// Maximum number of schema bytes that the code repeats, counted once per element that causes a repetition; the code
+/// contains each about a dozen times.
 const MOST_REPEATED: u64 = 4 << 20;
 
-/// As how many values each counts besides what is in it: by how much code there is for it, of which a plain field takes less
-/// than half a kilobyte.
+/// Weight of each kind of element in values, besides its content, in proportion to its code size. A plain field takes
+/// less than half a kilobyte.
 const MESSAGE: u64 = 12;
 const GROUP: u64 = 16;
 const DATA: u64 = 4;
 const COMPOSITE: u64 = 3;
 const ENUM_OR_SET: u64 = 2;
 
-/// The names of a group: where it is next, its decoder, its encoder, and those of its entries.
+/// Number of type names per group: its marker, decoder and encoder, and the decoder and encoder of its entries.
 const NAMES_OF_A_GROUP: u64 = 5;
 
-/// How large it would be.
+/// Size estimate.
 #[derive(Debug, Default, Clone, Copy)]
 struct Size {
-    /// Each field with all of its type, and what else counts as values.
+    /// Values of all fields, plus the weights of other elements.
     values: u64,
-    /// Bytes of names and descriptions that the schema has once, and code for each thing that has to do with them: names
-    /// of all groups around a group or data, of all composites around a type; names, values and descriptions of types.
+    /// Bytes of names and descriptions that the code repeats: names of the enclosing groups for each group or data
+    /// element, names of the enclosing composites for each type, and the names, values and descriptions of types.
     ///
-    /// Without a bound of its own, a few bytes of a schema would make kilobytes, even to look at the names.
+    /// Without this limit, a few bytes of a schema would cause kilobytes of names, even before code is generated.
     repeated: u64,
 }
 
@@ -39,7 +40,7 @@ impl Size {
     }
 }
 
-/// Refuses a schema of which there would be more code than anybody could compile.
+/// Rejects a schema whose code would be too large to compile.
 pub(super) fn check(schema: &Schema) -> Result<(), GenerateError> {
     let size = of(schema);
     if size.values > MOST_VALUES {
@@ -66,7 +67,7 @@ fn of(schema: &Schema) -> Size {
             TypeKind::Enum(kind) => kind.values.len() as u64,
             TypeKind::Set(set) => set.choices.len() as u64,
         };
-        // What is in composites is counted as they are gone through.
+        // The content of composites is counted by the traversal.
         size.add(values, 0);
         kind(of, 0, &mut size);
     }
@@ -81,14 +82,14 @@ fn length(text: &str) -> u64 {
     text.len() as u64
 }
 
-/// What is repeated of a type inside of others whose names have that length together.
+/// Adds the repeated bytes of a type; `around` is the total length of the names of the enclosing types.
 fn kind(of: &Type, around: u64, size: &mut Size) {
     let composite = match &of.kind {
         TypeKind::Simple(_) => return,
         TypeKind::Enum(_) | TypeKind::Set(_) => return size.add(ENUM_OR_SET, around),
         TypeKind::Composite(composite) => composite,
     };
-    // It has a decoder and an encoder.
+    // A composite has a decoder and an encoder.
     size.add(COMPOSITE, around.saturating_mul(2));
     let around = around + length(&of.name);
     for member in &composite.members {
@@ -111,7 +112,7 @@ fn constant_of(member: &Member) -> Option<&Constant> {
     }
 }
 
-/// What each use of a type repeats.
+/// Returns the number of bytes that each use of a type repeats.
 fn of_type(kind: &Type, constant: Option<&Constant>) -> u64 {
     match (&kind.kind, constant) {
         (TypeKind::Simple(_), Some(Constant::Bytes(bytes))) => bytes.len() as u64,
@@ -120,7 +121,7 @@ fn of_type(kind: &Type, constant: Option<&Constant>) -> u64 {
     }
 }
 
-/// A block in a message and groups whose names have that length together.
+/// Adds a block; `around` is the total length of the names of the enclosing message and groups.
 fn block(of: &Block, around: u64, size: &mut Size) {
     for field in &of.fields {
         size.add(values(field), of_type(&field.kind, field.constant.as_ref()));

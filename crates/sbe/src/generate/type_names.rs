@@ -1,4 +1,4 @@
-//! What types, and the parts of them, are called in Rust.
+//! Rust names of types and their parts.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use super::scope::{Scope, Thing};
 use crate::model::{Composite, Schema, Type, TypeKind};
 use crate::problem::Problems;
 
-/// The names of all types for which there is Rust.
+/// Rust names of all types that code is generated for.
 #[derive(Debug)]
 pub(super) struct TypeNames<'a> {
     top: HashMap<&'a str, String>,
-    /// Those that are written inside of a composite, by its name in Rust and theirs in the schema.
+    /// Names of inline types, by the Rust name of the composite and the schema name of the type.
     inside: HashMap<String, HashMap<&'a str, String>>,
-    /// Values, flags and members, by the name of their type in Rust and theirs in the schema.
+    /// Names of values, choices and members, by the Rust name of the type and their schema name.
     parts: HashMap<String, HashMap<&'a str, String>>,
 }
 
@@ -27,7 +27,7 @@ impl<'a> TypeNames<'a> {
         };
         let mut scope = Scope::of_types();
         let shown = frames::shown(schema);
-        // Those with names of their own come before those that are called after two.
+        // Types with names of their own take precedence over inline types, whose names are composed.
         for kind in &shown {
             let wanted = match &kind.kind {
                 TypeKind::Composite(_) => names::part(&kind.name),
@@ -44,25 +44,24 @@ impl<'a> TypeNames<'a> {
         all
     }
 
-    /// What a type is called that has a place of its own in the schema. Simple ones, and those that nobody needs to see, have
-    /// no name.
+    /// Returns the Rust name of a top-level type; empty for simple types and types without code.
     pub(super) fn top(&self, name: &str) -> &str {
         self.top.get(name).map_or("", String::as_str)
     }
 
-    /// What a type is called that is written inside of the composite that is called `outer`.
+    /// Returns the Rust name of a type defined inline in the composite with the Rust name `outer`.
     pub(super) fn inside(&self, outer: &str, name: &str) -> &str {
         let name = self.inside.get(outer).and_then(|inside| inside.get(name));
         name.map_or("", String::as_str)
     }
 
-    /// What a value, a flag or a member is called of the type that is called `kind`.
+    /// Returns the Rust name of a value, choice or member of the type with the Rust name `kind`.
     pub(super) fn part(&self, kind: &str, name: &str) -> &str {
         let name = self.parts.get(kind).and_then(|parts| parts.get(name));
         name.map_or("", String::as_str)
     }
 
-    /// The parts of a type, and the types that are written in it.
+    /// Adds the names of the parts of a type and of its inline types.
     fn add(&mut self, scope: &mut Scope<'a>, kind: &'a Type, name: &str, problems: &mut Problems) {
         let parts = match &kind.kind {
             TypeKind::Simple(_) => return,

@@ -1,4 +1,4 @@
-//! One value of a block or a composite: the method that reads it and the method that writes it.
+//! Generation of the accessors of one value of a block or a composite.
 
 use super::code::{Code, named, prose};
 use super::number;
@@ -6,38 +6,38 @@ use crate::model::{
     ByteOrder, Constant, Presence, Primitive, Scalar, Simple, Type, TypeKind, ValueRef,
 };
 
-/// A value that has a place in a block, or that is constant.
+/// Value of a block or a composite, encoded or constant.
 pub(super) struct Value<'a> {
-    /// Its name in the schema.
+    /// Name in the schema.
     pub(super) name: &'a str,
-    /// Its method.
+    /// Method name.
     pub(super) method: String,
     pub(super) description: Option<&'a str>,
     pub(super) deprecated: Option<u32>,
     pub(super) kind: &'a Type,
-    /// The Rust type of an enumeration or a set, the first half of that of a composite.
+    /// Rust type of an enumeration or a set; for composites the type name without `Decoder` or `Encoder`.
     pub(super) path: String,
     pub(super) presence: Presence,
     pub(super) constant: Option<&'a Constant>,
-    /// The value of an enumeration that it always has, where that has a name.
+    /// Variant of a constant enumeration value, if it has a name.
     pub(super) variant: Option<String>,
     pub(super) offset: u32,
-    /// Where it is for who reads.
+    /// Position for decoders.
     pub(super) place: Place,
 }
 
-/// Which bytes of a block hold a value.
+/// Position of a value in a block.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
-    /// Those that are there in every version.
+    /// In the part of the block that exists in every version.
     Fixed,
-    /// Those that came in a version: from that version on, and so far behind the fixed ones.
+    /// Added in version `since`, at offset `at` after the fixed part.
     Added { since: u32, at: u32 },
-    /// The fixed ones, but only from that version on.
+    /// In the fixed part, but valid only from this version on.
     FixedSince(u32),
 }
 
-/// What kind of Rust type it has.
+/// Category of the Rust type.
 enum Shape<'a> {
     Number(&'a Simple),
     Text(&'a Simple),
@@ -67,7 +67,7 @@ impl<'a> Value<'a> {
         self.presence == Presence::Constant
     }
 
-    /// Whether one of its values stands for nothing.
+    /// Returns true if the value has a null value.
     pub(super) fn is_nullable(&self) -> bool {
         let can = !matches!(self.shape(), Shape::Set(_) | Shape::Composite);
         can && self.presence == Presence::Optional
@@ -91,14 +91,14 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The attribute that warns whoever uses it.
+/// Writes the `deprecated` attribute.
 pub(super) fn deprecated(code: &mut Code, version: u32) {
     code.line(format!(
         "#[deprecated(note = \"since version {version} of the schema\")]"
     ));
 }
 
-/// The method that reads a value.
+/// Writes the getter.
 pub(super) fn getter(code: &mut Code, value: &Value<'_>, order: ByteOrder) {
     if value.is_constant() {
         constant(code, value);
@@ -183,7 +183,7 @@ fn rust_type(value: &Value<'_>) -> String {
     }
 }
 
-/// The expression that makes a value of a reference to an array of its bytes.
+/// Returns the expression that converts a reference to the encoded bytes to a value.
 fn read(value: &Value<'_>, order: ByteOrder, bytes: &str) -> String {
     match value.shape() {
         Shape::Number(simple) => {
@@ -204,7 +204,7 @@ fn read(value: &Value<'_>, order: ByteOrder, bytes: &str) -> String {
     }
 }
 
-/// Whether `value` is not null.
+/// Returns the condition that `value` is not null.
 fn is_there(value: &Value<'_>) -> String {
     match value.shape() {
         Shape::Number(simple) => unequal("value", simple),
@@ -233,7 +233,7 @@ pub(super) fn unequal(value: &str, simple: &Simple) -> String {
     }
 }
 
-/// The name in the schema of the value of an enumeration that is constant.
+/// Returns the schema name of a constant enumeration value.
 pub(super) fn variant<'a>(
     kind: &'a Type,
     constant: Option<&Constant>,
@@ -275,7 +275,7 @@ fn constant(code: &mut Code, value: &Value<'_>) {
                 ),
             }
         }
-        // A constant without a value is an error of the schema.
+        // Unreachable: validation rejects constants without a value.
         _ => return,
     };
     value.doc(code, "The constant", "It is constant, and not sent.");
@@ -285,7 +285,7 @@ fn constant(code: &mut Code, value: &Value<'_>) {
     code.function(&name, &["&self"], &rust, |code| code.line(literal));
 }
 
-/// Whether there is a method for it: constants that have no value have none.
+/// Returns true if the value has a getter. Constants without a value have none.
 pub(super) fn is_shown(value: &Value<'_>) -> bool {
     !value.is_constant()
         || matches!(
@@ -294,7 +294,7 @@ pub(super) fn is_shown(value: &Value<'_>) -> bool {
         )
 }
 
-/// The method that writes a value; constants have none.
+/// Writes the setter; constants have none.
 pub(super) fn setter(code: &mut Code, value: &Value<'_>, order: ByteOrder) {
     if value.is_constant() {
         return;
@@ -416,7 +416,7 @@ pub(super) fn setter(code: &mut Code, value: &Value<'_>, order: ByteOrder) {
     }
 }
 
-/// The statement that makes a value null that nobody has written yet; none where zeros do.
+/// Returns the statement that initializes an optional value to null, unless zeros already represent null.
 pub(super) fn blank(value: &Value<'_>) -> Option<String> {
     if value.is_constant() {
         return None;
@@ -445,7 +445,7 @@ pub(super) fn blank(value: &Value<'_>) -> Option<String> {
     }
 }
 
-/// Whether zeros are all that a value of that type needs to stand for nothing.
+/// Returns true if zero bytes are the initial value of this type, so that no further initialization is needed.
 pub(super) fn is_blank(kind: &Type) -> bool {
     match &kind.kind {
         TypeKind::Simple(simple) => {
@@ -460,7 +460,8 @@ pub(super) fn is_blank(kind: &Type) -> bool {
     }
 }
 
-/// `Debug` for a decoder: every value, and then what `more` adds; and `Display`, which is the same.
+/// Writes `Debug` for a decoder, which shows every value and then what `more` adds, and a `Display` with the same
+/// output.
 pub(super) fn show(
     code: &mut Code,
     rust: &str,

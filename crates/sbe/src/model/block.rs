@@ -1,80 +1,80 @@
-//! Messages, and what they are made of.
+//! Messages and their blocks.
 
 use std::sync::Arc;
 
 use super::{Constant, DataLayout, GroupLayout, Position, Presence, Type, ValueRef};
 
-/// A message, also known as a template.
+/// Message (template).
 #[derive(Debug, Clone)]
 pub struct Message {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What is in the `templateId` of its header.
+    /// Template id.
     pub id: u64,
-    /// What it is for.
+    /// Description.
     pub description: Option<String>,
-    /// The version of the schema in which it came.
+    /// Schema version that introduced it (`sinceVersion`).
     pub since: u32,
-    /// The version since which it should not be used any more.
+    /// Schema version that deprecated it.
     pub deprecated: Option<u32>,
-    /// What it is in FIX, such as `8`.
+    /// FIX message type, such as `8`.
     pub semantic_type: Option<String>,
-    /// What it holds.
+    /// Content.
     pub block: Block,
-    /// Where it was written.
+    /// Position in the schema source.
     pub position: Position,
 }
 
-/// What a message, or each entry of a group, holds: fields of a fixed length, then groups, then data.
+/// Block of a message or a group entry: fields of fixed length, then groups, then data.
 #[derive(Debug, Clone)]
 pub struct Block {
-    /// How many bytes the fields take, room that was left behind them counted.
+    /// Block length in bytes, including trailing padding.
     pub length: u32,
-    /// Whether the schema gives the length, rather than leaving it to the sum of the fields.
+    /// True if the schema specifies `blockLength`; otherwise it is the sum of the fields.
     pub explicit_length: bool,
-    /// The fields, in their order.
+    /// Fields, in order.
     pub fields: Vec<Field>,
-    /// The groups, in their order.
+    /// Groups, in order.
     pub groups: Vec<Group>,
-    /// What has no fixed length, in its order.
+    /// Variable-length data, in order.
     pub data: Vec<Data>,
 }
 
-/// A field of a fixed length.
+/// Field of fixed length.
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its number, or tag.
+    /// Field id (the tag in FIX).
     pub id: u32,
-    /// What it is for.
+    /// Description.
     pub description: Option<String>,
-    /// The version of the schema in which it came, or its type, if that is later.
+    /// Schema version that introduced the field or its type, whichever is later.
     pub since: u32,
-    /// The version since which it should not be used any more.
+    /// Schema version that deprecated it.
     pub deprecated: Option<u32>,
-    /// What it stands for in FIX, its own or that of its type.
+    /// FIX semantic type: its own, or that of its type.
     pub semantic_type: Option<String>,
-    /// What it is.
+    /// Type.
     pub kind: Arc<Type>,
-    /// Whether it may be null, or is constant: its own word, or else that of its type.
+    /// Presence: its own, or that of its type.
     pub presence: Presence,
-    /// Where it starts, from the start of the block; for a constant, where it would.
+    /// Offset from the start of the block; for a constant, the offset that an encoded field would have.
     pub offset: u32,
-    /// The value of a constant.
+    /// Constant value.
     pub constant: Option<Constant>,
-    /// Which value of an enumeration the constant is, where it is given so.
+    /// Enumeration value the constant refers to (`valueRef`), if any.
     pub value_ref: Option<ValueRef>,
-    /// From when a time counts.
+    /// Epoch of a timestamp.
     pub epoch: Option<String>,
-    /// In what a time counts.
+    /// Unit of a timestamp.
     pub time_unit: Option<String>,
-    /// Where it was written.
+    /// Position in the schema source.
     pub position: Position,
 }
 
 impl Field {
-    /// How many bytes of the block it takes.
+    /// Returns the encoded length in bytes; 0 for constants.
     #[must_use]
     pub fn encoded_length(&self) -> u32 {
         match self.presence {
@@ -84,46 +84,46 @@ impl Field {
     }
 }
 
-/// Any number of entries, each with the same content.
+/// Repeating group.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its number, or tag.
+    /// Field id (the tag in FIX).
     pub id: u32,
-    /// What it is for.
+    /// Description.
     pub description: Option<String>,
-    /// The version of the schema in which it came.
+    /// Schema version that introduced it (`sinceVersion`).
     pub since: u32,
-    /// The version since which it should not be used any more.
+    /// Schema version that deprecated it.
     pub deprecated: Option<u32>,
-    /// What it is in FIX.
+    /// FIX semantic type.
     pub semantic_type: Option<String>,
-    /// What comes before the entries.
+    /// Layout of the dimensions.
     pub dimensions: GroupLayout,
-    /// What each entry holds.
+    /// Content of each entry.
     pub block: Block,
-    /// Where it was written.
+    /// Position in the schema source.
     pub position: Position,
 }
 
-/// Bytes or text without a fixed length.
+/// Variable-length data.
 #[derive(Debug, Clone)]
 pub struct Data {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its number, or tag.
+    /// Field id (the tag in FIX).
     pub id: u32,
-    /// What it is for.
+    /// Description.
     pub description: Option<String>,
-    /// The version of the schema in which it came.
+    /// Schema version that introduced it (`sinceVersion`).
     pub since: u32,
-    /// The version since which it should not be used any more.
+    /// Schema version that deprecated it.
     pub deprecated: Option<u32>,
-    /// What it stands for in FIX, its own or that of its type.
+    /// FIX semantic type: its own, or that of its type.
     pub semantic_type: Option<String>,
-    /// How it is sent.
+    /// Layout of the encoding.
     pub encoding: DataLayout,
-    /// Where it was written.
+    /// Position in the schema source.
     pub position: Position,
 }

@@ -1,26 +1,25 @@
-//! Where things are in a list that keeps an order of its own.
+//! Lookup index for lists that keep their own order.
 
-/// The places of a list's things, sorted by what they are looked up by.
+/// Positions of the list elements, sorted by key.
 ///
-/// Schemas come from strangers too: with a search through all of a list for each of its users, a schema of a few megabytes
-/// would take minutes.
+/// Schemas can be untrusted: with linear search per lookup, a schema of a few megabytes would take minutes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index(Vec<u32>);
 
 impl Index {
-    /// An index of `things` by `key`; of those with the same key the first one is found.
+    /// Builds an index of `things` by `key`. Of several elements with the same key, the first one is found.
     pub(crate) fn of<'a, Thing, Key: Ord>(
         things: &'a [Thing],
         key: impl Fn(&'a Thing) -> Key,
     ) -> Self {
-        // A file has fewer bytes than that.
+        // The number of elements fits: it is less than the bytes of a file.
         let mut places: Vec<u32> = (0..).take(things.len()).collect();
-        // This sort is stable.
+        // The sort is stable.
         places.sort_by_key(|place| things.get(*place as usize).map(&key));
         Self(places)
     }
 
-    /// The thing that has that key.
+    /// Returns the element with this key.
     pub(crate) fn find<'a, Thing, Key: Ord>(
         &self,
         things: &'a [Thing],

@@ -1,24 +1,24 @@
-//! The composites that frame things: message headers, dimensions of groups, lengths of data.
+//! Layouts of message headers, group dimensions and variable-length data.
 
 use std::sync::Arc;
 
 use super::{Primitive, Type};
 
-/// An unsigned number that frames something.
+/// Unsigned number in a header, in dimensions or in a data encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Where it starts, from the start of its composite.
+    /// Offset from the start of the composite.
     pub offset: u32,
-    /// How it is sent.
+    /// Encoding type.
     pub primitive: Primitive,
-    /// The greatest value that the schema allows.
+    /// Maximum value allowed by the schema.
     pub max: u64,
-    /// The value that it always has, where the schema says so: then it is not sent.
+    /// Constant value, if the schema defines one; it is not encoded.
     pub constant: Option<u64>,
 }
 
 impl Slot {
-    /// Where it ends.
+    /// Returns the end offset.
     #[must_use]
     pub const fn end(&self) -> u32 {
         match self.constant {
@@ -28,57 +28,57 @@ impl Slot {
     }
 }
 
-/// What comes before each message.
+/// Layout of the message header.
 #[derive(Debug, Clone)]
 pub struct HeaderLayout {
-    /// The composite itself.
+    /// Header composite.
     pub kind: Arc<Type>,
-    /// How long it is.
+    /// Length in bytes.
     pub length: u32,
-    /// The length of the message's block.
+    /// Block length.
     pub block_length: Slot,
-    /// Which message it is.
+    /// Template id.
     pub template_id: Slot,
-    /// Which schema it is from.
+    /// Schema id.
     pub schema_id: Slot,
-    /// Which version of the schema the sender has.
+    /// Schema version (acting version).
     pub version: Slot,
-    /// How many groups follow the block, where the header tells.
+    /// Number of groups after the block, if the header has it.
     pub groups: Option<Slot>,
-    /// How many pieces of data follow the block, where the header tells.
+    /// Number of data elements after the block, if the header has it.
     pub data: Option<Slot>,
 }
 
-/// What comes before the entries of a group.
+/// Layout of group dimensions.
 #[derive(Debug, Clone)]
 pub struct GroupLayout {
-    /// The composite itself.
+    /// Dimensions composite.
     pub kind: Arc<Type>,
-    /// How long it is.
+    /// Length in bytes.
     pub length: u32,
-    /// The length of each entry's block.
+    /// Block length of each entry.
     pub block_length: Slot,
-    /// How many entries there are.
+    /// Number of entries.
     pub count: Slot,
-    /// How many entries there are at least.
+    /// Minimum number of entries.
     pub min_count: u64,
-    /// How many groups each entry has, where the dimensions tell.
+    /// Number of groups in each entry, if the dimensions have it.
     pub groups: Option<Slot>,
-    /// How many pieces of data each entry has, where the dimensions tell.
+    /// Number of data elements in each entry, if the dimensions have it.
     pub data: Option<Slot>,
 }
 
-/// How bytes or text without a fixed length are sent.
+/// Layout of variable-length data.
 #[derive(Debug, Clone)]
 pub struct DataLayout {
-    /// The composite itself.
+    /// Data composite.
     pub kind: Arc<Type>,
-    /// How many bytes there are.
+    /// Length of the data in bytes.
     pub length: Slot,
-    /// Where the bytes start, from the start of the composite.
+    /// Offset of the data from the start of the composite.
     pub start: u32,
-    /// What they are, one by one.
+    /// Element type.
     pub primitive: Primitive,
-    /// The encoding, where they are text, such as `UTF-8`.
+    /// Character encoding of text, such as `UTF-8`.
     pub character_encoding: Option<String>,
 }

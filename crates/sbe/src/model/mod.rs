@@ -1,11 +1,10 @@
-//! A schema with everything settled.
+//! Resolved schema.
 //!
-//! Whoever holds a [`Schema`] need not know XML, search for types or add up lengths: references are resolved, defaults
-//! are filled in, offsets and block lengths are computed. Types are shared by [`Arc`], nested at most
-//! [`MAX_DEPTH`] deep, and never contain themselves.
+//! In a [`Schema`], type references are resolved, defaults are filled in, and offsets and block lengths are computed.
+//! Types are shared by [`Arc`], nested at most [`MAX_DEPTH`] deep, and never contain themselves.
 //!
-//! What has members, values or messages finds them by an index that was made when it was read: it is to be looked at, not
-//! to be changed.
+//! Members, values and messages are found by indexes built when the schema is read, so a schema must not be modified
+//! afterwards.
 
 mod block;
 mod index;
@@ -30,51 +29,51 @@ pub use types::{
 
 use std::sync::Arc;
 
-/// How deep composites, and groups, may be nested.
+/// Maximum nesting depth of composites and of groups.
 pub const MAX_DEPTH: usize = 32;
-/// The most values that one composite may hold, nested ones counted.
+/// Maximum number of values in one composite, including nested ones.
 pub const MAX_LEAVES: u32 = 65_536;
-/// The most flags that a set may have: there are 64 bits, and some of them may have several names.
+/// Maximum number of choices in a set. There are 64 bits, but a bit can have several names.
 pub const MAX_CHOICES: usize = 256;
-/// The longest that a type, a block or an offset may be, in bytes.
+/// Maximum length or offset of a type or block, in bytes.
 pub const MAX_LENGTH: u32 = i32::MAX as u32;
 
-/// A message schema.
+/// Message schema.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// The package or namespace of the generated code; may have dots, may be empty.
+    /// Package (namespace) of the generated code; can contain dots, can be empty.
     pub package: String,
-    /// What is in the `schemaId` of each message's header.
+    /// Schema id.
     pub id: u64,
-    /// The version of this schema; the first one is 0.
+    /// Schema version; the first one is 0.
     pub version: u32,
-    /// The version of the application's protocol, such as `FIX.5.0SP2`.
+    /// Version of the application protocol, such as `FIX.5.0SP2`.
     pub semantic_version: Option<String>,
-    /// What the schema is about.
+    /// Description.
     pub description: Option<String>,
-    /// How numbers lie in memory.
+    /// Byte order.
     pub byte_order: ByteOrder,
-    /// What comes before each message.
+    /// Layout of the message header.
     pub header: HeaderLayout,
-    /// The types that have names of their own, in the order in which they were written.
+    /// Named types, in source order.
     pub types: Vec<Arc<Type>>,
-    /// The messages, in the order in which they were written.
+    /// Messages, in source order.
     pub messages: Vec<Message>,
-    /// Where it was written.
+    /// Position in the schema source.
     pub position: Position,
-    /// The messages by their ids.
+    /// Messages by template id.
     pub(crate) by_id: Index,
 }
 
 impl Schema {
-    /// The message with that template id.
+    /// Returns the message with this template id.
     #[must_use]
     pub fn message(&self, template_id: u64) -> Option<&Message> {
         self.by_id
             .find(&self.messages, &template_id, |message| message.id)
     }
 
-    /// The type of that name, of those that the schema itself defines.
+    /// Returns the type with this name, if the schema defines one.
     #[must_use]
     pub fn type_named(&self, name: &str) -> Option<&Arc<Type>> {
         self.types.iter().find(|known| known.name == name)

@@ -1,21 +1,21 @@
-//! Where in the text of a schema something was written.
+//! Positions in schema files.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A place in a file.
+/// Position in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Position {
-    /// The file, by the name under which it was opened.
+    /// File name, as passed to open it.
     pub file: Arc<str>,
-    /// The line, counted from 1.
+    /// Line, starting at 1.
     pub line: u32,
-    /// The column, in characters, counted from 1.
+    /// Column in characters, starting at 1.
     pub column: u32,
 }
 
 impl Position {
-    /// The first character of a file.
+    /// Returns the position of the first character of a file.
     #[must_use]
     pub fn start_of(file: &str) -> Self {
         Self {

@@ -1,10 +1,10 @@
-//! The eleven types that everything is made of.
+//! The eleven primitive types.
 
 use std::fmt;
 
 use super::Scalar;
 
-/// How numbers lie in memory.
+/// Byte order of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrder {
     /// The least significant byte comes first.
@@ -13,35 +13,35 @@ pub enum ByteOrder {
     Big,
 }
 
-/// A primitive type.
+/// Primitive type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Primitive {
-    /// A character of one byte.
+    /// One-byte character.
     Char,
-    /// A signed integer of one byte.
+    /// 8-bit signed integer.
     Int8,
-    /// A signed integer of two bytes.
+    /// 16-bit signed integer.
     Int16,
-    /// A signed integer of four bytes.
+    /// 32-bit signed integer.
     Int32,
-    /// A signed integer of eight bytes.
+    /// 64-bit signed integer.
     Int64,
-    /// An unsigned integer of one byte.
+    /// 8-bit unsigned integer.
     Uint8,
-    /// An unsigned integer of two bytes.
+    /// 16-bit unsigned integer.
     Uint16,
-    /// An unsigned integer of four bytes.
+    /// 32-bit unsigned integer.
     Uint32,
-    /// An unsigned integer of eight bytes.
+    /// 64-bit unsigned integer.
     Uint64,
-    /// An IEEE 754 number of four bytes.
+    /// 32-bit IEEE 754 number.
     Float,
-    /// An IEEE 754 number of eight bytes.
+    /// 64-bit IEEE 754 number.
     Double,
 }
 
 impl Primitive {
-    /// All of them.
+    /// All primitive types.
     pub const ALL: [Self; 11] = [
         Self::Char,
         Self::Int8,
@@ -56,7 +56,7 @@ impl Primitive {
         Self::Double,
     ];
 
-    /// The primitive type that schemas call by that name.
+    /// Returns the primitive type with this schema name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL
@@ -64,7 +64,7 @@ impl Primitive {
             .find(|primitive| primitive.name() == name)
     }
 
-    /// What schemas call it.
+    /// Returns the schema name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ impl Primitive {
         }
     }
 
-    /// How many bytes one value takes.
+    /// Returns the size of a value in bytes.
     #[must_use]
     pub const fn size(self) -> u32 {
         match self {
@@ -93,7 +93,7 @@ impl Primitive {
         }
     }
 
-    /// Whether it is an integer without a sign.
+    /// Returns true for unsigned integers.
     #[must_use]
     pub const fn is_unsigned(self) -> bool {
         matches!(
@@ -102,13 +102,13 @@ impl Primitive {
         )
     }
 
-    /// Whether it is an integer, with or without a sign; characters are not.
+    /// Returns true for signed and unsigned integers, but not for `char`.
     #[must_use]
     pub const fn is_integer(self) -> bool {
         !matches!(self, Self::Char | Self::Float | Self::Double)
     }
 
-    /// The least and the greatest number that its bits can hold; `None` for those that are no integers.
+    /// Returns the range of the bit representation; `None` for floating-point types.
     #[must_use]
     pub const fn range(self) -> Option<(i128, i128)> {
         let bits = self.size() * 8;
@@ -123,7 +123,7 @@ impl Primitive {
         }
     }
 
-    /// The least value, where a type names no other.
+    /// Returns the default minimum value.
     #[must_use]
     pub const fn min_value(self) -> Scalar {
         match self {
@@ -138,7 +138,7 @@ impl Primitive {
         }
     }
 
-    /// The greatest value, where a type names no other.
+    /// Returns the default maximum value.
     #[must_use]
     pub const fn max_value(self) -> Scalar {
         match self {
@@ -156,7 +156,7 @@ impl Primitive {
         }
     }
 
-    /// What stands for "no value", where a type names no other.
+    /// Returns the default null value.
     #[must_use]
     pub const fn null_value(self) -> Scalar {
         match self {

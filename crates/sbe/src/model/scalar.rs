@@ -1,26 +1,26 @@
-//! Values that a schema itself names.
+//! Values given in a schema.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::Primitive;
 
-/// One value of a primitive type.
+/// Value of a primitive type.
 #[derive(Debug, Clone, Copy)]
 pub enum Scalar {
-    /// Of an integer, or the code of a character.
+    /// Integer or character code.
     Integer(i128),
-    /// Of a `float` (widened) or a `double`.
+    /// `float` (widened) or `double`.
     Real(f64),
 }
 
 impl Scalar {
-    /// Reads a value of that type as schemas write it; a `char` is the character itself.
+    /// Parses a value as written in a schema; a `char` is written as the character itself.
     #[must_use]
     pub fn parse(text: &str, primitive: Primitive) -> Option<Self> {
         match primitive {
             Primitive::Char => {
-                // A blank is a character too, but not one around others.
+                // A single blank is a valid character, but blanks around a value are removed.
                 let text = match text.trim() {
                     "" => text,
                     trimmed => trimmed,
@@ -42,7 +42,7 @@ impl Scalar {
         }
     }
 
-    /// As people read a value of that type: characters are shown, and not their codes.
+    /// Returns the value for display: characters instead of their codes.
     pub(crate) fn shown(self, primitive: Primitive) -> String {
         match (primitive, self) {
             (Primitive::Char, Self::Integer(code)) => {
@@ -53,7 +53,7 @@ impl Scalar {
         }
     }
 
-    /// The integer, if it is one.
+    /// Returns the integer, if it is one.
     #[must_use]
     pub const fn as_integer(self) -> Option<i128> {
         match self {
@@ -63,13 +63,13 @@ impl Scalar {
     }
 }
 
-/// A number that was written so, unless it became infinite only because it is greater than any that its type can hold.
+/// Returns the parsed number, or `None` if a finite literal overflowed to infinity.
 fn real(text: &str, number: f64) -> Option<Scalar> {
     let is_too_great = number.is_infinite() && text.bytes().any(|byte| byte.is_ascii_digit());
     (!is_too_great).then_some(Scalar::Real(number))
 }
 
-/// Equal in what they stand for: one NaN is like another.
+/// Compares values; all NaNs are equal.
 impl PartialEq for Scalar {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -89,11 +89,11 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// The value of something that is not sent, because it is always the same.
+/// Value of a constant, which is not encoded.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Constant {
-    /// One value.
+    /// Single value.
     Scalar(Scalar),
-    /// Characters, in the encoding of their type, filled up with zeros to its length.
+    /// Characters in the encoding of the type, padded with zeros to its length.
     Bytes(Arc<[u8]>),
 }

@@ -1,88 +1,88 @@
-//! Types: simple ones, composites, enumerations and sets.
+//! Types: simple types, composites, enumerations and sets.
 
 use std::sync::Arc;
 
 use super::index::Index;
 use super::{Constant, Position, Primitive, Scalar};
 
-/// Whether a value is always there.
+/// Presence of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// It is.
+    /// Always encoded.
     Required,
-    /// It may be null.
+    /// Can be null.
     Optional,
-    /// It is, and always the same, so it is not sent.
+    /// Always the same value, not encoded.
     Constant,
 }
 
-/// A type with a name.
+/// Named type.
 #[derive(Debug, Clone)]
 pub struct Type {
-    /// Its name; that of the primitive for the types that need no definition.
+    /// Name; for built-in types the name of the primitive.
     pub name: String,
-    /// What it is for.
+    /// Description.
     pub description: Option<String>,
-    /// The version of the schema in which it came.
+    /// Schema version that introduced it (`sinceVersion`).
     pub since: u32,
-    /// The version since which it should not be used any more.
+    /// Schema version that deprecated it.
     pub deprecated: Option<u32>,
-    /// What it stands for in FIX, such as `Price`.
+    /// FIX semantic type, such as `Price`.
     pub semantic_type: Option<String>,
-    /// The package of the `types` element that it was defined in, where that has one.
+    /// Package of the `types` element that contains the definition, if it has one.
     pub package: Option<String>,
-    /// Where a composite that holds it by reference should place it, unless the reference says otherwise.
+    /// Default offset in composites that refer to this type.
     pub offset: Option<u32>,
-    /// Whether it is one of the primitives that every schema knows without defining them.
+    /// True for primitives, which need no definition in the schema.
     pub built_in: bool,
-    /// Where it was written.
+    /// Position in the schema source.
     pub position: Position,
-    /// What kind of type it is.
+    /// Kind.
     pub kind: TypeKind,
 }
 
-/// The kinds of types.
+/// Kind of a type.
 #[derive(Debug, Clone)]
 pub enum TypeKind {
-    /// A number, a character, or several of one.
+    /// Primitive or array of a primitive.
     Simple(Simple),
-    /// Several values, one after the other.
+    /// Composite.
     Composite(Composite),
-    /// One of several named values.
+    /// Enumeration.
     Enum(Enum),
-    /// Any of several named flags.
+    /// Set.
     Set(Set),
 }
 
-/// A primitive, or an array of a fixed number of them.
+/// Primitive or array of a fixed length.
 #[derive(Debug, Clone)]
 pub struct Simple {
-    /// What each element is.
+    /// Element type.
     pub primitive: Primitive,
-    /// How many elements there are; 1 for a plain value.
+    /// Number of elements; 1 for a single value.
     pub length: u32,
-    /// Whether a length was given, or two or more elements follow from the constant: then it is an array.
+    /// True if `length` is specified, or if a constant has two or more elements.
     pub is_array: bool,
-    /// Whether it may be null, or is constant.
+    /// Presence.
     pub presence: Presence,
-    /// The encoding of characters, such as `UTF-8`; `US-ASCII` for `char` where none is given.
+    /// Character encoding, such as `UTF-8`; the default for `char` is `US-ASCII`.
     pub character_encoding: Option<String>,
-    /// The least value, its own or that of the primitive.
+    /// Minimum value: its own, or that of the primitive.
     pub min: Scalar,
-    /// The greatest value, its own or that of the primitive.
+    /// Maximum value: its own, or that of the primitive.
     pub max: Scalar,
-    /// What stands for "no value", its own or that of the primitive.
+    /// Null value: its own, or that of the primitive.
     pub null: Scalar,
-    /// Which of the three the schema gives itself.
+    /// Which of these three values the schema specifies.
     pub explicit: ExplicitValues,
-    /// The value of a constant.
+    /// Constant value.
     pub constant: Option<Constant>,
-    /// Which value of an enumeration the constant is, where it is given so.
+    /// Enumeration value the constant refers to (`valueRef`), if any.
     pub value_ref: Option<ValueRef>,
 }
 
 impl Simple {
-    /// One value of that primitive, with nothing said about it.
+    /// Returns a single required value with the defaults of the primitive.
     #[must_use]
     pub fn plain(primitive: Primitive) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl Simple {
 }
 
 impl Simple {
-    /// Whether it is text of a fixed length: an array of characters, or of bytes in an encoding.
+    /// Returns true for text of a fixed length: an array of characters, or of bytes with a character encoding.
     #[must_use]
     pub const fn is_text(&self) -> bool {
         let is_encoded =
@@ -111,7 +111,7 @@ impl Simple {
     }
 }
 
-/// Which values of a simple type were written, rather than taken from its primitive.
+/// Which values of a simple type are specified in the schema rather than defaults of the primitive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExplicitValues {
     /// `minValue`.
@@ -122,43 +122,43 @@ pub struct ExplicitValues {
     pub null: bool,
 }
 
-/// A value of an enumeration, by name.
+/// Reference to an enumeration value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueRef {
-    /// The enumeration.
+    /// Enumeration name.
     pub enumeration: String,
-    /// The name of one of its values.
+    /// Value name.
     pub value: String,
 }
 
-/// Several values, one after the other.
+/// Composite type.
 #[derive(Debug, Clone)]
 pub struct Composite {
-    /// They, in the order in which they lie.
+    /// Members, in layout order.
     pub members: Vec<Member>,
-    /// How many bytes they take together, gaps counted.
+    /// Encoded length in bytes, including gaps.
     pub length: u32,
-    /// How deep composites are nested in it: 1 when none are.
+    /// Nesting depth; 1 without nested composites.
     pub depth: usize,
-    /// How many values it holds, those of nested composites counted.
+    /// Number of values, including those of nested composites.
     pub leaves: u32,
     by_name: Index,
     lost: Lost,
-    /// The first composite for `<data>` that it holds, however deep.
+    /// Name of the first nested composite for `<data>`, at any depth.
     data_inside: Option<String>,
 }
 
-/// The members of a composite that are not among the others because something is wrong with them, which has been told.
+/// Members left out of a composite because they are invalid; the problems are already reported.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lost {
-    /// Their names.
+    /// Names.
     pub(crate) names: Vec<String>,
-    /// Whether one has none, so that it could be any.
+    /// True if an invalid member has no name, so that it could be any member.
     pub(crate) nameless: bool,
 }
 
 impl Composite {
-    /// Members of so many bytes, of that depth, that hold so many values.
+    /// Builds a composite from its members, encoded length, nesting depth and number of values.
     pub(crate) fn new(
         members: Vec<Member>,
         lost: Lost,
@@ -181,20 +181,19 @@ impl Composite {
         }
     }
 
-    /// Whether a member that is not there may have been written, and be broken. There is none such in a schema that can be
-    /// used.
+    /// Returns true if a missing member may be one that was left out as invalid. Always false in a valid schema.
     pub(crate) fn may_have_lost(&self, name: &str) -> bool {
         self.lost.nameless || self.lost.names.iter().any(|lost| lost == name)
     }
 
-    /// The member of that name.
+    /// Returns the member with this name.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&Member> {
         self.by_name
             .find(&self.members, &name, |member| member.name.as_str())
     }
 
-    /// The composite for `<data>` that it is, by that name, or that it holds.
+    /// Returns the name of the composite for `<data>`: this one, called `name`, or one nested in it.
     pub(crate) fn data_in<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         if self.is_data() {
             return Some(name);
@@ -202,53 +201,53 @@ impl Composite {
         self.data_inside.as_deref()
     }
 
-    /// Whether it is one for `<data>`, rather than for fields.
+    /// Returns true for a composite for `<data>`.
     #[must_use]
     pub fn is_data(&self) -> bool {
         self.member("length").is_some() && self.member("varData").is_some()
     }
 }
 
-/// A value in a composite.
+/// Member of a composite.
 #[derive(Debug, Clone)]
 pub struct Member {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it is for, where the reference itself says so.
+    /// Description given on the reference.
     pub description: Option<String>,
-    /// What it is.
+    /// Type.
     pub kind: Arc<Type>,
-    /// Whether the type is another one of the schema, rather than one that was written here.
+    /// True for a reference to a named type, false for an inline type.
     pub is_ref: bool,
-    /// Where it starts, from the start of the composite.
+    /// Offset from the start of the composite.
     pub offset: u32,
-    /// The version of the schema in which it came.
+    /// Schema version that introduced it (`sinceVersion`).
     pub since: u32,
-    /// The version since which it should not be used any more.
+    /// Schema version that deprecated it.
     pub deprecated: Option<u32>,
-    /// Where it was written.
+    /// Position in the schema source.
     pub position: Position,
 }
 
-/// One of several named values.
+/// Enumeration.
 #[derive(Debug, Clone)]
 pub struct Enum {
-    /// How it is sent.
+    /// Encoding type.
     pub encoding: Primitive,
-    /// The name of the type that says how it is sent, where that is not a primitive.
+    /// Name of the encoding type if it is not a primitive.
     pub encoding_type: Option<String>,
-    /// What stands for "no value".
+    /// Null value.
     pub null: Scalar,
-    /// Whether it may be null.
+    /// Presence.
     pub presence: Presence,
-    /// The values, in the order in which they were written.
+    /// Values, in source order.
     pub values: Vec<ValidValue>,
     by_name: Index,
     by_value: Index,
 }
 
 impl Enum {
-    /// Values that are sent so.
+    /// Builds an enumeration with this encoding.
     pub(crate) fn new(
         encoding: Primitive,
         encoding_type: Option<String>,
@@ -267,72 +266,72 @@ impl Enum {
         }
     }
 
-    /// The value of that name.
+    /// Returns the value with this name.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&ValidValue> {
         self.by_name
             .find(&self.values, &name, |value| value.name.as_str())
     }
 
-    /// The value that is sent so.
+    /// Returns the value with this encoding.
     #[must_use]
     pub fn sent_as(&self, sent: i128) -> Option<&ValidValue> {
         self.by_value.find(&self.values, &sent, |value| value.value)
     }
 }
 
-/// A value of an enumeration.
+/// Value of an enumeration.
 #[derive(Debug, Clone)]
 pub struct ValidValue {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What is sent for it.
+    /// Encoded value.
     pub value: i128,
-    /// What it stands for.
+    /// Description.
     pub description: Option<String>,
-    /// The version of the schema in which it came.
+    /// Schema version that introduced it (`sinceVersion`).
     pub since: u32,
-    /// The version since which it should not be used any more.
+    /// Schema version that deprecated it.
     pub deprecated: Option<u32>,
-    /// Where it was written.
+    /// Position in the schema source.
     pub position: Position,
 }
 
-/// Any of several named flags.
+/// Set of named bits.
 #[derive(Debug, Clone)]
 pub struct Set {
-    /// How it is sent.
+    /// Encoding type.
     pub encoding: Primitive,
-    /// The name of the type that says how it is sent, where that is not a primitive.
+    /// Name of the encoding type if it is not a primitive.
     pub encoding_type: Option<String>,
-    /// The flags, in the order in which they were written.
+    /// Choices, in source order.
     pub choices: Vec<Choice>,
 }
 
-/// A flag of a set.
+/// Choice of a set.
 #[derive(Debug, Clone)]
 pub struct Choice {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its bit, counted from the least significant one.
+    /// Bit position, starting at the least significant bit.
     pub bit: u8,
-    /// What it stands for.
+    /// Description.
     pub description: Option<String>,
-    /// The version of the schema in which it came.
+    /// Schema version that introduced it (`sinceVersion`).
     pub since: u32,
-    /// The version since which it should not be used any more.
+    /// Schema version that deprecated it.
     pub deprecated: Option<u32>,
-    /// Where it was written.
+    /// Position in the schema source.
     pub position: Position,
 }
 
 impl Type {
-    /// How many bytes a value takes where it is sent; none where it is constant.
+    /// Returns the encoded length in bytes; 0 for constants.
     #[must_use]
     pub fn encoded_length(&self) -> u32 {
         match &self.kind {
             TypeKind::Simple(simple) if simple.presence == Presence::Constant => 0,
-            // Read with `MAX_LENGTH` in mind.
+            // Within `MAX_LENGTH`: this was checked when the type was read.
             TypeKind::Simple(simple) => simple.primitive.size().saturating_mul(simple.length),
             TypeKind::Composite(composite) => composite.length,
             TypeKind::Enum(kind) if kind.presence == Presence::Constant => 0,
@@ -341,7 +340,7 @@ impl Type {
         }
     }
 
-    /// Whether a value of it may be null, or is constant, as the type has it.
+    /// Returns the presence of the type.
     #[must_use]
     pub fn presence(&self) -> Presence {
         match &self.kind {

@@ -1,20 +1,20 @@
-//! Attributes of elements, and what is wrong with them.
+//! Attributes of elements, with their validation.
 
 use crate::model::{Presence, ValueRef};
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 
-/// What everything that has a name may say of itself.
+/// Attributes common to all named elements.
 const OF_ALL: &[&str] = &["name", "description", "sinceVersion", "deprecated"];
-/// The longest name that the standard allows.
+/// Maximum length of a name by the standard.
 const LONGEST_NAME: usize = 64;
 
-/// The attributes of one element.
+/// Attributes of one element.
 pub(super) struct Attributes<'tree> {
     pub(super) element: &'tree Element,
 }
 
-/// What most elements have.
+/// Values of the common attributes.
 pub(super) struct Common {
     pub(super) description: Option<String>,
     pub(super) since: u32,
@@ -23,12 +23,12 @@ pub(super) struct Common {
 }
 
 impl<'tree> Attributes<'tree> {
-    /// Those of something with a name: what all such things have, and these; any others are told.
+    /// Returns the attributes of a named element, and reports those that are neither common nor in `own`.
     pub(super) fn of(element: &'tree Element, own: &[&str], problems: &mut Problems) -> Self {
         Self::only(element, &[OF_ALL, own], problems)
     }
 
-    /// Those of that element; any that are not known are told.
+    /// Returns the attributes of the element, and reports unknown ones.
     pub(super) fn only(
         element: &'tree Element,
         known: &[&[&str]],
@@ -57,7 +57,7 @@ impl<'tree> Attributes<'tree> {
         self.value(name).map(str::to_owned)
     }
 
-    /// An attribute that has to be there and to say something.
+    /// Returns a required, non-empty attribute.
     pub(super) fn required(
         &self,
         name: &'static str,
@@ -80,7 +80,7 @@ impl<'tree> Attributes<'tree> {
         }
     }
 
-    /// The name of the element, which has to be there.
+    /// Returns the required name of the element.
     pub(super) fn name(&self, problems: &mut Problems) -> Option<&'tree str> {
         let name = self.required("name", problems)?;
         let first_is_right = name
@@ -96,7 +96,7 @@ impl<'tree> Attributes<'tree> {
         Some(name)
     }
 
-    /// A number that has to be there.
+    /// Returns a required number.
     pub(super) fn required_number(
         &self,
         name: &'static str,
@@ -106,7 +106,7 @@ impl<'tree> Attributes<'tree> {
         self.number(name, problems)
     }
 
-    /// A number that may be left out.
+    /// Returns an optional number.
     pub(super) fn number(&self, name: &'static str, problems: &mut Problems) -> Option<u32> {
         let number = self.value(name)?.parse().ok();
         if number.is_none() {
@@ -147,7 +147,7 @@ impl<'tree> Attributes<'tree> {
         Common {
             description: self.text("description").filter(|text| !text.is_empty()),
             since: self.number("sinceVersion", problems).unwrap_or(0),
-            // The official tool takes 0 for never.
+            // As in the official tool, 0 means never deprecated.
             deprecated: self
                 .number("deprecated", problems)
                 .filter(|version| *version > 0),
@@ -155,17 +155,17 @@ impl<'tree> Attributes<'tree> {
         }
     }
 
-    /// Tells of a type that would take as many bytes as nobody says. The official tool lets it pass, and does not know where
-    /// what is behind it lies.
+    /// Reports a type of variable length. The official tool accepts it but cannot compute the offsets of the elements
+    /// after it.
     pub(super) fn not_variable(&self, problems: &mut Problems) {
-        // It takes anything else for "false".
+        // As in the official tool, any other value means "false".
         let says_so = |value: &str| value.eq_ignore_ascii_case("true");
         if self.value("variableLength").is_some_and(says_so) {
             self.at("variableLength", problems, Problem::VariableLength);
         }
     }
 
-    /// Tells that an attribute does not say what it should.
+    /// Reports an attribute with an invalid value.
     pub(super) fn bad(&self, name: &str, expected: &str, problems: &mut Problems) {
         let problem = Problem::BadValue {
             attribute: name.to_owned(),
@@ -175,7 +175,7 @@ impl<'tree> Attributes<'tree> {
         self.at(name, problems, problem);
     }
 
-    /// Tells of a problem where that attribute stands.
+    /// Reports a problem at the position of the attribute.
     pub(super) fn at(&self, name: &str, problems: &mut Problems, problem: Problem) {
         let attribute = self.element.attribute(name);
         let position = attribute.map_or(&self.element.position, |attribute| &attribute.position);

@@ -1,4 +1,4 @@
-//! What is in messages and groups: `<field>`, `<group>`, `<data>`, and where the fields lie.
+//! Reads the content of messages and groups (`<field>`, `<group>`, `<data>`) and lays out the fields.
 
 use super::NAMELESS;
 use super::attributes::{self, Attributes};
@@ -11,7 +11,7 @@ use crate::problem::GREATEST_ID;
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 
-/// The block of a message (`depth` 0) or of a group inside of `depth - 1` others.
+/// Reads the block of a message (`depth` 0) or of a group nested in `depth - 1` others.
 pub(super) fn block(
     element: &Element,
     attributes: &Attributes<'_>,
@@ -52,7 +52,7 @@ pub(super) fn block(
                 continue;
             }
         }
-        // Of what is broken too, so that all is told at once.
+        // Also done for invalid elements, so that one pass reports every problem.
         let attributes = Attributes { element: child };
         if let Some(name) = attributes.value("name") {
             names.take("name", name, &child.position, problems);
@@ -126,7 +126,7 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
         .and_then(|kind| types.find(kind, &element.position, problems));
     let Some(kind) = kind else {
         if let Some(value_ref) = &value_ref {
-            // What is wrong with it has nothing to do with the type.
+            // The reference is checked independently of the type.
             types.referenced(value_ref, &element.position, problems);
         }
         return None;
@@ -150,14 +150,14 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
         let value_ref = value_ref.as_ref();
         constant(element, &attributes, &kind, value_ref, types, problems)
     } else {
-        // Of a presence that makes no sense nobody knows what it should be.
+        // The check is skipped if the presence is invalid.
         if value_ref.is_some() && said.is_some() == attributes.value("presence").is_some() {
             attributes.at("valueRef", problems, Problem::ValueRefNotConstant);
         }
         None
     };
     let (own, of_type) = (common.since, kind.since);
-    // What it says of itself alone is looked at with all other versions.
+    // A `deprecated` earlier than the field's own `sinceVersion` is reported by the version check.
     let is_later = |deprecated: &u32| (own..of_type).contains(deprecated);
     if let Some(deprecated) = common.deprecated.filter(is_later) {
         let since = of_type;
@@ -173,7 +173,7 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
         name: name.unwrap_or(NAMELESS).to_owned(),
         id: id.unwrap_or(0),
         description: common.description,
-        // As the official tool has it: whoever does not know the type has no such field.
+        // As in the official tool: a sender that does not know the type does not have the field.
         since: own.max(of_type),
         deprecated: common.deprecated,
         semantic_type,
@@ -207,7 +207,7 @@ fn semantic_type(
     }
 }
 
-/// The value of a constant field: a value of an enumeration, or what its type says.
+/// Returns the value of a constant field: an enumeration value, or the constant of its type.
 fn constant(
     element: &Element,
     attributes: &Attributes<'_>,
@@ -218,11 +218,11 @@ fn constant(
 ) -> Option<Constant> {
     let Some(value_ref) = value_ref else {
         match &kind.kind {
-            // Where its type is broken, that has been told.
+            // An invalid type was already reported.
             TypeKind::Simple(simple) if simple.presence == Presence::Constant => {
                 return simple.constant.clone();
             }
-            // So has a reference that makes no sense.
+            // An invalid reference was already reported.
             _ if attributes.value("valueRef").is_some() => {}
             _ => problems.add(&element.position, Problem::NoConstant),
         }
@@ -245,7 +245,7 @@ fn constant(
     None
 }
 
-/// Adds a field behind the others, or where it wants to be and can. Of a broken one, only that is looked at.
+/// Adds a field after the others or at its specified offset. For an invalid field, only the offset is checked.
 fn place(block: &mut Block, field: Option<Field>, element: &Element, problems: &mut Problems) {
     let end = block.length;
     let attributes = Attributes { element };

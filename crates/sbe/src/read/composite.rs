@@ -1,4 +1,4 @@
-//! `<composite>`: several values, one after the other.
+//! Reads `<composite>`.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) fn composite<'tree>(
                 continue;
             }
         };
-        // Of what is broken too, so that all is told at once.
+        // Also done for invalid elements, so that one pass reports every problem.
         let member = member.filter(|(member, _)| has_a_value(member, problems));
         let is_new = name.is_none_or(|name| names.take("member", name, &child.position, problems));
         lost.nameless |= name.is_none_or(str::is_empty);
@@ -68,8 +68,7 @@ pub(super) fn composite<'tree>(
     Some(Composite::new(members, lost, length, depth, leaves))
 }
 
-/// Whether something is sent for a member, or a value is known. In a composite nothing can say which value of an
-/// enumeration is meant.
+/// Returns true if the member is encoded or has a constant value. A member cannot specify a constant enumeration value.
 fn has_a_value(member: &Member, problems: &mut Problems) -> bool {
     let is_constant = member.kind.presence() == Presence::Constant;
     if is_constant && matches!(member.kind.kind, TypeKind::Enum(_)) {
@@ -79,7 +78,7 @@ fn has_a_value(member: &Member, problems: &mut Problems) -> bool {
     true
 }
 
-/// A member, and where it wants to be.
+/// Member and its specified offset.
 type Wanted = (Member, Option<u32>);
 
 fn nested<'tree>(
@@ -128,7 +127,7 @@ fn reference(element: &Element, types: &mut Types<'_>, problems: &mut Problems) 
     Some((member, offset))
 }
 
-/// The members that have their places.
+/// Members with their offsets.
 struct Placed {
     members: Vec<Member>,
     length: u32,
@@ -137,7 +136,7 @@ struct Placed {
 }
 
 impl Placed {
-    /// Where a member goes: behind the others, or where it wants to be.
+    /// Returns the offset of a member: the specified one, or the end of the preceding members.
     fn offset(&self, member: &Member, wanted: Option<u32>) -> Result<u32, Problem> {
         let end = self.length;
         match wanted {
@@ -172,7 +171,7 @@ impl Placed {
     }
 }
 
-/// How deep a type is, and how many values it holds.
+/// Returns the nesting depth and the number of values of a type.
 fn size(kind: &Type) -> (usize, u32) {
     match &kind.kind {
         TypeKind::Composite(composite) => (composite.depth, composite.leaves.max(1)),

@@ -1,10 +1,10 @@
-//! What the standard demands, and nobody needs to know what a schema says.
+//! Requirements of the standard that a schema can violate without becoming ambiguous.
 
 use super::attributes::Attributes;
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 
-/// Tells what a schema does without.
+/// Reports the violated requirements.
 pub(super) fn check(root: &Element, problems: &mut Problems) {
     let attributes = Attributes { element: root };
     if attributes.value("package").unwrap_or_default().is_empty() {
@@ -21,12 +21,12 @@ pub(super) fn check(root: &Element, problems: &mut Problems) {
             _ => {}
         }
     }
-    // Something is missing where a file could not be put in.
+    // If an include failed, elements can be missing.
     let is_whole = !problems.any_errors();
     element(root, is_whole, problems);
 }
 
-/// An element, and those in it that mean something there.
+/// Checks an element and its valid child elements.
 fn element(element: &Element, is_whole: bool, problems: &mut Problems) {
     let name = element.name.as_str();
     if is_whole && must_have_parts(name) && element.children.is_empty() {
@@ -43,7 +43,7 @@ fn element(element: &Element, is_whole: bool, problems: &mut Problems) {
     }
 }
 
-/// What may be in an element.
+/// Returns the names of the elements allowed in an element.
 fn parts(name: &str) -> &'static [&'static str] {
     match name {
         "messageSchema" => &["types", "message"],

@@ -1,4 +1,4 @@
-//! `<enum>` and `<set>`: values that have names.
+//! Reads `<enum>` and `<set>`.
 
 use std::collections::HashMap;
 
@@ -39,7 +39,7 @@ pub(super) fn enumeration(
         }
         let value = valid_value(child, sent.as_ref(), problems);
         let mut is_new = true;
-        // Of what is broken too, so that all is told at once.
+        // Also done for invalid elements, so that one pass reports every problem.
         if let Some(name) = (Attributes { element: child }).value("name") {
             is_new &= names.take("value", name, &child.position, problems);
         }
@@ -61,7 +61,7 @@ pub(super) fn enumeration(
     ))
 }
 
-/// How the values of an enumeration are sent.
+/// Encoding of the values of an enumeration.
 struct Sent<'kind> {
     simple: &'kind Simple,
     null: Scalar,
@@ -100,7 +100,7 @@ fn null_value(
     })
 }
 
-/// A value; none where nobody knows what is sent for it.
+/// Reads a value; returns `None` if its encoding is unknown.
 fn valid_value(
     element: &Element,
     sent: Option<&Sent<'_>>,
@@ -169,7 +169,7 @@ pub(super) fn set(
             continue;
         }
         let choice = choice(child, primitive, problems);
-        // Of what is broken too, so that all is told at once.
+        // Also done for invalid elements, so that one pass reports every problem.
         let name = Attributes { element: child }.value("name");
         let is_new = name.is_none_or(|name| names.take("choice", name, &child.position, problems));
         let Some(choice) = choice.filter(|_| is_new) else {
@@ -201,7 +201,7 @@ fn choice(
     let attributes = Attributes::of(element, &[], problems);
     let name = attributes.name(problems).unwrap_or(NAMELESS);
     let common = attributes.common(problems);
-    // None has more than 64, whatever it is.
+    // No primitive has more than 64 bits.
     let bits = encoding.map_or(64, |encoding| encoding.size() * 8);
     let bit = element.text.trim().parse::<u32>().ok();
     let Some(bit) = bit.filter(|bit| *bit < bits || encoding.is_some()) else {
@@ -225,7 +225,7 @@ fn choice(
     }
     Some(Choice {
         name: name.to_owned(),
-        // There are at most 64.
+        // Less than 64.
         bit: bit as u8,
         description: common.description,
         since: common.since,
@@ -234,7 +234,7 @@ fn choice(
     })
 }
 
-/// What `encodingType` names: a primitive, or a type that is one, which then has a name of its own.
+/// Resolves `encodingType`: a primitive, or a type that is one, together with its name.
 fn encoding(
     element: &Element,
     attributes: &Attributes<'_>,

@@ -1,4 +1,4 @@
-//! The composites that frame things, and whether they can.
+//! Validates the composites used for message headers, group dimensions and data.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const HEADER: &str = "the message header";
 const DIMENSIONS: &str = "the dimensions of a group";
 const DATA: &str = "the encoding of data";
 
-/// What comes before each message.
+/// Reads the layout of the message header.
 pub(super) fn header(
     root: &Element,
     name: &str,
@@ -50,7 +50,7 @@ pub(super) fn header(
     })
 }
 
-/// Something that anything fits into.
+/// Placeholder slot without limits.
 const ANY: Slot = Slot {
     offset: 0,
     primitive: Primitive::Uint64,
@@ -58,7 +58,7 @@ const ANY: Slot = Slot {
     constant: None,
 };
 
-/// Dimensions that anything fits into, where a group has none that can be used.
+/// Placeholder dimensions for a group without valid ones.
 pub(super) fn no_dimensions(types: &Types<'_>) -> GroupLayout {
     GroupLayout {
         kind: types.built_in(Primitive::Uint64),
@@ -71,7 +71,7 @@ pub(super) fn no_dimensions(types: &Types<'_>) -> GroupLayout {
     }
 }
 
-/// A header that anything fits into, where the schema has none that can be used.
+/// Placeholder header for a schema without a valid one.
 pub(super) fn placeholder(types: &Types<'_>) -> HeaderLayout {
     HeaderLayout {
         kind: types.built_in(Primitive::Uint64),
@@ -85,15 +85,15 @@ pub(super) fn placeholder(types: &Types<'_>) -> HeaderLayout {
     }
 }
 
-/// What was found in composites that frame groups or data, by their names: many use the same ones, and what is wrong with
-/// one is told once.
+/// Layouts of group dimensions and data by composite name. Many elements share a composite, whose problems are reported
+/// once.
 #[derive(Default)]
 pub(super) struct Frames {
     dimensions: HashMap<String, Option<GroupLayout>>,
     data: HashMap<String, Option<DataLayout>>,
 }
 
-/// What comes before the entries of a group.
+/// Returns the layout of group dimensions.
 pub(super) fn dimensions(
     name: &str,
     position: &Position,
@@ -139,7 +139,7 @@ fn read_dimensions(kind: Arc<Type>, problems: &mut Problems) -> Option<GroupLayo
     })
 }
 
-/// How bytes or text without a fixed length are sent.
+/// Returns the layout of variable-length data.
 pub(super) fn data(
     name: &str,
     position: &Position,
@@ -202,7 +202,7 @@ fn read_data(kind: Arc<Type>, problems: &mut Problems) -> Option<DataLayout> {
     })
 }
 
-/// The composite of that name; a problem at `position` where there is none, or it is another type.
+/// Returns the composite with this name; reports a problem at `position` if it does not exist or is another type.
 fn composite(
     name: &str,
     position: &Position,
@@ -217,7 +217,7 @@ fn composite(
     None
 }
 
-/// A composite that is looked at for what it has to have.
+/// Composite that is checked for required members.
 struct Frame<'kind, 'problems> {
     kind: &'kind Type,
     composite: &'kind Composite,
@@ -226,7 +226,7 @@ struct Frame<'kind, 'problems> {
 }
 
 impl<'kind, 'problems> Frame<'kind, 'problems> {
-    /// Looks at a type; none where it is no composite.
+    /// Begins the check of a type; returns `None` if it is not a composite.
     fn of(
         kind: &'kind Type,
         purpose: &'static str,
@@ -243,10 +243,10 @@ impl<'kind, 'problems> Frame<'kind, 'problems> {
         })
     }
 
-    /// A member that is a number or a character, and where it starts.
+    /// Returns a member that is a number or a character, and its offset.
     fn simple(&mut self, name: &'static str) -> Option<(&'kind Simple, u32)> {
         let Some(member) = self.composite.member(name) else {
-            // One that is broken has been told.
+            // An invalid member was already reported.
             if !self.composite.may_have_lost(name) {
                 let problem = Problem::FrameMember {
                     composite: self.kind.name.clone(),
@@ -265,7 +265,7 @@ impl<'kind, 'problems> Frame<'kind, 'problems> {
         Some((simple, member.offset))
     }
 
-    /// Tells of a member that has to be sent, and is not.
+    /// Reports a constant member that must be encoded.
     fn sent(&mut self, name: &'static str) -> Option<()> {
         let (simple, _) = self.simple(name)?;
         if simple.presence == Presence::Constant {
@@ -285,7 +285,7 @@ impl<'kind, 'problems> Frame<'kind, 'problems> {
         Some(slot(simple, offset))
     }
 
-    /// A number of things, which may have a sign if it says that it never uses it.
+    /// Returns a count, which can be signed if its minimum value is not negative.
     fn count(&mut self, name: &'static str) -> Option<(Slot, u64)> {
         self.sent(name)?;
         let (simple, offset) = self.simple(name)?;
@@ -305,7 +305,7 @@ impl<'kind, 'problems> Frame<'kind, 'problems> {
         }
     }
 
-    /// How many groups and pieces of data there are, which later versions of the standard have.
+    /// Returns the numbers of groups and data elements, which exist in later versions of the standard.
     fn counts(&mut self) -> (Option<Slot>, Option<Slot>) {
         let mut find = |name| {
             self.composite.member(name)?;
@@ -346,7 +346,8 @@ impl<'kind, 'problems> Frame<'kind, 'problems> {
         }
     }
 
-    /// Tells what the official tool would say of a length of four bytes without a bound, and of a bound that is null.
+    /// Reports a four-byte length without a maximum value, and a maximum value that is the null value; the official
+    /// tool rejects both.
     fn bounded(&mut self, name: &'static str) {
         let Some(member) = self.composite.member(name) else {
             return;

@@ -1,12 +1,12 @@
-//! Everything came, and perhaps went, in versions that there are.
+//! Checks that `sinceVersion` and `deprecated` are within the schema version and in order.
 //!
-//! Looked for in the elements, as what is broken elsewhere is in no model.
+//! Works on elements, because invalid elements are not in the model.
 
 use super::attributes::Attributes;
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 
-/// What versions can be said of, and what such things stand in.
+/// Elements that have versions, and their containers.
 const KNOWN: &[&str] = &[
     "types",
     "type",
@@ -22,7 +22,7 @@ const KNOWN: &[&str] = &[
     "data",
 ];
 
-/// Looks at everything in an element of a schema of that version.
+/// Checks all elements in an element.
 pub(super) fn check(within: &Element, version: u32, problems: &mut Problems) {
     for element in &within.children {
         if KNOWN.contains(&element.name.as_str()) {
@@ -34,14 +34,14 @@ pub(super) fn check(within: &Element, version: u32, problems: &mut Problems) {
 
 fn one(element: &Element, version: u32, problems: &mut Problems) {
     let attributes = Attributes { element };
-    // What is no number is told by whoever reads it.
+    // Invalid numbers are reported where the attribute is read.
     let number = |name| attributes.value(name).and_then(|text| text.parse().ok());
     let since = number("sinceVersion").unwrap_or(0);
     let position = &element.position;
     if since > version {
         problems.add(position, Problem::SinceBeyond { since, version });
     }
-    // The official tool takes 0 for never.
+    // As in the official tool, 0 means never deprecated.
     let Some(deprecated) = number("deprecated").filter(|version| *version > 0) else {
         return;
     };

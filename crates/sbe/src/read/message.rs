@@ -1,4 +1,4 @@
-//! `<message>` and `<group>`: blocks with a name.
+//! Reads `<message>` and `<group>`.
 
 use super::NAMELESS;
 use super::attributes::Attributes;
@@ -31,7 +31,7 @@ pub(super) fn message(
     })
 }
 
-/// A group inside of `depth` others.
+/// Reads a group nested in `depth` others.
 pub(super) fn group(
     element: &Element,
     depth: usize,
@@ -62,7 +62,7 @@ pub(super) fn group(
         since: common.since,
         deprecated: common.deprecated,
         semantic_type: common.semantic_type,
-        // Without them there is an error, and this is good for finding more.
+        // Placeholder; the missing dimensions were reported as an error, and reading continues to find more problems.
         dimensions: dimensions.unwrap_or_else(|| frame::no_dimensions(types)),
         block: block?,
         position: element.position.clone(),

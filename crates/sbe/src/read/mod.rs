@@ -1,7 +1,7 @@
-//! A tree of elements to a model.
+//! Reads an element tree into a model.
 //!
-//! Each part that cannot be made sense of becomes a problem and is left out, so that one look finds what is wrong
-//! everywhere. A model that comes with errors is good for finding more of them, and for nothing else.
+//! Invalid elements are reported and left out, so that one pass reports all problems. A model with errors is used only
+//! to find more of them.
 
 mod attributes;
 mod block;
@@ -32,12 +32,12 @@ const KNOWN: &[&str] = &[
     "headerType",
 ];
 
-/// The name of what has none, in a model that comes with errors.
+/// Name of elements without a name, in a model with errors.
 const NAMELESS: &str = "?";
 
-/// Reads a whole schema; `None` where it is so broken that nothing further can be said of it.
+/// Reads a schema; returns `None` if nothing further can be checked.
 pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> {
-    // So far only files were looked at. What is in one that cannot be read, nobody can say.
+    // So far only problems with files can have been found. If a file could not be read, its elements are unknown.
     let is_whole = !problems.any_errors();
     if root.name != "messageSchema" {
         let problem = Problem::WrongRoot {
@@ -62,7 +62,7 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
     let description = attributes.text("description");
 
     customs::check(root, problems);
-    // Of a version that nobody can read, nobody can say what is beyond it.
+    // Skipped if the schema version is invalid.
     if let Some(version) = version {
         life::check(root, version, problems);
     }
@@ -78,7 +78,7 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
             "message" => {
                 any_messages = true;
                 messages.extend(message::message(element, &mut types, problems));
-                // Of what is broken too, so that all is told at once.
+                // Also done for invalid elements, so that one pass reports every problem.
                 let attributes = Attributes { element };
                 if let Some(name) = attributes.value("name") {
                     names.take("message", name, &element.position, problems);
@@ -100,7 +100,7 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
         semantic_version,
         description,
         byte_order,
-        // Without one there is an error, and this is good for finding more.
+        // Placeholder; the missing header was reported as an error, and reading continues to find more problems.
         header: header.unwrap_or_else(|| frame::placeholder(&types)),
         types: all_types,
         by_id: Index::of(&messages, |message| message.id),

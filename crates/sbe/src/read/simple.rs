@@ -1,4 +1,4 @@
-//! `<type>`: a primitive, or several of one.
+//! Reads `<type>`.
 
 use super::attributes::Attributes;
 use super::types::Types;
@@ -18,7 +18,7 @@ pub(super) fn simple(
     let presence = said.unwrap_or(Presence::Required);
     let length = attributes.number("length", problems);
     let value_ref = attributes.value_ref(problems);
-    // Of a presence that makes no sense nobody knows what it should be.
+    // The check is skipped if the presence is invalid.
     if said.is_some() == attributes.value("presence").is_some() {
         if attributes.value("nullValue").is_some() && presence != Presence::Optional {
             attributes.at("nullValue", problems, Problem::NullNotOptional);
@@ -83,7 +83,7 @@ fn primitive(attributes: &Attributes<'_>, problems: &mut Problems) -> Option<Pri
     primitive
 }
 
-/// What can be said of a constant of a type that there is not: whether it has a value.
+/// Checks the constant of an unknown type: whether it has a value.
 fn constant_of_unknown(
     element: &Element,
     attributes: &Attributes<'_>,
@@ -122,7 +122,7 @@ fn constant(
             attributes.at("valueRef", problems, problem);
         }
     } else if attributes.value("valueRef").is_some() {
-        // It makes no sense, and that has been told.
+        // The invalid length was already reported.
     } else if simple.primitive == Primitive::Char {
         characters(element, attributes, simple, problems);
     } else if element.text.trim().is_empty() {
@@ -141,7 +141,7 @@ fn constant(
     }
 }
 
-/// Tells of a constant that is not what its type says of values.
+/// Reports a constant that violates the limits of its type.
 fn dubious(attributes: &Attributes<'_>, simple: &Simple, problems: &mut Problems) {
     let Some(Constant::Scalar(value)) = simple.constant else {
         return;
@@ -169,7 +169,7 @@ fn is_less(one: Scalar, other: Scalar) -> bool {
     }
 }
 
-/// One character, or a text that makes the type an array of its length.
+/// Reads one character, or a text that makes the type an array of its length.
 fn characters(
     element: &Element,
     attributes: &Attributes<'_>,
@@ -196,7 +196,7 @@ fn characters(
         problems.add(&element.position, problem);
         return;
     };
-    // A length that is no number has been told, and is no reason to tell of the text.
+    // An invalid length was already reported, so the length of the text is not checked.
     let length = attributes.value("length");
     let given = length.is_some_and(|length| length.parse::<u32>().is_ok());
     if !given {
@@ -222,7 +222,7 @@ fn characters(
     simple.constant = Some(Constant::Bytes(bytes.into()));
 }
 
-/// No schema has one like that, and it would be filled up with zeros.
+/// Maximum length of a constant. Constants are padded with zeros, so the length must be bounded.
 const LONGEST_CONSTANT: u32 = 1_024;
 
 fn encode(text: &str, encoding: Option<&str>) -> Option<Vec<u8>> {

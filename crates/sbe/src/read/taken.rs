@@ -1,16 +1,16 @@
-//! Names and numbers that are in use.
+//! Detection of duplicate names and numbers.
 
 use std::collections::HashMap;
 
 use crate::model::Position;
 use crate::problem::{Problem, Problems};
 
-/// What is in use, and where it was first.
+/// Names or numbers in use, with their first positions.
 #[derive(Default)]
 pub(super) struct Taken(HashMap<String, Position>);
 
 impl Taken {
-    /// Takes a name; a problem, and `false`, where somebody has it already.
+    /// Adds a name; reports a problem and returns false if it is already in use.
     pub(super) fn take(
         &mut self,
         what: &'static str,

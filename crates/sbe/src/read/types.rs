@@ -1,4 +1,4 @@
-//! Types by name, each read when somebody first asks for it.
+//! Types by name, resolved on first use.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::model::{
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 
-/// The most types that are read at once, each for the one before it: composites, then a constant of the innermost, its
-/// enumeration, and how that is sent.
+/// Maximum recursion depth of type resolution: nested composites, then a constant of the innermost one, its
+/// enumeration, and the encoding type of that.
 const MAX_READS: usize = MAX_DEPTH + 3;
 
-/// The types of a schema.
+/// Types of a schema.
 pub(super) struct Types<'tree> {
     by_name: HashMap<&'tree str, Definition<'tree>>,
     in_order: Vec<&'tree str>,
-    /// Those without a name, or with one that another type has.
+    /// Types without a name or with a duplicate name.
     others: Vec<&'tree Element>,
     built_in: HashMap<Primitive, Arc<Type>>,
-    /// What frames groups and data, once it was looked at.
+    /// Validated layouts of group dimensions and data.
     pub(super) frames: Frames,
-    /// How many types are being read, each for the one before it.
+    /// Current recursion depth.
     depth: usize,
-    /// Whether all files are there, so that a type that is not found is in none of them.
+    /// True if all files were read, so that an unknown type is certainly undefined.
     is_whole: bool,
 }
 
@@ -47,7 +47,7 @@ enum State {
 }
 
 impl<'tree> Types<'tree> {
-    /// Finds the types of a schema, of which all files are there or not, and reads none of them yet.
+    /// Collects the types of a schema without resolving them; `is_whole` tells whether all files were read.
     pub(super) fn collect(root: &'tree Element, is_whole: bool, problems: &mut Problems) -> Self {
         let mut types = Self {
             by_name: HashMap::new(),
@@ -104,9 +104,9 @@ impl<'tree> Types<'tree> {
         self.in_order.push(name);
     }
 
-    /// Reads those that nobody has asked for yet, and gives all of them.
+    /// Resolves the remaining types and returns all of them.
     pub(super) fn resolve_all(&mut self, problems: &mut Problems) -> Vec<Arc<Type>> {
-        // Nobody can ask for them, and what else is wrong with them is told all the same.
+        // These cannot be referenced, but their problems are reported.
         for element in std::mem::take(&mut self.others) {
             self.read(element, None, problems);
         }
@@ -124,7 +124,7 @@ impl<'tree> Types<'tree> {
             .collect()
     }
 
-    /// The type of that name; a problem at `position` where there is none.
+    /// Returns the type with this name; reports a problem at `position` if there is none.
     pub(super) fn find(
         &mut self,
         name: &str,
@@ -150,7 +150,7 @@ impl<'tree> Types<'tree> {
         None
     }
 
-    /// The type that a primitive is without any definition.
+    /// Returns the built-in type of a primitive.
     pub(super) fn built_in(&self, primitive: Primitive) -> Arc<Type> {
         match self.built_in.get(&primitive) {
             Some(kind) => Arc::clone(kind),
@@ -158,8 +158,8 @@ impl<'tree> Types<'tree> {
         }
     }
 
-    /// The type that the schema defines by that name; the inner error is for whoever asks, and none where the type
-    /// itself is broken and its problems are told.
+    /// Returns the type defined in the schema under this name. The inner error is for the referrer; it is `None` if the
+    /// type itself is invalid, which is reported at the type.
     fn defined(
         &mut self,
         name: &str,
@@ -183,7 +183,7 @@ impl<'tree> Types<'tree> {
         Some(kind.ok_or(None))
     }
 
-    /// Reads a type that stands in `types` or in a composite.
+    /// Reads a type in `types` or in a composite.
     pub(super) fn read(
         &mut self,
         element: &'tree Element,
@@ -245,7 +245,7 @@ impl<'tree> Types<'tree> {
         Some(kind)
     }
 
-    /// The value of an enumeration that `valueRef` names, and how that is sent.
+    /// Returns the enumeration value that `valueRef` names, and its encoding.
     pub(super) fn referenced(
         &mut self,
         value_ref: &ValueRef,
@@ -267,7 +267,7 @@ impl<'tree> Types<'tree> {
     }
 }
 
-/// Tells of a composite or a set that calls itself constant. It has no value to be, and the official tool takes no bytes for it.
+/// Reports a composite or a set with constant presence. It has no value, and the official tool treats its length as 0.
 fn never_constant(attributes: &Attributes<'_>, problems: &mut Problems) {
     if attributes.presence(problems) == Some(Presence::Constant) {
         let what = if attributes.element.name == "set" {
@@ -279,7 +279,7 @@ fn never_constant(attributes: &Attributes<'_>, problems: &mut Problems) {
     }
 }
 
-/// What an element that defines a type may say of it.
+/// Returns the attributes allowed on a type definition.
 fn known(element: &Element) -> &'static [&'static str] {
     match element.name.as_str() {
         "type" => &[
@@ -333,7 +333,7 @@ pub(super) fn wrong_kind(kind: &Type, expected: &'static str) -> Problem {
     }
 }
 
-/// Whether a type of the schema is just what its name says without any definition.
+/// Returns true if a type equals the built-in type of the primitive.
 fn is_plain(kind: &Type, primitive: Primitive) -> bool {
     matches!(&kind.kind, TypeKind::Simple(simple)
         if simple.primitive == primitive && !simple.is_array && simple.presence == Presence::Required)

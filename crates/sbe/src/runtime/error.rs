@@ -1,67 +1,67 @@
-//! What can be wrong with a message, or with what somebody wants to put into one.
+//! Errors of generated decoders and encoders.
 
 use core::fmt;
 
-/// Why bytes are not the message that they were taken for.
+/// Error while decoding a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The bytes end too early.
+    /// The input ends too early.
     Short {
-        /// What was being read, by its name in the schema.
+        /// Schema name of the element that was read.
         what: &'static str,
-        /// How many bytes it takes.
+        /// Required length in bytes.
         needed: u64,
-        /// How many there were.
+        /// Available length in bytes.
         actual: usize,
     },
-    /// A block is shorter than it was in the first version that had it.
+    /// The block is shorter than in its first version.
     BlockTooShort {
-        /// The message or group, by its name in the schema.
+        /// Schema name of the message or group.
         what: &'static str,
-        /// How long the block is at least.
+        /// Minimum block length in bytes.
         needed: usize,
-        /// How long it is said to be.
+        /// Block length in the header or dimensions, in bytes.
         actual: u64,
     },
-    /// The message is another one.
+    /// The message has another template id.
     WrongTemplate {
-        /// The id of the message that was expected.
+        /// Expected template id.
         expected: u64,
-        /// The one that was found.
+        /// Id found.
         actual: u64,
     },
-    /// The schema has no message with that id.
+    /// The schema has no message with this template id.
     UnknownTemplate {
         /// The id that was found.
         actual: u64,
     },
-    /// The message is from another schema.
+    /// The message has another schema id.
     WrongSchema {
-        /// The id of the schema that was expected.
+        /// Expected schema id.
         expected: u64,
-        /// The one that was found.
+        /// Id found.
         actual: u64,
     },
-    /// A group has fewer or more entries than the schema allows, or more than
-    /// [`MOST_EMPTY_ENTRIES`](super::MOST_EMPTY_ENTRIES) that take no bytes.
+    /// The number of group entries is outside the range of the schema, or greater than
+    /// [`MOST_EMPTY_ENTRIES`](super::MOST_EMPTY_ENTRIES) for entries that take no bytes.
     BadCount {
-        /// The group, by its name in the schema.
+        /// Schema name of the group.
         what: &'static str,
-        /// The least number.
+        /// Minimum count.
         min: u64,
-        /// The greatest number.
+        /// Maximum count.
         max: u64,
-        /// The number that was found.
+        /// Count found.
         actual: u64,
     },
     /// Data is longer than the schema allows.
     TooLong {
-        /// The data, by its name in the schema.
+        /// Schema name of the data element.
         what: &'static str,
-        /// The greatest length.
+        /// Maximum length in bytes.
         max: u64,
-        /// The length that was found.
+        /// Length found, in bytes.
         actual: u64,
     },
 }
@@ -119,42 +119,42 @@ impl fmt::Display for DecodeError {
 
 impl core::error::Error for DecodeError {}
 
-/// Why a message cannot be written.
+/// Error while encoding a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EncodeError {
     /// The buffer is too small.
     Short {
-        /// What was to be written, by its name in the schema.
+        /// Schema name of the element that was written.
         what: &'static str,
-        /// How many bytes it takes.
+        /// Required length in bytes.
         needed: usize,
-        /// How many were left.
+        /// Remaining length in bytes.
         actual: usize,
     },
-    /// A text or data is longer than its field can hold.
+    /// Text or data is longer than its field.
     TooLong {
-        /// The field, by its name in the schema.
+        /// Schema name of the field.
         what: &'static str,
-        /// The greatest length.
+        /// Maximum length in bytes.
         max: u64,
-        /// The length of what was given.
+        /// Length of the given value, in bytes.
         actual: usize,
     },
-    /// A group is full.
+    /// The group has its maximum number of entries.
     TooManyEntries {
-        /// The group, by its name in the schema.
+        /// Schema name of the group.
         what: &'static str,
-        /// The greatest number of entries.
+        /// Maximum number of entries.
         max: u64,
     },
-    /// A group ends before it has the entries that the schema wants.
+    /// The group ends with fewer entries than the schema requires.
     TooFewEntries {
-        /// The group, by its name in the schema.
+        /// Schema name of the group.
         what: &'static str,
-        /// The least number of entries.
+        /// Minimum number of entries.
         min: u64,
-        /// How many there are.
+        /// Number of entries written.
         actual: u64,
     },
 }

@@ -1,9 +1,9 @@
-//! The making of errors, kept out of the way of messages that have none.
+//! Construction of errors in cold functions, outside of the path of valid messages.
 
 use super::DecodeError;
 
-/// Gives back what it gets. What an error needs is put together where it is called, and that is never where messages
-/// without errors come along: nothing of it is computed ahead of the check.
+/// Returns its argument. Being cold, it keeps the construction of an error out of the path of valid messages: no part
+/// of the error is computed ahead of the check.
 #[cold]
 #[inline(never)]
 const fn aside<T: Copy>(parts: T) -> T {

@@ -1,8 +1,7 @@
-//! What generated codecs need when they run: no allocation, no standard library, no panic whatever the bytes.
+//! Runtime support for generated codecs: no allocation, no standard library, and no panic on any input.
 //!
-//! Generated code holds the fixed part of a block as a reference to an array of its exact length. That one conversion
-//! is the check of the bounds; the offsets of fields are constants, and [`part`] proves them when the codec is
-//! compiled.
+//! Generated code holds the fixed part of a block as a reference to an array of its exact length. This one conversion
+//! is the bounds check; the offsets of fields are constants, which [`part`] checks when the codec is compiled.
 
 mod error;
 mod fault;

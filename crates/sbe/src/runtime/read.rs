@@ -1,28 +1,28 @@
-//! Taking messages apart.
+//! Support for decoders.
 
 use super::{DecodeError, fault};
 
-/// What reading a group or data gives: it, and the decoder that stands behind it.
+/// Result of reading a group or data element: its value, and the decoder in its next state.
 pub type Then<T, Next> = Result<(T, Next), DecodeError>;
 
-/// What the header of a message says.
+/// Standard content of a message header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The length of the message's block, as its sender has it.
+    /// Block length.
     pub block_length: u64,
-    /// Which message it is.
+    /// Template id.
     pub template_id: u64,
-    /// Which schema it is from.
+    /// Schema id.
     pub schema_id: u64,
-    /// Which version of the schema its sender has.
+    /// Acting version: the schema version of the sender.
     pub version: u64,
 }
 
-/// Checks the schema of a message.
+/// Checks the schema id of a message.
 ///
 /// # Errors
 ///
-/// [`DecodeError::WrongSchema`] when it is another one.
+/// [`DecodeError::WrongSchema`] if it is another one.
 #[inline]
 pub const fn schema_is(expected: u64, header: &Header) -> Result<(), DecodeError> {
     if header.schema_id == expected {
@@ -31,11 +31,11 @@ pub const fn schema_is(expected: u64, header: &Header) -> Result<(), DecodeError
     Err(fault::wrong_schema(expected, header.schema_id))
 }
 
-/// Checks which message it is.
+/// Checks the template id of a message.
 ///
 /// # Errors
 ///
-/// [`DecodeError::WrongTemplate`] when it is another one.
+/// [`DecodeError::WrongTemplate`] if it is another one.
 #[inline]
 pub const fn template_is(expected: u64, header: &Header) -> Result<(), DecodeError> {
     if header.template_id == expected {
@@ -44,7 +44,7 @@ pub const fn template_is(expected: u64, header: &Header) -> Result<(), DecodeErr
     Err(fault::wrong_template(expected, header.template_id))
 }
 
-/// The `LEN` bytes at `AT` of a block. That they are inside of it is checked when the codec is compiled.
+/// Returns `LEN` bytes of a block at offset `AT`. The bounds are checked when the codec is compiled.
 #[inline]
 #[must_use]
 pub const fn part<const AT: usize, const LEN: usize, const N: usize>(
@@ -57,7 +57,7 @@ pub const fn part<const AT: usize, const LEN: usize, const N: usize>(
     }
 }
 
-/// The bytes of a field that came in a later version: `None` in messages of senders who do not know it.
+/// Returns the bytes of a field added in a later version, or `None` if the sender's version does not include it.
 #[inline]
 #[must_use]
 pub fn added<const LEN: usize>(
@@ -72,7 +72,7 @@ pub fn added<const LEN: usize>(
     bytes.get(at..)?.first_chunk()
 }
 
-/// Reads each number of an array.
+/// Decodes the numbers of an array.
 #[inline]
 #[must_use]
 pub fn numbers<T, const SIZE: usize, const N: usize, const LEN: usize>(
@@ -84,14 +84,15 @@ pub fn numbers<T, const SIZE: usize, const N: usize, const LEN: usize>(
     core::array::from_fn(|index| read(numbers.get(index).copied().unwrap_or([0; SIZE])))
 }
 
-/// A block, cut: what it has in every version, what later versions added to it, and the bytes behind it.
+/// Block split into the part that exists in every version, the part added by later versions, and the bytes after the
+/// block.
 pub type Cut<'a, const N: usize> = (&'a [u8; N], &'a [u8], &'a [u8]);
 
-/// Takes a block off the front of `bytes`, as long as its sender says that it is.
+/// Splits a block of the sender's block length off the front of `bytes`.
 ///
 /// # Errors
 ///
-/// When there are fewer bytes than that, or when it is shorter than any version of it.
+/// If there are fewer bytes, or the block is shorter than in its first version.
 #[inline]
 pub fn block<'a, const N: usize>(
     bytes: &'a [u8],
@@ -110,16 +111,16 @@ pub fn block<'a, const N: usize>(
     Ok((fixed, added, rest))
 }
 
-/// The most entries that a group may have where they take no bytes at all: blocks of length 0, with nothing behind them
-/// that the sender knows. A few bytes shall not stand for endless work. Encoders keep to it too.
+/// Maximum number of group entries that take no bytes, that is, whose block length is 0 and that contain no groups or
+/// data in the sender's version. Prevents a few bytes of input from causing unbounded work. Encoders apply the same
+/// limit.
 pub const MOST_EMPTY_ENTRIES: u64 = 1_024;
 
-/// Checks how many entries a group has; `are_empty` tells whether they take no bytes.
+/// Checks the number of group entries; `are_empty` is true if they take no bytes.
 ///
 /// # Errors
 ///
-/// [`DecodeError::BadCount`] when the schema does not allow so many or so few, or when they are more than
-/// [`MOST_EMPTY_ENTRIES`] and empty.
+/// [`DecodeError::BadCount`] if the schema does not allow the count, or if empty entries exceed [`MOST_EMPTY_ENTRIES`].
 #[inline]
 pub const fn count(
     count: u64,
@@ -137,11 +138,11 @@ pub const fn count(
     Err(fault::bad_count(what, (min, max), count))
 }
 
-/// The bytes of entries that are blocks and nothing else, and the length of each.
+/// Returns the bytes of entries that contain only fields, and the block length of an entry.
 ///
 /// # Errors
 ///
-/// When there are fewer bytes than the entries take, or when they are shorter than any version of them.
+/// If there are fewer bytes than the entries need, or the block is shorter than in its first version.
 #[inline]
 pub fn entries<'a>(
     tail: &mut Tail<'a>,
@@ -151,18 +152,18 @@ pub fn entries<'a>(
     what: &'static str,
 ) -> Result<(&'a [u8], usize), DecodeError> {
     if count == 0 {
-        // Who sends no entries may say anything of how long they are.
+        // With no entries, the block length is irrelevant.
         return Ok((&[], least));
     }
     if block_length < least as u64 {
         return Err(fault::block_too_short(what, least, block_length));
     }
     let bytes = tail.bytes(count.saturating_mul(block_length), what)?;
-    // No longer than the bytes.
+    // At most the number of available bytes.
     Ok((bytes, usize::try_from(block_length).unwrap_or(usize::MAX)))
 }
 
-/// What follows a block, and how much of it has been read.
+/// Bytes after a block, with the read position.
 #[derive(Debug, Clone, Copy)]
 pub struct Tail<'a> {
     all: &'a [u8],
@@ -170,7 +171,7 @@ pub struct Tail<'a> {
 }
 
 impl<'a> Tail<'a> {
-    /// All of it, and nothing read.
+    /// Returns the bytes with the read position at their start.
     #[inline]
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
@@ -180,31 +181,31 @@ impl<'a> Tail<'a> {
         }
     }
 
-    /// The same bytes, with nothing read.
+    /// Returns the same bytes with the read position at their start.
     #[inline]
     #[must_use]
     pub const fn from_start(self) -> Self {
         Self::new(self.all)
     }
 
-    /// What has not been read.
+    /// Returns the unread bytes.
     #[inline]
     #[must_use]
     pub const fn rest(self) -> &'a [u8] {
         self.rest
     }
 
-    /// Goes on with what is left behind something that was read from the rest.
+    /// Sets the unread bytes, after an element was read from a copy of them.
     #[inline]
     pub const fn leave(&mut self, rest: &'a [u8]) {
         self.rest = rest;
     }
 
-    /// Reads that many bytes.
+    /// Reads `length` bytes.
     ///
     /// # Errors
     ///
-    /// [`DecodeError::Short`] when there are fewer.
+    /// [`DecodeError::Short`] if there are fewer.
     #[inline]
     pub fn bytes(&mut self, length: u64, what: &'static str) -> Result<&'a [u8], DecodeError> {
         let cut = usize::try_from(length)
@@ -221,7 +222,7 @@ impl<'a> Tail<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError::Short`] when there are fewer.
+    /// [`DecodeError::Short`] if there are fewer.
     #[inline]
     pub const fn chunk<const N: usize>(
         &mut self,
@@ -234,11 +235,11 @@ impl<'a> Tail<'a> {
         Ok(chunk)
     }
 
-    /// Reads data whose length has just been read.
+    /// Reads data of the given length.
     ///
     /// # Errors
     ///
-    /// When it is longer than the schema allows, or than the bytes that there are.
+    /// If it is longer than the schema allows, or than the remaining bytes.
     #[inline]
     pub fn data(
         &mut self,

@@ -1,57 +1,57 @@
-//! Text, which in a message is bytes that are hoped to be text.
+//! Text values, which are not guaranteed to be valid text.
 
 use core::fmt;
 use core::str::Utf8Error;
 
-/// A text of any length.
+/// Text of variable length.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Text<'a>(&'a [u8]);
 
 impl<'a> Text<'a> {
-    /// The text that these bytes are.
+    /// Wraps the bytes of a text.
     #[inline]
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     #[inline]
     #[must_use]
     pub const fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// The text.
+    /// Returns the text.
     ///
     /// # Errors
     ///
-    /// When it is not UTF-8, of which ASCII is a part.
+    /// If it is not valid UTF-8, of which ASCII is a subset.
     pub const fn to_str(self) -> Result<&'a str, Utf8Error> {
         core::str::from_utf8(self.0)
     }
 }
 
-/// A text in a field of `N` bytes; it ends where the first zero is.
+/// Text in a field of `N` bytes; ends at the first zero.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FixedText<'a, const N: usize>(&'a [u8; N]);
 
 impl<'a, const N: usize> FixedText<'a, N> {
-    /// The text in that field.
+    /// Wraps the bytes of the field.
     #[inline]
     #[must_use]
     pub const fn new(field: &'a [u8; N]) -> Self {
         Self(field)
     }
 
-    /// The whole field, zeros and what is behind them too.
+    /// Returns the whole field, including the zeros and the bytes after them.
     #[inline]
     #[must_use]
     pub const fn field(self) -> &'a [u8; N] {
         self.0
     }
 
-    /// The bytes of the text.
+    /// Returns the bytes of the text.
     #[inline]
     #[must_use]
     pub fn as_bytes(self) -> &'a [u8] {
@@ -59,17 +59,17 @@ impl<'a, const N: usize> FixedText<'a, N> {
         self.0.get(..end).unwrap_or(self.0)
     }
 
-    /// The text.
+    /// Returns the text.
     ///
     /// # Errors
     ///
-    /// When it is not UTF-8, of which ASCII is a part.
+    /// If it is not valid UTF-8, of which ASCII is a subset.
     pub fn to_str(self) -> Result<&'a str, Utf8Error> {
         core::str::from_utf8(self.as_bytes())
     }
 }
 
-/// What is no text is shown as `U+FFFD`, so that showing a message never fails.
+/// Invalid bytes are shown as `U+FFFD`, so that formatting a message cannot fail.
 fn lossy(bytes: &[u8], out: &mut fmt::Formatter<'_>) -> fmt::Result {
     for chunk in bytes.utf8_chunks() {
         fmt::Write::write_str(out, chunk.valid())?;
@@ -150,9 +150,9 @@ impl<const N: usize> PartialEq<&str> for FixedText<'_, N> {
     }
 }
 
-/// What a text of a fixed length may be set to where it may be null: anything that is bytes, or an `Option` of that.
+/// Value of an optional text of fixed length: bytes, or an `Option` of bytes.
 pub trait TextOrNull {
-    /// The text, or `None` for null.
+    /// Returns the text, or `None` for null.
     fn bytes(&self) -> Option<&[u8]>;
 }
 
@@ -191,7 +191,7 @@ impl<const N: usize> TextOrNull for FixedText<'_, N> {
     }
 }
 
-/// Shows the flags of a set that are set: by name, and the bits that have none as a number.
+/// Formatter of a set: shows the names of the choices that are set, and the unnamed bits as a number.
 #[expect(missing_debug_implementations, reason = "it is how others are shown")]
 pub struct ShownSet<'a, 'b> {
     bits: u64,
@@ -199,13 +199,13 @@ pub struct ShownSet<'a, 'b> {
 }
 
 impl<'a, 'b> ShownSet<'a, 'b> {
-    /// Shows these bits.
+    /// Creates a formatter for these bits.
     pub fn new(bits: u64, out: &'a mut fmt::Formatter<'b>) -> Self {
         let shown = out.debug_set();
         Self { bits, shown }
     }
 
-    /// Shows a flag if its bit is set and has not been shown.
+    /// Shows a choice if its bit is set and has not been shown.
     pub fn flag(&mut self, name: &str, bit: u64) {
         if self.bits & bit != 0 {
             self.shown.entry(&format_args!("{name}"));
@@ -213,11 +213,11 @@ impl<'a, 'b> ShownSet<'a, 'b> {
         }
     }
 
-    /// Shows the bits that have no name.
+    /// Shows the unnamed bits.
     ///
     /// # Errors
     ///
-    /// Those of the formatter.
+    /// Errors of the formatter.
     pub fn finish(mut self) -> fmt::Result {
         if self.bits != 0 {
             self.shown.entry(&format_args!("{:#x}", self.bits));

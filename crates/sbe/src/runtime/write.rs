@@ -1,8 +1,8 @@
-//! Putting messages together.
+//! Support for encoders.
 
 use super::EncodeError;
 
-/// The `LEN` bytes at `AT` of a block, to be written. That they are inside of it is checked when the codec is compiled.
+/// Returns `LEN` mutable bytes of a block at offset `AT`. The bounds are checked when the codec is compiled.
 #[inline]
 #[must_use]
 pub const fn part_mut<const AT: usize, const LEN: usize, const N: usize>(
@@ -15,11 +15,11 @@ pub const fn part_mut<const AT: usize, const LEN: usize, const N: usize>(
     }
 }
 
-/// Writes a text into a field of a fixed length, and zeros behind it.
+/// Writes a text into a field of fixed length, padded with zeros.
 ///
 /// # Errors
 ///
-/// [`EncodeError::TooLong`] when it is longer than the field.
+/// [`EncodeError::TooLong`] if it is longer than the field.
 #[inline]
 pub fn fill<const N: usize>(
     field: &mut [u8; N],
@@ -38,7 +38,7 @@ pub fn fill<const N: usize>(
     Ok(())
 }
 
-/// Writes each number of an array.
+/// Encodes the numbers of an array.
 #[inline]
 pub fn set_numbers<T: Copy, const SIZE: usize, const N: usize, const LEN: usize>(
     field: &mut [u8; LEN],
@@ -52,11 +52,11 @@ pub fn set_numbers<T: Copy, const SIZE: usize, const N: usize, const LEN: usize>
     }
 }
 
-/// The length of data, when it is not too long.
+/// Returns the length of data.
 ///
 /// # Errors
 ///
-/// [`EncodeError::TooLong`] when it is longer than the schema allows.
+/// [`EncodeError::TooLong`] if it is longer than the schema allows.
 #[inline]
 pub const fn length(data: &[u8], max: u64, what: &'static str) -> Result<u64, EncodeError> {
     let length = data.len() as u64;
@@ -70,7 +70,7 @@ pub const fn length(data: &[u8], max: u64, what: &'static str) -> Result<u64, En
     })
 }
 
-/// A buffer that is written from front to back.
+/// Buffer that is written from front to back.
 #[derive(Debug)]
 pub struct Writer<'a> {
     rest: &'a mut [u8],
@@ -78,7 +78,7 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Starts at the front of `buffer`.
+    /// Creates a writer at the start of `buffer`.
     #[inline]
     #[must_use]
     pub const fn new(buffer: &'a mut [u8]) -> Self {
@@ -88,21 +88,21 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// How many bytes have been written.
+    /// Returns the number of bytes written.
     #[inline]
     #[must_use]
     pub const fn written(&self) -> usize {
         self.written
     }
 
-    /// How many bytes of the buffer are left.
+    /// Returns the number of bytes left.
     #[inline]
     #[must_use]
     pub const fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// Looked at before anything is taken: what does not fit leaves the rest to what is smaller.
+    /// Checks the room before any bytes are taken, so that a smaller element can still be written after a failure.
     #[inline]
     const fn has_room(&self, needed: usize, what: &'static str) -> Result<(), EncodeError> {
         let actual = self.rest.len();
@@ -116,11 +116,11 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// The next bytes, for somebody to write.
+    /// Reserves the next `N` bytes for the caller to write.
     ///
     /// # Errors
     ///
-    /// [`EncodeError::Short`] when the buffer has fewer left.
+    /// [`EncodeError::Short`] if the buffer has fewer bytes left.
     #[inline]
     pub fn chunk<const N: usize>(
         &mut self,
@@ -135,11 +135,11 @@ impl<'a> Writer<'a> {
         Ok(chunk)
     }
 
-    /// Writes bytes; that they are not too many for their field has to be known.
+    /// Writes bytes. The caller has checked the length against the limit of the field.
     ///
     /// # Errors
     ///
-    /// [`EncodeError::Short`] when the buffer has not enough left.
+    /// [`EncodeError::Short`] if the buffer has fewer bytes left.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8], what: &'static str) -> Result<(), EncodeError> {
         self.has_room(bytes.len(), what)?;

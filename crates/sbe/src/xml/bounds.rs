@@ -1,18 +1,18 @@
-//! What is looked for before a text is parsed, because it would cost more than it is worth.
+//! Checks on the text before it is parsed, against input that is expensive to parse.
 //!
-//! The parser compares each attribute of an element with all others, and copies the namespaces around an element that
-//! has one of its own. Schemas have few of either, and no entities of their own.
+//! The parser compares each attribute of an element with all others, and copies the namespaces in scope for each
+//! element that declares one. Schemas have few of either, and define no entities.
 
 use crate::problem::Problem;
 
-/// The most attributes of one element.
+/// Maximum number of attributes of one element.
 const MAX_ATTRIBUTES: usize = 64;
-/// The most declarations of namespaces in one file.
+/// Maximum number of namespace declarations in one file.
 const MAX_NAMESPACES: usize = 1_000;
 
-/// The first thing that is too much, and where it is.
+/// Returns the first exceeded limit and its offset.
 pub(super) fn check(text: &str) -> Result<(), (usize, Problem)> {
-    // Nowhere else can they be defined; comments may speak of them.
+    // Entities can be defined only in a DOCTYPE; elsewhere the text can occur in comments.
     if text.contains("<!DOCTYPE")
         && let Some(start) = text.find("<!ENTITY")
     {
@@ -38,7 +38,7 @@ pub(super) fn check(text: &str) -> Result<(), (usize, Problem)> {
     Ok(())
 }
 
-/// The start and the name of the innermost element that is never closed, in a text of which a parser says that there is one.
+/// Returns the offset and name of the innermost unclosed element, in a text that a parser has rejected for one.
 pub(super) fn unclosed(text: &str) -> Option<(usize, &str)> {
     let tags = Tags {
         text,
@@ -62,19 +62,19 @@ pub(super) fn unclosed(text: &str) -> Option<(usize, &str)> {
     open.pop()
 }
 
-/// A tag, and no fewer attributes than it has.
+/// Start tag, with an upper bound of its number of attributes.
 struct Tag<'text> {
     start: usize,
     text: &'text str,
     attributes: usize,
 }
 
-/// The tags of a text, none of those that the parser sees left out: what is passed over has to be what it passes over.
+/// Iterator over the tags of a text. It may return more than the parser sees, but never less: it skips only what the
+/// parser skips.
 struct Tags<'text> {
     text: &'text str,
     at: usize,
-    /// Whether a type of the document stood in front, of which only a parser knows where it ends. From there on, everything
-    /// is taken for a tag.
+    /// True after a DOCTYPE whose end only a parser can find. From there on, every `<` counts as a tag.
     is_doubtful: bool,
 }
 
@@ -85,7 +85,7 @@ impl<'text> Iterator for Tags<'text> {
         loop {
             let start = self.at + self.text.get(self.at..)?.find('<')?;
             let rest = &self.text[start..];
-            // No tag goes on behind the next `<`, which no value may hold either.
+            // A tag ends at the next `<` at the latest, which attribute values cannot contain.
             let length = rest[1..].find('<').map_or(rest.len(), |next| next + 1);
             let piece = &rest[..length];
             self.is_doubtful = self.is_doubtful || is_doubtful(piece);
@@ -110,19 +110,19 @@ impl<'text> Iterator for Tags<'text> {
     }
 }
 
-/// How long the comment, the raw text or the instruction is that stands there.
+/// Returns the length of the comment, CDATA section or processing instruction at the start of `rest`.
 fn passed_over(rest: &str) -> Option<usize> {
     [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")]
         .into_iter()
         .find_map(|(open, close)| {
             let inside = rest.strip_prefix(open)?;
-            // What does not end is the last thing that the parser looks at.
+            // An unterminated one extends to the end of the text.
             let end = inside.find(close).map(|end| open.len() + end + close.len());
             Some(end.unwrap_or(rest.len()))
         })
 }
 
-/// Whether something is the type of a document, and says more of it than a name: what it says may hold anything.
+/// Returns true for a DOCTYPE with more than a name, which can contain anything.
 fn is_doubtful(piece: &str) -> bool {
     piece.starts_with("<!DOCTYPE")
         && piece
@@ -130,7 +130,7 @@ fn is_doubtful(piece: &str) -> bool {
             .is_none_or(|(head, _)| head.contains(['"', '\'', '[']))
 }
 
-/// A tag without what is behind it, and how many values in quotes it has.
+/// Returns a tag without the text after it, and its number of quoted values.
 fn tag(piece: &str) -> (&str, usize) {
     let (mut at, mut values) = (0, 0);
     while let Some(next) = piece[at..].find(['>', '"', '\'']) {
@@ -149,7 +149,7 @@ fn tag(piece: &str) -> (&str, usize) {
     (piece, values)
 }
 
-/// How many times something is followed by an equals sign and a quote.
+/// Returns the number of equals signs followed by a quote.
 fn assignments(part: &str) -> usize {
     let is_quoted = |rest: &&str| rest.trim_start().starts_with(['"', '\'']);
     part.split('=').skip(1).filter(is_quoted).count()

@@ -1,4 +1,4 @@
-//! Files, the files that they include, and the one tree that all of them make.
+//! Combines a file and the files it includes into one element tree.
 
 use roxmltree::{Document, Error, Node, ParsingOptions};
 
@@ -9,24 +9,24 @@ use crate::model::Position;
 use crate::problem::{Problem, Problems};
 
 const XINCLUDE: &str = "http://www.w3.org/2001/XInclude";
-/// What is in the namespaces of SBE, of which each edition has one of its own.
+/// Substring of the SBE namespaces, which differ by edition of the standard.
 const SBE: &str = "fixprotocol";
-/// The most files that one schema may be made of.
+/// Maximum number of files of a schema.
 const MAX_FILES: usize = 256;
-/// The most bytes of all files together.
+/// Maximum total size of all files, in bytes.
 const MAX_BYTES: usize = 16 << 20;
-/// The longest that attributes may be: what a type says of itself is said again of everything that is of this type.
+/// Maximum length of attribute values, in bytes. Attributes of a type can be repeated for each element of that type.
 const MAX_VALUE: usize = 256;
-/// The same for descriptions.
+/// Maximum length of descriptions, in bytes.
 const MAX_DESCRIPTION: usize = 4_096;
 
 pub(super) struct Loader<'sources> {
     sources: &'sources dyn Sources,
-    /// The files that are being read now, each included by the one before it.
+    /// Files being read, each included by the preceding one.
     open: Vec<String>,
-    /// The namespaces of their roots.
+    /// Namespaces of their root elements.
     namespaces: Vec<Option<String>>,
-    /// How many elements are around the one that is being read now, those of including files counted.
+    /// Nesting depth of the current element, including the elements of including files.
     depth: usize,
     files: usize,
     bytes: usize,
@@ -44,7 +44,7 @@ impl<'sources> Loader<'sources> {
         }
     }
 
-    /// The root of a file. The error is for files that cannot be read; all else that is wrong goes to the problems.
+    /// Reads the root element of a file. The error is returned for unreadable files; all other problems are reported.
     pub(super) fn open(
         &mut self,
         name: &str,
@@ -90,7 +90,7 @@ impl<'sources> Loader<'sources> {
             return None;
         }
         let options = ParsingOptions {
-            // Some schemas begin with one that says nothing.
+            // Some schemas have a DOCTYPE without content.
             allow_dtd: true,
             nodes_limit: MAX_NODES,
             ..ParsingOptions::default()
@@ -113,7 +113,7 @@ impl<'sources> Loader<'sources> {
         }
     }
 
-    /// Whether an element is one of SBE: in none of the namespaces, in that of the schema, or in one of its files.
+    /// Returns true if an element belongs to SBE: it has no namespace, that of the schema, or that of one of its files.
     fn is_ours(&self, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else {
             return true;
@@ -122,8 +122,8 @@ impl<'sources> Loader<'sources> {
         namespace.contains(SBE) || self.namespaces.iter().any(is_of_root)
     }
 
-    /// The element as it is, or what it includes: nothing where that is missing or for others than us, several where a
-    /// fallback has them.
+    /// Reads an element or the elements it includes: none if the file is missing or the element belongs to another
+    /// namespace, several if a fallback contains them.
     fn element(
         &mut self,
         node: Node<'_, '_>,
@@ -230,11 +230,11 @@ impl<'sources> Loader<'sources> {
     }
 }
 
-/// What a parser found wrong with a text, and where that is.
+/// Returns the problem and the position of a parser error.
 fn broken(name: &str, text: &str, error: &Error) -> (Position, Problem) {
     let mut places = Places::new(name, text);
     let place = match error {
-        // Of these the parser does not say where they are.
+        // The parser gives no position for these errors.
         Error::UnexpectedEndOfStream | Error::NoRootNode => places.at(text.len()),
         Error::UnclosedRootNode => match bounds::unclosed(text) {
             Some((start, element)) => {
@@ -243,7 +243,7 @@ fn broken(name: &str, text: &str, error: &Error) -> (Position, Problem) {
             }
             None => places.at(text.len()),
         },
-        // Of the limits it does not either, and they are exceeded by the whole file.
+        // The parser gives no position for exceeded limits either; they apply to the whole file.
         _ => Position {
             file: name.into(),
             line: error.pos().row,
@@ -251,13 +251,13 @@ fn broken(name: &str, text: &str, error: &Error) -> (Position, Problem) {
         },
     };
     let told = error.to_string();
-    // Where it is wrong stands in front already.
+    // The position is already part of the diagnostic.
     let end = format!(" at {}", error.pos());
     let told = told.strip_suffix(&end).unwrap_or(&told);
     (place, Problem::Xml(told.to_owned()))
 }
 
-/// An attribute; of one that is longer than it may be, only the start.
+/// Reads an attribute; a value over the limit is truncated.
 fn attribute(
     found: &roxmltree::Attribute<'_, '_>,
     position: Position,

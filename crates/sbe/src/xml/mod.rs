@@ -1,7 +1,7 @@
-//! The text of a schema as a tree of elements that know their places, with includes put in.
+//! Parses schema files to an element tree with positions, with includes resolved.
 //!
-//! The parser is `roxmltree`; this module turns what it finds into a tree that outlives the texts, and that several
-//! files can be part of. How deep and how large that may become is bounded.
+//! The parser is `roxmltree`; this module converts its result to a tree that does not borrow the text and can span
+//! several files. Depth and size are bounded.
 
 mod bounds;
 mod include;
@@ -15,39 +15,39 @@ use crate::model::Position;
 use crate::problem::{Problem, Problems};
 use include::Loader;
 
-/// How deep elements may be nested: more than any schema needs, and less than any stack has.
+/// Maximum nesting depth of elements: more than any schema needs, and safe for recursion on any stack.
 const MAX_NESTING: usize = 256;
-/// The most elements, attributes and texts in one file.
+/// Maximum number of nodes (elements, attributes and texts) in one file.
 const MAX_NODES: u32 = 1_000_000;
 
-/// An element.
+/// Element.
 #[derive(Debug, Clone)]
 pub struct Element {
-    /// Its name, without a prefix.
+    /// Local name.
     pub name: String,
-    /// Where it starts.
+    /// Start position.
     pub position: Position,
-    /// Its attributes; none that belong to other namespaces.
+    /// Attributes without a namespace.
     pub attributes: Vec<Attribute>,
-    /// The elements in it, in their order.
+    /// Child elements, in order.
     pub children: Vec<Element>,
-    /// The text that is directly in it.
+    /// Text directly in the element.
     pub text: String,
 }
 
-/// An attribute.
+/// Attribute.
 #[derive(Debug, Clone)]
 pub struct Attribute {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What is between the quotes.
+    /// Value.
     pub value: String,
-    /// Where it starts.
+    /// Start position.
     pub position: Position,
 }
 
 impl Element {
-    /// The attribute of that name.
+    /// Returns the attribute with this name.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.attributes
@@ -56,7 +56,7 @@ impl Element {
     }
 }
 
-/// Reads the file of that name, and those that it includes.
+/// Reads the file with this name and the files it includes.
 pub(crate) fn load(name: &str, sources: &dyn Sources, problems: &mut Problems) -> Option<Element> {
     let mut loader = Loader::new(sources);
     match loader.open(name, problems) {

@@ -1,10 +1,10 @@
-//! Offsets in a text to lines and columns.
+//! Conversion of text offsets to lines and columns.
 
 use std::sync::Arc;
 
 use crate::model::Position;
 
-/// Walks through a text, so that asking for places in their order costs one pass over it in all.
+/// Position lookup. Lookups in ascending order take one pass over the text in total.
 pub(super) struct Places<'text> {
     file: Arc<str>,
     text: &'text str,

@@ -1,8 +1,8 @@
-//! Bytes to text.
+//! Decoding of XML files to text.
 
-/// The text of an XML file in one of the encodings that schemas come in.
+/// Decodes an XML file in one of the supported encodings.
 ///
-/// The error is how much of it can be read.
+/// The error is the part that could be decoded.
 pub(super) fn decode(bytes: Vec<u8>) -> Result<String, String> {
     match *bytes.as_slice() {
         [0xFE, 0xFF, ref rest @ ..] => utf16(rest, u16::from_be_bytes),
@@ -29,7 +29,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, String> {
     if rest.is_empty() { Ok(text) } else { Err(text) }
 }
 
-/// Whether the first line says so, as in `<?xml version="1.0" encoding="ISO-8859-1"?>`.
+/// Returns true if the first line declares it, as in `<?xml version="1.0" encoding="ISO-8859-1"?>`.
 fn declares_latin_1(bytes: &[u8]) -> bool {
     let Some(end) = bytes.windows(2).take(200).position(|two| two == b"?>") else {
         return false;
@@ -41,7 +41,7 @@ fn declares_latin_1(bytes: &[u8]) -> bool {
             .any(|window| window == b"iso-8859-1")
 }
 
-/// The encoding that a text names, if nobody here knows it, and it may make a difference.
+/// Returns the declared encoding if it is unknown and can make a difference.
 pub(super) fn unknown_encoding(text: &str) -> Option<&str> {
     if text.is_ascii() {
         return None;

@@ -1,4 +1,4 @@
-//! Groups: iterators over their entries, and what writes one entry after the other.
+//! Generation of groups: iterators over entries, and group encoders.
 
 mod read;
 mod write;
@@ -10,7 +10,7 @@ use super::code::{Code, named};
 use super::{decoder, encoder, number};
 use crate::model::{ByteOrder, Slot};
 
-/// A group, and those inside of it.
+/// Writes a group and the groups nested in it.
 pub(super) fn write(code: &mut Code, plan: &GroupPlan<'_>, is_added: bool, order: ByteOrder) {
     code.blank();
     read::entries(code, plan, is_added, order);
@@ -29,7 +29,7 @@ pub(super) fn write(code: &mut Code, plan: &GroupPlan<'_>, is_added: bool, order
     }
 }
 
-/// A number of the type of a slot.
+/// Returns a number literal of the type of a slot.
 pub(super) fn typed(value: u64, slot: &Slot) -> String {
     format!("{value}_{}", number::rust_type(slot.primitive))
 }

@@ -1,4 +1,4 @@
-//! Reading a group: the iterator over its entries.
+//! Generation of group decoders, which are iterators over entries.
 
 use crate::generate::block::GroupPlan;
 use crate::generate::code::{Code, named};
@@ -6,14 +6,14 @@ use crate::generate::decoder::ALWAYS;
 use crate::generate::number;
 use crate::model::ByteOrder;
 
-/// What the decoder of a group holds besides its entries.
+/// State of a group decoder besides the entry bytes.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
-    /// Blocks that take some bytes: they are where the entries end.
+    /// Entries are blocks of at least one byte; the byte length gives their number.
     Flat,
-    /// Blocks that may take none, and have to be counted.
+    /// Entries are blocks that can be empty, so that they must be counted.
     Counted,
-    /// Blocks with something behind them.
+    /// Entries contain groups or data.
     Deep,
 }
 
@@ -28,7 +28,7 @@ impl Shape {
         }
     }
 
-    /// The fields of the decoder, and their types.
+    /// Returns the fields of the decoder and their types.
     fn fields(self, plan: &GroupPlan<'_>, is_added: bool) -> Vec<(&'static str, String)> {
         let block_length = match self {
             Self::Flat | Self::Counted => "usize",
@@ -55,7 +55,7 @@ impl Shape {
     }
 }
 
-/// The iterator over the entries.
+/// Writes the iterator over the entries.
 pub(super) fn entries(code: &mut Code, plan: &GroupPlan<'_>, is_added: bool, order: ByteOrder) {
     let name = &plan.decoder;
     let shape = Shape::of(plan);
@@ -118,7 +118,7 @@ pub(super) fn entries(code: &mut Code, plan: &GroupPlan<'_>, is_added: bool, ord
     }
 }
 
-/// The function that reads the dimensions, and finds the end of the entries.
+/// Writes the function that reads the dimensions and finds the end of the entries.
 fn open(code: &mut Code, plan: &GroupPlan<'_>, shape: Shape, is_added: bool, order: ByteOrder) {
     let tail = "tail: &mut runtime::Tail<'a>";
     if shape == Shape::Deep {
@@ -176,7 +176,7 @@ fn open(code: &mut Code, plan: &GroupPlan<'_>, shape: Shape, is_added: bool, ord
     });
 }
 
-/// The statement that reads the dimensions of a group whose entries have something behind them.
+/// Writes the statement that reads the dimensions of a group whose entries contain groups or data.
 pub(in super::super) fn opened(
     code: &mut Code,
     plan: &GroupPlan<'_>,
@@ -195,7 +195,7 @@ pub(in super::super) fn opened(
     code.call(&open, &arguments, "?;");
 }
 
-/// The method that gives the dimensions, where they have more than the standard asks for.
+/// Writes the method that returns the dimensions, for dimensions with members beyond those of the standard.
 fn own_dimensions(code: &mut Code, own: &str, is_added: bool) {
     code.doc("What stands before the entries, with all that the schema has there.");
     if is_added {
@@ -273,7 +273,7 @@ fn dimensions(code: &mut Code, plan: &GroupPlan<'_>, order: ByteOrder) {
     let count = number::read_slot(&layout.count, order, "dimensions");
     code.line(format!("let left = {count};"));
     if !layout.count.primitive.is_unsigned() {
-        // Below zero is more than any group may have.
+        // A negative count becomes greater than any limit.
         code.line("let left = u64::try_from(left).unwrap_or(u64::MAX);");
     }
     let limits = format!("({}, {})", layout.min_count, layout.count.max);
@@ -282,12 +282,12 @@ fn dimensions(code: &mut Code, plan: &GroupPlan<'_>, order: ByteOrder) {
     code.call("let left = runtime::count", &arguments, "?;");
 }
 
-/// When entries take no bytes at all, so that only their number says how many there are.
+/// Returns the condition under which entries take no bytes, so that only the count bounds their number.
 fn are_empty(plan: &GroupPlan<'_>) -> String {
     match plan.empty_before {
         Some(version) => format!("block_length == 0 && version < {version}"),
         None if plan.entry.fixed == 0 && !plan.entry.has_tails() => "block_length == 0".to_owned(),
-        // Blocks of a length, or what is behind them, are held to the bytes that there are.
+        // Non-empty blocks, groups and data are bounded by the available bytes.
         None => "false".to_owned(),
     }
 }

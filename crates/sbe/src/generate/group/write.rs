@@ -1,4 +1,4 @@
-//! Writing a group, one entry after the other.
+//! Generation of group encoders.
 
 use super::typed;
 use crate::generate::block::GroupPlan;
@@ -7,7 +7,7 @@ use crate::generate::{encoder, number, value};
 use crate::model::{ByteOrder, GroupLayout};
 use crate::runtime::MOST_EMPTY_ENTRIES;
 
-/// What writes the entries.
+/// Writes the encoder of the entries.
 pub(super) fn entries(code: &mut Code, plan: &GroupPlan<'_>, order: ByteOrder) {
     let name = &plan.encoder;
     let layout = &plan.group.dimensions;
@@ -64,7 +64,7 @@ fn start(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout, order: Byt
             ));
             code.line(format!("*dimensions = [0; {length}];"));
             match &plan.own {
-                // What the standard asks for is written when the group is done.
+                // The standard members are written when the group ends.
                 Some(own) if !value::is_blank(&layout.kind) => {
                     code.line(format!("{own}Encoder::wrap(dimensions).blank();"));
                 }
@@ -76,7 +76,7 @@ fn start(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout, order: Byt
     );
 }
 
-/// What the dimensions say that is known before there are entries.
+/// Writes the members of the dimensions that are known before the entries.
 fn slots(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout, order: ByteOrder, to: &str) {
     let block = &plan.group.block;
     let known = [
@@ -91,7 +91,7 @@ fn slots(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout, order: Byt
     }
 }
 
-/// The method that gives the dimensions, where they have more than the standard asks for.
+/// Writes the method that returns the dimensions, for dimensions with members beyond those of the standard.
 fn own_dimensions(code: &mut Code, own: &str) {
     code.doc("What stands before the entries, for what the schema has there of its own.");
     code.doc("\nWhat the standard asks for is written when the group is done, whatever is in it.");
@@ -102,7 +102,7 @@ fn own_dimensions(code: &mut Code, own: &str) {
     });
 }
 
-/// How many entries there may be; who reads takes no more of those that have no bytes.
+/// Returns the maximum number of entries. For empty entries this is the limit that decoders apply.
 fn most(plan: &GroupPlan<'_>, layout: &GroupLayout) -> u64 {
     if plan.group.block.length == 0 && !plan.entry.has_tails() {
         layout.count.max.min(MOST_EMPTY_ENTRIES)
@@ -135,7 +135,7 @@ fn entry(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout) {
             code.close("});");
         });
         if is_flat {
-            // An entry that finds no room is none: the group can end without it.
+            // An entry that does not fit is not counted, so that the group can end without it.
             code.line(format!(
                 "let entry = {entry}::start(self.parent.writer())?;"
             ));
