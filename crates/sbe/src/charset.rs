@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encodings_go_by_many_names() {
+    fn named_aliases_return_same_encoding() {
         for (charset, names) in [
             (Charset::Ascii, &["US-ASCII", "ascii", "ISO646-US"][..]),
             (Charset::Utf8, &["UTF-8", "utf8", "UTF_8"]),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_has_no_name() {
+    fn named_unknown_encoding_returns_none() {
         for name in [
             "",
             "-",

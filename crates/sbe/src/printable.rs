@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_that_does_not_show_itself() {
+    fn non_printable_characters_are_removed_or_replaced() {
         assert_eq!(
             lines("a\r\nb\rc\n\nd\u{2028}e"),
             ["a", "b", "c", "", "d", "e"]

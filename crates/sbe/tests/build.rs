@@ -16,7 +16,7 @@ const SCHEMA: &str = r#"<messageSchema package="orders" id="1" version="0"><type
     <message name="M" id="1"/></messageSchema>"#;
 
 #[test]
-fn schemas_with_points_in_their_names_become_files_of_their_own() {
+fn build_schema_names_with_dots_map_to_distinct_files() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas-with-points");
     fs::create_dir_all(&folder).unwrap();
     let mut build = Build::new().out(&folder).quiet();
@@ -41,7 +41,7 @@ fn schemas_with_points_in_their_names_become_files_of_their_own() {
 /// What the schema of the test after this one makes a build script say.
 #[test]
 #[ignore = "a part of the test after it, which looks at what it prints"]
-fn a_schema_with_instructions_for_cargo() {
+fn build_schema_containing_cargo_instructions() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("instructions");
     fs::create_dir_all(&folder).unwrap();
     let include = r#"<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="no&#10;cargo::rustc-env=THREE=3.xml">
@@ -58,9 +58,9 @@ fn a_schema_with_instructions_for_cargo() {
 }
 
 #[test]
-fn schemas_give_no_instructions_to_cargo() {
+fn build_escapes_cargo_instructions_of_schema() {
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_schema_with_instructions_for_cargo"])
+        .args(["--exact", "build_schema_containing_cargo_instructions"])
         .args(["--ignored", "--nocapture"])
         .output()
         .unwrap();

@@ -148,7 +148,7 @@ fn check(description: &str) -> Result<(), String> {
 const DESCRIBED: usize = 38;
 
 #[test]
-fn what_reads_as_markup_is_shown_as_it_is() {
+fn description_markup_is_escaped() {
     for description in [
         "~~~\npanic!();\n~~~",
         "```\npanic!();\n```",
@@ -249,7 +249,7 @@ fn descriptions() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
     #[test]
-    fn no_description_is_markup(description in descriptions()) {
+    fn random_descriptions_contain_no_markup(description in descriptions()) {
         check(&description).map_err(TestCaseError::fail)?;
     }
 }

@@ -28,14 +28,14 @@ fn compiled(inside: &str) -> taran_sbe::Compiled {
 }
 
 #[test]
-fn the_file_is_called_after_the_last_part_of_the_package() {
+fn file_name_is_last_part_of_package() {
     let files = generate::rust(&schema(r#"<message name="M" id="1"/>"#)).unwrap();
     let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["some_thing.rs"]);
 }
 
 #[test]
-fn of_names_that_become_the_same_all_but_the_first_get_numbers_and_are_told_with_their_places() {
+fn conflicting_names_get_numbers_and_are_reported_with_positions() {
     let inside = r#"<types>
         <composite name="Pair">
             <enum name="Colour" encodingType="uint8"><validValue name="A">1</validValue></enum>
@@ -84,7 +84,7 @@ fn of_names_that_become_the_same_all_but_the_first_get_numbers_and_are_told_with
 }
 
 #[test]
-fn a_type_that_only_unused_ones_refer_to_is_there_too() {
+fn type_referenced_by_unused_types_is_generated() {
     let inside = r#"<types>
         <composite name="sizes"><type name="blockLength" primitiveType="uint16"/>
             <type name="numInGroup" primitiveType="uint16"/></composite>
@@ -96,7 +96,7 @@ fn a_type_that_only_unused_ones_refer_to_is_there_too() {
 }
 
 #[test]
-fn words_of_rust_and_of_the_interface_get_an_underscore() {
+fn keywords_and_method_names_get_underscore() {
     let inside = r#"<types>
         <enum name="Option" encodingType="uint8"><validValue name="Self">1</validValue>
             <validValue name="NULL">2</validValue></enum>
@@ -118,7 +118,7 @@ fn words_of_rust_and_of_the_interface_get_an_underscore() {
 }
 
 #[test]
-fn what_schemas_say_is_all_seen_and_ends_no_line() {
+fn schema_text_in_comments_is_visible_and_single_line() {
     let inside = r#"<types><enum name="E&#13;" encodingType="uint8"/></types>
     <message name="M" id="1" description="one&#13;two&#x202E;three */ ```&#10;    four&#x2028;five">
         <field name="a`&#10;    b&#13;&#x2066;" id="1" type="uint8"/>
@@ -144,7 +144,7 @@ fn what_schemas_say_is_all_seen_and_ends_no_line() {
 
 /// Cargo compiles and runs code in documentation, as tests of whoever uses the codecs.
 #[test]
-fn no_description_becomes_code() {
+fn description_is_never_a_code_block() {
     let description = "~~~&#10;panic!();&#10;~~~&#10;    indented&#10;-      in a list&#10;1.      in another&#10;```&#10;#";
     let inside = format!(r#"<message name="M" id="1" description="{description}"/>"#);
     let text = generate::rust(&schema(&inside)).unwrap().remove(0).text;
@@ -154,7 +154,7 @@ fn no_description_becomes_code() {
 }
 
 #[test]
-fn constants_ask_for_no_byte_of_older_senders() {
+fn constants_do_not_extend_minimum_block_length() {
     let inside = r#"<types>
         <type name="Always" primitiveType="uint16" presence="constant">7</type>
         <composite name="Scale"><type name="exponent" primitiveType="int8" presence="constant">2</type></composite>

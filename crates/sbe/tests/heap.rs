@@ -119,7 +119,7 @@ fn in_groups(inside: &str) -> String {
 }
 
 #[test]
-fn names_that_carry_those_around_them_take_no_more_than_others() {
+fn nested_names_use_bounded_memory() {
     for count in [900, 4_000] {
         let data = |at| format!(r#"<data name="d{at}" id="{at}" type="bytes"/>"#);
         compiled("", &in_groups(&many(count, data)));
@@ -135,7 +135,7 @@ fn names_that_carry_those_around_them_take_no_more_than_others() {
 }
 
 #[test]
-fn what_a_type_says_is_not_told_again_for_ever() {
+fn describe_repeated_type_details_use_bounded_memory() {
     let long = "x".repeat(4_096);
     let field = |at| format!(r#"<field name="f{at}" id="{at}" type="T"/>"#);
     let fields = format!(
@@ -189,7 +189,7 @@ fn what_a_type_says_is_not_told_again_for_ever() {
 }
 
 #[test]
-fn composites_that_many_fields_have_are_not_taken_apart_for_ever() {
+fn describe_repeated_composites_use_bounded_memory() {
     let long = "n".repeat(250);
     let field = |at| format!(r#"<field name="f{at}" id="{at}" type="T"/>"#);
     let member = |at| format!(r#"<type name="m{at}" primitiveType="uint8"/>"#);
@@ -207,7 +207,7 @@ fn composites_that_many_fields_have_are_not_taken_apart_for_ever() {
 }
 
 #[test]
-fn changes_that_all_have_long_paths_are_not_all_told() {
+fn diff_long_paths_use_bounded_memory() {
     let of = |prefix: &str| {
         let data = |at| format!(r#"<data name="{prefix}{at}" id="{at}" type="bytes"/>"#);
         let text = text("", &in_groups(&many(4_000, data)));

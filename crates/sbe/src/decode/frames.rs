@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn each_framing_says_where_messages_are() {
+    fn frames_of_each_framing_return_message_bytes() {
         let length = |size, order| Framing::Length { size, order };
         let expected: &[(usize, &[u8])] = &[(2, b"ab"), (6, b"")];
         let two = length(LengthSize::Two, ByteOrder::Little);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_end_too_early_are_told() {
+    fn frames_truncated_returns_error() {
         for (bytes, framing, reason) in [
             (
                 b"\0\0\0\x05\x5B\xE0".as_slice(),

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_read_in_encodings_that_are_known_here() {
+    fn decode_text_in_known_encodings() {
         for name in ["UTF-8", "US-ASCII", "ISO_8859_1"] {
             assert_eq!(decode(b"abc", name).as_deref(), Some("abc"), "{name}");
         }
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_ends_at_the_first_zero_that_is_a_whole_unit() {
+    fn until_zero_stops_at_first_zero_code_unit() {
         for (encoding, expected) in [
             ("UTF-8", &b"a"[..]),
             ("klingon", b"a"),

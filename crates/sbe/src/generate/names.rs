@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_parted_where_a_reader_would_part_them() {
+    fn names_split_at_word_boundaries() {
         for (name, expected) in [
             ("serialNumber", "serial_number"),
             ("MDEntryPx", "md_entry_px"),
@@ -172,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn constants_of_fields_are_called_after_their_methods() {
+    fn field_constants_are_named_after_methods() {
         for (name, expected) in [("maxPrice", "MAX_PRICE"), ("type", "TYPE"), ("a_", "A_")] {
             assert_eq!(shouted(&method(name)), expected, "{name}");
         }
     }
 
     #[test]
-    fn types_and_values_begin_with_a_capital() {
+    fn types_and_variants_are_camel_case() {
         for (name, expected) in [
             ("booleanType", "BooleanType"),
             ("NO_CHANGE", "NoChange"),

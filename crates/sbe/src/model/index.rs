@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_of_its_key_is_found_and_nothing_else() {
+    fn find_returns_first_element_with_key() {
         let things = [(3, 'a'), (1, 'b'), (3, 'c'), (2, 'd')];
         let index = Index::of(&things, |thing| thing.0);
         let find = |key: i32| {

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_takes_nothing_away() {
+    fn write_without_room_leaves_writer_unchanged() {
         let mut buffer = [0; 5];
         let mut writer = Writer::new(&mut buffer);
         let short = |needed, actual| EncodeError::Short {

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_schemas_have_is_not_too_much() {
+    fn check_accepts_ordinary_schema() {
         assert_eq!(check(""), Ok(()));
         let separator = "=".repeat(10_000);
         let usual = format!("<a b='1' c = \"2\"><!-- {separator} --></a>").repeat(10);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_that_is_told_where_it_is() {
+    fn check_exceeded_limit_returns_position() {
         let attributes = |count: usize| {
             let all: String = (0..count).map(|index| format!(" a{index} = '1'")).collect();
             format!("<a/>\n<b{all}/>")
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tag_may_say_whatever_it_likes() {
+    fn check_ignores_comments_cdata_and_instructions() {
         let many = " a='1' xmlns:b=\"c\"".repeat(2_000);
         for text in [
             format!("<a><!-- {many} <b{many}/> --></a>"),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_open_element_is_found() {
+    fn unclosed_returns_innermost_element() {
         for (text, expected) in [
             ("<a>", (0, "a")),
             ("<a>\n<b c='>'/><d\n e='/'>", (14, "d")),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn no_tag_hides_behind_what_seems_to_be_none() {
+    fn tags_after_doctype_are_all_counted() {
         let attributes: String = (0..65).map(|index| format!(" a{index}='1'")).collect();
         for before in [
             "<!-- --><!---->",

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_one_name_whatever_road_leads_to_it() {
+    fn plain_normalizes_equivalent_paths() {
         for (name, href, expected) in [
             ("a.xml", "b.xml", "b.xml"),
             ("dir/a.xml", "b.xml", "dir/b.xml"),

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_encoding_that_nobody_knows_is_found_where_it_matters() {
+    fn unknown_encoding_is_returned_for_non_ascii_text() {
         let text = |name: &str| format!("<?xml version=\"1.0\" encoding='{name}' ?><a b=\"é\"/>");
         for known in ["UTF-8", "utf-16", "ISO-8859-1"] {
             assert_eq!(unknown_encoding(&text(known)), None);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_encodings_are_read() {
+    fn decode_supported_encodings() {
         let text = "<a b=\"é\"/>";
         assert_eq!(decode(text.into()).unwrap(), text);
         let little: Vec<u8> = [0xFF, 0xFE]

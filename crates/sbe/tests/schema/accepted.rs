@@ -8,7 +8,7 @@ use taran_sbe::xml::NoFiles;
 use crate::accepted;
 
 #[test]
-fn fields_lie_behind_each_other_or_where_they_want_to() {
+fn fields_are_placed_in_sequence_or_at_specified_offset() {
     let schema = accepted(
         r#"<type name="Tag" primitiveType="char" length="6"/>"#,
         r#"<sbe:message name="M" id="1" blockLength="40">
@@ -49,7 +49,7 @@ fn fields_lie_behind_each_other_or_where_they_want_to() {
 }
 
 #[test]
-fn composites_hold_types_of_their_own_and_of_others() {
+fn composites_contain_inline_and_referenced_types() {
     let schema = accepted(
         r#"<composite name="Outer">
              <type name="first" primitiveType="uint8"/>
@@ -96,7 +96,7 @@ fn composites_hold_types_of_their_own_and_of_others() {
 }
 
 #[test]
-fn what_is_not_said_is_as_the_standard_has_it() {
+fn missing_attributes_have_standard_defaults() {
     let schema = accepted(
         r#"<type name="Maybe" primitiveType="uint32" presence="optional"/>
            <type name="Own" primitiveType="int16" presence="optional" nullValue="-1" minValue="0" maxValue="+99"/>
@@ -151,7 +151,7 @@ fn what_is_not_said_is_as_the_standard_has_it() {
 }
 
 #[test]
-fn primitives_have_the_values_of_the_standard() {
+fn primitives_have_standard_ranges_and_null_values() {
     let integers = |primitive: Primitive| {
         [
             primitive.min_value(),
@@ -176,7 +176,7 @@ fn primitives_have_the_values_of_the_standard() {
 }
 
 #[test]
-fn what_frames_messages_may_be_constant_in_part() {
+fn header_and_dimension_members_can_be_constant() {
     let text = crate::text("", r#"<message name="M" id="1"/>"#);
     let told = |id: u32| {
         let member = format!(
@@ -196,7 +196,7 @@ fn what_frames_messages_may_be_constant_in_part() {
 }
 
 #[test]
-fn a_document_type_that_says_nothing_is_passed_over() {
+fn empty_doctype_is_accepted() {
     let text = format!(
         "<!DOCTYPE messageSchema>\n{}",
         crate::text("", r#"<message name="M" id="1"/>"#)
@@ -206,7 +206,7 @@ fn a_document_type_that_says_nothing_is_passed_over() {
 }
 
 #[test]
-fn entities_may_be_spoken_of_where_none_can_be_defined() {
+fn doctype_text_in_comment_is_accepted() {
     accepted(
         "",
         r#"<!-- no <!ENTITY a 'b'> here --><message name="M" id="1"/>"#,
@@ -214,7 +214,7 @@ fn entities_may_be_spoken_of_where_none_can_be_defined() {
 }
 
 #[test]
-fn var_data_may_say_that_its_length_varies_and_others_that_theirs_does_not() {
+fn variable_length_is_accepted_where_it_has_no_effect() {
     let schema = accepted(
         "<type name=\"A\" primitiveType=\"uint8\" variableLength=\"false\"/>\
          <composite name=\"Bytes\"><type name=\"length\" primitiveType=\"uint8\"/>\

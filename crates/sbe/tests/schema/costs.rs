@@ -37,7 +37,7 @@ fn members(prefix: &str) -> String {
 }
 
 #[test]
-fn what_everything_uses_is_looked_at_once() {
+fn shared_composites_are_compared_once() {
     let types = format!(
         "<composite name=\"Large\">{}</composite>
          <composite name=\"dimensions\">{}<type name=\"blockLength\" primitiveType=\"uint16\"/>
@@ -76,7 +76,7 @@ fn what_everything_uses_is_looked_at_once() {
 }
 
 #[test]
-fn composites_whose_members_all_have_other_names_are_compared_in_one_go() {
+fn diff_renamed_composite_members_takes_linear_time() {
     let with = |prefix: &str| {
         accepted(
             &format!("<composite name=\"Large\">{}</composite>", members(prefix)),
@@ -97,7 +97,7 @@ fn composites_whose_members_all_have_other_names_are_compared_in_one_go() {
 }
 
 #[test]
-fn what_one_type_says_is_not_said_a_million_times() {
+fn describe_type_details_are_repeated_within_budget() {
     let long = "x".repeat(257);
     for attribute in ["name", "semanticType", "characterEncoding"] {
         let told = told(
@@ -128,7 +128,7 @@ fn what_one_type_says_is_not_said_a_million_times() {
 }
 
 #[test]
-fn tables_do_not_take_apart_what_fields_share_for_ever() {
+fn describe_composites_are_expanded_within_budget() {
     let members: String = (0..512)
         .map(|at| {
             format!("<type name=\"m{at}\" primitiveType=\"uint8\" presence=\"constant\">1</type>")
@@ -168,7 +168,7 @@ fn nested(element: &str, inside: &str) -> String {
 }
 
 #[test]
-fn code_does_not_repeat_for_ever_what_a_schema_says_once() {
+fn generate_too_much_repeated_text_returns_error() {
     let numbered = |count: usize, element: &str| -> String {
         let each = |at: usize| element.replace('#', &at.to_string());
         (0..count).map(each).collect()
@@ -232,7 +232,7 @@ fn code_does_not_repeat_for_ever_what_a_schema_says_once() {
 }
 
 #[test]
-fn groups_and_messages_are_more_code_than_fields() {
+fn generate_limit_weighs_groups_and_messages() {
     let groups: String = (0..70_000)
         .map(|at| format!("<group name=\"g{at}\" id=\"{at}\"/>"))
         .collect();
@@ -257,7 +257,7 @@ const FRAMES_OF_WIDE_IDS: (&str, &str) = (
 );
 
 #[test]
-fn a_set_has_no_more_flags_than_bits_have_names() {
+fn set_with_too_many_choices_is_rejected() {
     let set = |count: usize| {
         let flags: String = (0..count)
             .map(|at| format!("<choice name=\"c{at}\">{}</choice>", at % 8))
@@ -285,7 +285,7 @@ fn group(block_length: u16, count: u16) -> Vec<u8> {
 }
 
 #[test]
-fn values_and_messages_are_found_among_many() {
+fn lookup_in_large_schema_takes_logarithmic_time() {
     let values = many(|at| format!("<validValue name=\"V{at}\">{}</validValue>", MANY - 1 - at));
     let others = many(|at| format!("<message name=\"M{at}\" id=\"{}\"/>", at + 2));
     let schema = accepted(
@@ -314,7 +314,7 @@ fn values_and_messages_are_found_among_many() {
 }
 
 #[test]
-fn what_a_sender_does_not_know_costs_its_reader_something() {
+fn omitted_elements_count_toward_limit() {
     let fields =
         many(|at| format!("<field name=\"f{at}\" id=\"{at}\" type=\"uint8\" sinceVersion=\"1\"/>"));
     let schema = accepted(
@@ -335,7 +335,7 @@ fn what_a_sender_does_not_know_costs_its_reader_something() {
 }
 
 #[test]
-fn constants_and_flags_are_values_too() {
+fn constants_and_choices_count_toward_limit() {
     let schema = accepted(
         "<type name=\"Motto\" primitiveType=\"char\" presence=\"constant\" length=\"1024\">A</type>
          <set name=\"S\" encodingType=\"uint8\"><choice name=\"a\">0</choice></set>",
@@ -353,7 +353,7 @@ fn constants_and_flags_are_values_too() {
 }
 
 #[test]
-fn groups_have_few_entries_where_these_have_no_bytes() {
+fn group_with_too_many_empty_entries_returns_error() {
     let schema = accepted(
         "",
         "<message name=\"A\" id=\"1\"><group name=\"outer\" id=\"1\">
@@ -383,7 +383,7 @@ fn groups_have_few_entries_where_these_have_no_bytes() {
 }
 
 #[test]
-fn counts_and_lengths_are_held_to_what_their_types_allow() {
+fn counts_and_lengths_outside_range_return_error() {
     let schema = accepted(
         "<composite name=\"few\"><type name=\"blockLength\" primitiveType=\"uint16\"/>
            <type name=\"numInGroup\" primitiveType=\"uint16\" minValue=\"1\" maxValue=\"3\"/></composite>

@@ -79,7 +79,7 @@ const LEGS: &[&[u8]] = &[
 ];
 
 #[test]
-fn arrays_are_null_where_all_that_is_in_them_is() {
+fn array_of_null_values_is_null() {
     let schema = accepted(
         r#"<type name="Levels" primitiveType="int16" length="2" presence="optional"/>
            <type name="Rates" primitiveType="float" length="2" presence="optional"/>
@@ -109,7 +109,7 @@ fn arrays_are_null_where_all_that_is_in_them_is() {
 }
 
 #[test]
-fn bytes_in_an_encoding_are_text_and_end_where_that_has_a_zero() {
+fn bytes_with_encoding_are_zero_terminated_text() {
     let schema = accepted(
         r#"<type name="Name" primitiveType="uint8" length="4" characterEncoding="UTF-8"/>
            <type name="Wide" primitiveType="char" length="6" characterEncoding="UTF-16LE"/>
@@ -135,7 +135,7 @@ fn bytes_in_an_encoding_are_text_and_end_where_that_has_a_zero() {
 }
 
 #[test]
-fn every_kind_of_value_has_its_json() {
+fn json_covers_every_kind_of_value() {
     let parts = [
         BLOCK,
         &[RATIO],
@@ -166,7 +166,7 @@ fn every_kind_of_value_has_its_json() {
 }
 
 #[test]
-fn what_an_older_sender_does_not_know_is_left_out() {
+fn older_message_newer_elements_are_omitted() {
     let parts = [BLOCK, LEGS, &[&[0]]].concat();
     let json = fields(&everything(), &message(15, 1, 1, &parts));
     assert_eq!(json["flags"], json!(["hot", "cold", 1]));
@@ -175,7 +175,7 @@ fn what_an_older_sender_does_not_know_is_left_out() {
 }
 
 #[test]
-fn what_a_newer_sender_adds_to_blocks_is_passed_over() {
+fn newer_message_added_block_bytes_are_skipped() {
     let legs: &[&[u8]] = &[&[3, 0, 1, 0], &[5, 9, 9], &[0, 0, 0, 0]];
     let parts = [BLOCK, &[RATIO, &[9, 9]], legs, &[&[0], &[0, 0]]].concat();
     let json = fields(&everything(), &message(25, 1, 9, &parts));
@@ -184,7 +184,7 @@ fn what_a_newer_sender_adds_to_blocks_is_passed_over() {
 }
 
 #[test]
-fn unknown_values_keep_their_numbers() {
+fn unknown_enum_values_and_choices_keep_numbers() {
     let mut block = BLOCK.concat();
     block[13] = b'?';
     let bytes = message(15, 1, 0, &[&block, &[1, 0, 0, 0], &[0]]);
@@ -195,7 +195,7 @@ fn unknown_values_keep_their_numbers() {
 }
 
 #[test]
-fn numbers_and_texts_that_json_does_not_have_are_told_as_they_are() {
+fn json_non_finite_numbers_and_invalid_text_are_preserved() {
     let schema = accepted(
         "",
         r#"<sbe:message name="M" id="1"><field name="f" id="1" type="float"/><field name="u" id="2" type="uint64"/>
@@ -218,7 +218,7 @@ fn numbers_and_texts_that_json_does_not_have_are_told_as_they_are() {
 }
 
 #[test]
-fn big_endian_schemas_are_read_from_the_other_end() {
+fn big_endian_messages_decode() {
     let mut schema = accepted(
         r#"<type name="Two" primitiveType="uint16" length="2"/>"#,
         r#"<sbe:message name="M" id="1"><field name="i" id="1" type="int32"/><field name="d" id="2" type="double"/>
@@ -239,7 +239,7 @@ fn big_endian_schemas_are_read_from_the_other_end() {
 }
 
 #[test]
-fn what_takes_no_bytes_may_stand_behind_all_that_an_older_sender_has() {
+fn zero_length_field_beyond_older_block_decodes() {
     let types = r#"<type name="None" primitiveType="uint8" length="0"/>
         <type name="Always" primitiveType="uint16" presence="constant">7</type>"#;
     let message_of_two = r#"<message name="M" id="1"><field name="a" id="1" type="uint8"/>
@@ -254,7 +254,7 @@ fn what_takes_no_bytes_may_stand_behind_all_that_an_older_sender_has() {
 }
 
 #[test]
-fn fields_are_no_older_than_their_types() {
+fn field_since_version_is_at_least_that_of_type() {
     let schema = accepted(
         r#"<type name="Two" primitiveType="uint8" sinceVersion="2"/>
            <enum name="E" encodingType="uint8" sinceVersion="1"><validValue name="A">1</validValue></enum>"#,
@@ -283,7 +283,7 @@ fn fields_are_no_older_than_their_types() {
 }
 
 #[test]
-fn messages_lie_one_behind_the_other() {
+fn messages_returns_consecutive_messages() {
     let schema = accepted(
         "",
         r#"<sbe:message name="A" id="1"><field name="f" id="1" type="uint8"/></sbe:message>
@@ -303,7 +303,7 @@ fn messages_lie_one_behind_the_other() {
 }
 
 #[test]
-fn what_is_no_message_says_where_it_ends_to_be_one() {
+fn decode_error_has_offset_and_path() {
     let schema = everything();
     let decoder = Decoder::new(&schema);
     let whole = message(
@@ -334,7 +334,7 @@ fn what_is_no_message_says_where_it_ends_to_be_one() {
 }
 
 #[test]
-fn messages_without_a_byte_are_not_endlessly_many() {
+fn messages_of_zero_length_return_error() {
     let text = r#"<messageSchema package="a" id="1" version="0"><types>
         <composite name="messageHeader">
           <type name="blockLength" primitiveType="uint16" presence="constant">0</type>

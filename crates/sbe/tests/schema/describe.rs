@@ -5,7 +5,7 @@ use taran_sbe::describe::{What, describe};
 use crate::accepted;
 
 #[test]
-fn a_table_says_what_lies_where() {
+fn table_lists_offsets_and_lengths() {
     let schema = accepted(
         r#"<composite name="Price"><type name="mantissa" primitiveType="int64"/>
              <type name="exponent" primitiveType="int8" presence="constant">-2</type></composite>
@@ -44,7 +44,7 @@ fn a_table_says_what_lies_where() {
 }
 
 #[test]
-fn characters_are_shown_and_not_their_codes() {
+fn char_values_are_shown_as_characters() {
     let schema = accepted(
         r#"<type name="Flag" primitiveType="char" presence="optional"/>
            <enum name="Side" encodingType="char" presence="optional" nullValue="N">

@@ -51,7 +51,7 @@ fn told(changes: &[Change]) -> Vec<(Impact, &str)> {
 }
 
 #[test]
-fn a_schema_is_like_itself() {
+fn diff_of_identical_schemas_is_empty() {
     let schema = read(0, TYPES, MESSAGE);
     assert_eq!(diff(&schema, &schema), []);
     let changes = diff(&schema, &read(1, TYPES, MESSAGE));
@@ -63,7 +63,7 @@ fn a_schema_is_like_itself() {
 }
 
 #[test]
-fn what_may_be_done_is_an_extension() {
+fn compatible_additions_are_extensions() {
     for (from, to, path) in [
         (
             "type=\"Price\"/>",
@@ -114,7 +114,7 @@ fn what_may_be_done_is_an_extension() {
 }
 
 #[test]
-fn new_names_for_old_things_change_programs_only() {
+fn renames_affect_code_only() {
     for (from, to, path) in [
         ("name=\"size\"", "name=\"quantity\"", "M.legs.quantity"),
         ("name=\"M\"", "name=\"Order\"", "M"),
@@ -129,7 +129,7 @@ fn new_names_for_old_things_change_programs_only() {
 }
 
 #[test]
-fn what_one_side_would_take_for_something_else_is_breaking() {
+fn misinterpreted_changes_are_breaking() {
     for (from, to, path) in [
         // Fields.
         ("<field name=\"tag\" id=\"3\" type=\"Tag\"/>", "", "M.tag"),
@@ -212,7 +212,7 @@ fn what_one_side_would_take_for_something_else_is_breaking() {
 }
 
 #[test]
-fn a_change_in_a_type_is_told_once_with_its_place() {
+fn type_change_is_reported_once_with_position() {
     let changes = replaced("length=\"4\"", "length=\"5\"");
     let lines: Vec<_> = changes.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -226,7 +226,7 @@ fn a_change_in_a_type_is_told_once_with_its_place() {
 }
 
 #[test]
-fn a_change_between_types_that_nobody_wrote_is_told_where_they_are_used() {
+fn built_in_type_change_is_reported_at_use() {
     let changes = replaced("type=\"uint32\"/>", "type=\"int32\"/>");
     assert_eq!(worst(&changes), Some(Impact::Breaking));
     for change in &changes {
@@ -239,7 +239,7 @@ fn a_change_between_types_that_nobody_wrote_is_told_where_they_are_used() {
 }
 
 #[test]
-fn counts_and_lengths_that_one_side_would_refuse_are_breaking() {
+fn changed_count_and_length_limits_are_breaking() {
     let frames = |count: &str, length: &str| {
         let types = format!(
             "<composite name=\"Dims\"><type name=\"blockLength\" primitiveType=\"uint16\"/>\
@@ -266,7 +266,7 @@ fn counts_and_lengths_that_one_side_would_refuse_are_breaking() {
 }
 
 #[test]
-fn another_null_value_is_breaking_where_a_field_is_what_is_optional() {
+fn changed_null_value_of_optional_field_is_breaking() {
     let with = |null: u32, presence: &str, fields: &str| {
         let types = format!(
             "<type name=\"T\" primitiveType=\"uint8\" nullValue=\"{null}\" {presence}/>\
@@ -300,7 +300,7 @@ fn another_null_value_is_breaking_where_a_field_is_what_is_optional() {
 }
 
 #[test]
-fn a_name_that_is_that_of_something_else_now_is_breaking() {
+fn name_moved_to_other_element_is_breaking() {
     let fields = |names: [&str; 3]| {
         let [one, two, three] = names;
         format!(
@@ -344,7 +344,7 @@ fn a_name_that_is_that_of_something_else_now_is_breaking() {
 }
 
 #[test]
-fn a_name_that_goes_to_something_new_or_to_another_message_is_breaking() {
+fn name_moved_to_new_element_or_message_is_breaking() {
     let told_of = |old: &str, new: &str| {
         let changes = diff(&read(0, "", old), &read(1, "", new));
         changes
@@ -409,7 +409,7 @@ fn a_name_that_goes_to_something_new_or_to_another_message_is_breaking() {
 }
 
 #[test]
-fn an_enumeration_that_becomes_optional_in_a_composite_is_breaking() {
+fn composite_enum_becoming_optional_is_breaking() {
     let with = |presence: &str| {
         let types = format!(
             r#"<enum name="E" encodingType="uint8" {presence}><validValue name="A">1</validValue></enum>
@@ -428,7 +428,7 @@ fn an_enumeration_that_becomes_optional_in_a_composite_is_breaking() {
 }
 
 #[test]
-fn what_a_type_says_of_presence_is_the_same_where_fields_said_so_already() {
+fn type_presence_moved_from_fields_is_no_change() {
     let with = |presence: &str, of_field: &str| {
         let types = format!(
             r#"<enum name="E" encodingType="uint8" {presence}><validValue name="A">1</validValue></enum>
@@ -462,7 +462,7 @@ fn what_a_type_says_of_presence_is_the_same_where_fields_said_so_already() {
 }
 
 #[test]
-fn nothing_is_older_than_what_it_is_in() {
+fn element_since_version_is_at_least_that_of_container() {
     let with = |since: &str, of_inner: &str| {
         let types = format!(
             r#"<composite name="C" sinceVersion="2"><type name="x" primitiveType="uint8" {since}/>
@@ -513,7 +513,7 @@ fn nothing_is_older_than_what_it_is_in() {
 }
 
 #[test]
-fn an_encoding_is_the_same_by_another_of_its_names() {
+fn encoding_alias_is_no_change() {
     let with = |encoding: &str| {
         let types = format!(
             r#"<type name="T" primitiveType="char" length="4" characterEncoding="{encoding}"/>
@@ -558,7 +558,7 @@ fn an_encoding_is_the_same_by_another_of_its_names() {
 }
 
 #[test]
-fn nobody_misses_a_constant_member_but_programs() {
+fn removed_constant_member_affects_code_only() {
     let with = |member: &str, field: &str| {
         let types = format!(
             r#"<type name="K" primitiveType="uint8" presence="constant">1</type>
@@ -614,7 +614,7 @@ fn nobody_misses_a_constant_member_but_programs() {
 }
 
 #[test]
-fn nanoseconds_are_what_times_count_in_unless_they_say_otherwise() {
+fn default_time_unit_is_nanosecond() {
     let with = |unit: &str| {
         let message = format!(
             r#"<message name="M" id="1"><field name="t" id="1" type="uint64" {unit}/></message>"#
@@ -631,7 +631,7 @@ fn nanoseconds_are_what_times_count_in_unless_they_say_otherwise() {
 }
 
 #[test]
-fn another_length_of_a_block_without_fields_is_told_too() {
+fn changed_length_of_empty_block_is_reported() {
     let old = read(
         0,
         "",
@@ -649,7 +649,7 @@ fn another_length_of_a_block_without_fields_is_told_too() {
 }
 
 #[test]
-fn another_null_value_of_an_enumeration_is_breaking_where_it_is_used() {
+fn changed_enum_null_value_is_breaking_if_used() {
     let side = |null: u8, presence: &str| {
         format!(
             r#"<type name="Raw" primitiveType="uint8" presence="optional" nullValue="{null}"/>
@@ -682,7 +682,7 @@ fn another_null_value_of_an_enumeration_is_breaking_where_it_is_used() {
 }
 
 #[test]
-fn what_changes_in_types_that_no_message_uses_changes_programs_only() {
+fn changes_of_unused_types_affect_code_only() {
     let with = |version: u32, unused: &str| {
         let types = format!("{TYPES}{unused}");
         read(version, &types, MESSAGE)
@@ -712,7 +712,7 @@ fn what_changes_in_types_that_no_message_uses_changes_programs_only() {
 }
 
 #[test]
-fn how_data_lies_is_breaking_and_what_else_its_type_says_is_not() {
+fn changed_data_layout_is_breaking() {
     let with = |of_length: &str, of_bytes: &str| {
         let types = format!(
             "<composite name=\"Bytes\"><type name=\"length\" primitiveType=\"{of_length}\" maxValue=\"9\"/>\
@@ -730,7 +730,7 @@ fn how_data_lies_is_breaking_and_what_else_its_type_says_is_not() {
 }
 
 #[test]
-fn characters_are_shown_and_not_their_codes() {
+fn char_values_are_shown_as_characters() {
     let schema = |null: &str, least: &str, value: &str| {
         let types = format!(
             r#"<type name="Flag" primitiveType="char" presence="optional" nullValue="{null}" minValue="{least}"/>

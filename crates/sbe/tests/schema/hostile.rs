@@ -26,7 +26,7 @@ fn told(types: &str, messages: &str) -> String {
 }
 
 #[test]
-fn entities_do_not_explode() {
+fn entity_expansion_is_rejected() {
     let mut bomb = "<!DOCTYPE messageSchema [<!ENTITY a0 \"aaaaaaaaaaaaaaaaaaaa\">".to_owned();
     for level in 1..12 {
         let before = format!("&a{};", level - 1).repeat(10);
@@ -59,7 +59,7 @@ fn told_of_include(folder: &Path, href: &str, folders: &[PathBuf]) -> Option<Str
 }
 
 #[test]
-fn only_what_lies_beside_a_schema_is_read() {
+fn include_outside_allowed_folders_is_rejected() {
     let above = Path::new(env!("CARGO_TARGET_TMPDIR")).join("beside");
     let folder = above.join("schemas");
     fs::create_dir_all(folder.join("below")).unwrap();
@@ -106,7 +106,7 @@ fn only_what_lies_beside_a_schema_is_read() {
 }
 
 #[test]
-fn what_the_kernel_makes_up_lets_nobody_wait() {
+fn include_of_special_files_does_not_block() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel");
     fs::create_dir_all(&folder).unwrap();
     for (file, expected) in [
@@ -121,7 +121,7 @@ fn what_the_kernel_makes_up_lets_nobody_wait() {
 }
 
 #[test]
-fn elements_are_not_nested_without_end() {
+fn element_nesting_is_bounded() {
     for depth in [100, 1_000, 200_000] {
         let deep = "<composite name=\"c\">".repeat(depth) + &"</composite>".repeat(depth);
         let told = told(&deep, "");
@@ -138,7 +138,7 @@ fn elements_are_not_nested_without_end() {
 }
 
 #[test]
-fn types_do_not_contain_themselves_or_each_other_without_end() {
+fn type_nesting_and_cycles_are_rejected() {
     let told_of = |types: &str| told(types, "");
     let cycle = r#"<composite name="A"><ref name="b" type="B"/></composite>
                    <composite name="B"><ref name="a" type="A"/></composite>"#;
@@ -170,7 +170,7 @@ fn types_do_not_contain_themselves_or_each_other_without_end() {
 }
 
 #[test]
-fn numbers_are_not_larger_than_they_may_be() {
+fn numbers_above_limit_are_rejected() {
     for (types, expected) in [
         (
             r#"<type name="T" primitiveType="uint64" length="4294967295"/>"#,
@@ -210,7 +210,7 @@ fn numbers_are_not_larger_than_they_may_be() {
 }
 
 #[test]
-fn no_more_than_a_thousand_problems_are_told_and_that_there_are_more() {
+fn problems_are_truncated_at_one_thousand() {
     let many = "<type/>".repeat(100_000);
     let found = problems(&many, "<message name=\"M\" id=\"1\"/>");
     assert_eq!(found.len(), 1_001);
@@ -222,7 +222,7 @@ fn no_more_than_a_thousand_problems_are_told_and_that_there_are_more() {
 }
 
 #[test]
-fn errors_are_told_however_many_warnings_there_are() {
+fn warnings_do_not_displace_errors() {
     let warnings = |count: usize| -> String {
         (0..count)
             .map(|at| format!("<type name=\"T{at}\" primitiveType=\"uint8\" nullValue=\"9\"/>"))
@@ -246,7 +246,7 @@ fn errors_are_told_however_many_warnings_there_are() {
 }
 
 #[test]
-fn many_of_a_thing_cost_no_more_than_their_number() {
+fn compile_time_is_linear_in_element_count() {
     // With each compared to each other this would not end.
     let attributes: String = (0..50_000).map(|index| format!(" a{index}='1'")).collect();
     let told = told(&format!("<type name=\"T\"{attributes}/>"), "");
@@ -315,12 +315,12 @@ fn pieces() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_text_gets_an_answer(text: String) {
+    fn compile_arbitrary_text_never_panics(text: String) {
         let _ = compile("", &NoFiles(&text));
     }
 
     #[test]
-    fn any_pieces_get_an_answer_and_what_is_accepted_can_be_used(pieces in pieces(), bytes: Vec<u8>) {
+    fn compile_random_elements_never_panics_and_result_is_usable(pieces in pieces(), bytes: Vec<u8>) {
         if let Ok(compiled) = compile("", &NoFiles(&text("", &pieces))) {
             let schema = compiled.schema;
             let _ = describe(&schema).to_string();
@@ -337,7 +337,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_get_an_answer(
+    fn compile_arbitrary_bytes_never_panics(
         bytes: Vec<u8>,
         header in (0_u16..40, 1_u16..3, 0_u16..5),
     ) {

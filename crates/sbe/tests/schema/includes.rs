@@ -22,7 +22,7 @@ fn told(result: Result<Compiled, Rejected>) -> Vec<String> {
 }
 
 #[test]
-fn types_may_come_from_other_files_and_keep_their_places() {
+fn included_types_keep_positions() {
     let main = format!(
         "{HEAD}<xi:include href=\"sub/frames.xml\"/><xi:include href=\"types.xml\"/>{MESSAGE}"
     );
@@ -46,7 +46,7 @@ fn types_may_come_from_other_files_and_keep_their_places() {
 }
 
 #[test]
-fn a_fallback_stands_in_for_a_file_that_is_missing() {
+fn include_fallback_replaces_missing_file() {
     let main = format!(
         "{HEAD}{FRAMES}<xi:include href=\"none.xml\"><xi:fallback><types><type name=\"Shared\" \
          primitiveType=\"uint16\"/></types></xi:fallback></xi:include>{MESSAGE}"
@@ -56,7 +56,7 @@ fn a_fallback_stands_in_for_a_file_that_is_missing() {
 }
 
 #[test]
-fn files_that_are_missing_broken_or_endless_are_told() {
+fn include_missing_invalid_or_cyclic_file_is_reported() {
     let include = |href: &str| {
         let main = format!(
             "{HEAD}\n<xi:include href=\"{href}\"/>{FRAMES}\
@@ -96,7 +96,7 @@ fn files_that_are_missing_broken_or_endless_are_told() {
 }
 
 #[test]
-fn what_may_be_in_a_file_that_is_missing_is_not_told_as_missing_too() {
+fn missing_include_suppresses_unknown_type_errors() {
     let main = format!(
         "{HEAD}\n<xi:include href=\"none.xml\"/>\n<message name=\"M\" id=\"1\"><field name=\"f\" id=\"1\" type=\"Shared\"/>\n\
          <group name=\"g\" id=\"2\"/><data name=\"d\" id=\"3\" type=\"varText\"/>\n<data name=\"d\" id=\"4\" type=\"varText\"/>\
@@ -118,7 +118,7 @@ fn what_may_be_in_a_file_that_is_missing_is_not_told_as_missing_too() {
 }
 
 #[test]
-fn the_number_of_files_is_bounded() {
+fn included_file_count_is_bounded() {
     let twice = |next: usize| {
         format!(
             r#"<types xmlns:xi="http://www.w3.org/2001/XInclude"><xi:include href="{next}"/><xi:include href="{next}"/>

@@ -119,7 +119,7 @@ fn members(kind: &Type) -> String {
 }
 
 #[test]
-fn they_are_what_is_sent() {
+fn protocol_layouts_match_golden_files() {
     for (name, expected, messages) in [
         (
             "archive/schema/archive.xml",

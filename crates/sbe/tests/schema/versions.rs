@@ -53,7 +53,7 @@ fn decoded(schema: &Schema, template_id: u16, version: u16, block: &[u8], rest: 
 }
 
 #[test]
-fn older_messages_have_no_field_whose_type_came_later() {
+fn older_message_omits_field_of_newer_type() {
     let schema = accepted(TYPES, MESSAGES);
     let block = [
         &[7, 0, 0, 0][..],
@@ -90,7 +90,7 @@ fn older_messages_have_no_field_whose_type_came_later() {
 }
 
 #[test]
-fn generated_code_asks_older_senders_for_nothing_that_came_with_its_type() {
+fn generated_minimum_block_length_excludes_fields_of_newer_types() {
     let files = generate::rust(&accepted(TYPES, MESSAGES)).expect("a few values");
     let text = &files[0].text;
     for part in [
@@ -109,7 +109,7 @@ fn generated_code_asks_older_senders_for_nothing_that_came_with_its_type() {
 }
 
 #[test]
-fn tables_say_when_the_type_came() {
+fn table_shows_since_version_of_type() {
     let described = describe(&accepted(TYPES, MESSAGES));
     let since: Vec<_> = described.messages[0]
         .rows
@@ -131,7 +131,7 @@ fn tables_say_when_the_type_came() {
 }
 
 #[test]
-fn a_field_behind_one_whose_type_is_newer_is_told_of() {
+fn field_after_field_of_newer_type_is_reported() {
     let types = r#"<type name="New" primitiveType="uint8" sinceVersion="2"/>"#;
     let message = r#"<message name="M" id="1"><field name="a" id="1" type="New"/>
         <field name="b" id="2" type="uint8"/></message>"#;
@@ -144,7 +144,7 @@ fn a_field_behind_one_whose_type_is_newer_is_told_of() {
 }
 
 #[test]
-fn a_field_is_not_given_up_before_its_type_came() {
+fn field_deprecated_before_type_since_version_is_reported() {
     let types = r#"<type name="New" primitiveType="uint8" sinceVersion="2"/>"#;
     let message = |more: &str| {
         format!(r#"<message name="M" id="1"><field name="a" id="1" type="New" {more}/></message>"#)
@@ -174,7 +174,7 @@ fn changes(old: &Schema, new: &Schema) -> (Vec<(Impact, String)>, String) {
 }
 
 #[test]
-fn a_new_field_of_a_new_type_is_an_extension() {
+fn new_field_of_new_type_is_extension() {
     let without = |text: &str, lines: &[&str]| {
         let keep = |line: &&str| !lines.iter().any(|part| line.contains(part));
         text.lines().filter(keep).collect::<Vec<_>>().join("\n")
@@ -196,7 +196,7 @@ fn a_new_field_of_a_new_type_is_an_extension() {
 }
 
 #[test]
-fn a_type_that_is_said_to_have_come_later_takes_its_fields_with_it() {
+fn later_type_since_version_moves_its_fields() {
     let types = r#"<type name="T" primitiveType="uint8"/>"#;
     let message = r#"<message name="M" id="1"><field name="a" id="1" type="T"/></message>"#;
     let old = accepted(types, message);
@@ -209,7 +209,7 @@ fn a_type_that_is_said_to_have_come_later_takes_its_fields_with_it() {
 const SCALE: &str = r#"<composite name="Scale"><type name="tenth" primitiveType="int8" presence="constant">1</type></composite>"#;
 
 #[test]
-fn what_is_not_sent_is_in_nobodys_way_in_composites_either() {
+fn constant_composite_member_does_not_affect_version_order() {
     let types = r#"<composite name="C" sinceVersion="1">
         <type name="a" primitiveType="uint8"/><type name="b" primitiveType="uint8" sinceVersion="1"/>
         <type name="k" primitiveType="uint8" presence="constant">1</type></composite>"#;
@@ -217,7 +217,7 @@ fn what_is_not_sent_is_in_nobodys_way_in_composites_either() {
 }
 
 #[test]
-fn what_is_not_sent_came_nowhere_and_goes_nowhere() {
+fn constant_changes_affect_code_only() {
     let fields = |inside: &str| format!(r#"<message name="M" id="1">{inside}</message>"#);
     let a = r#"<field name="a" id="1" type="uint8"/>"#;
     let b = r#"<field name="b" id="2" type="uint8" sinceVersion="3"/>"#;
@@ -236,7 +236,7 @@ fn what_is_not_sent_came_nowhere_and_goes_nowhere() {
 }
 
 #[test]
-fn what_is_not_sent_is_there_from_its_version_on_wherever_it_stands() {
+fn constant_is_present_from_its_since_version() {
     let message = r#"<message name="M" id="1">
         <field name="a" id="1" type="uint32"/>
         <field name="b" id="2" type="uint32" sinceVersion="2"/>
@@ -253,7 +253,7 @@ fn what_is_not_sent_is_there_from_its_version_on_wherever_it_stands() {
 }
 
 #[test]
-fn nothing_is_older_than_what_it_is_in() {
+fn element_since_version_is_at_least_that_of_container() {
     let types = r#"<type name="Old" primitiveType="uint8"/>
         <set name="New" encodingType="uint8" sinceVersion="1"><choice name="a">0</choice></set>
         <composite name="C" sinceVersion="2"><ref name="a" type="New"/><ref name="b" type="Old"/>

@@ -39,14 +39,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn arbitrary_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..200)) {
+    fn decode_arbitrary_bytes_never_panics(bytes in vec(any::<u8>(), 0..200)) {
         let mut shown = String::new();
         show(&bytes, &mut shown).unwrap();
         prop_assert_eq!(shown.lines().count(), 16);
     }
 
     #[test]
-    fn broken_messages_are_read_or_refused(bytes in broken()) {
+    fn decode_corrupted_messages_never_panics(bytes in broken()) {
         let mut shown = String::new();
         show(&bytes, &mut shown).unwrap();
         prop_assert_eq!(shown.lines().count(), 16);

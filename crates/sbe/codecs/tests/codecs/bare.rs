@@ -29,7 +29,7 @@ pub fn echo(bytes: &[u8], buffer: &mut [u8], out: &mut dyn core::fmt::Write) -> 
 "#;
 
 #[test]
-fn codecs_need_nothing_but_the_core_of_the_language() {
+fn generated_code_compiles_without_std() {
     let rustc = Rustc::new("bare", &["garage_v2", "music_v1"]);
     let compile = |name: &str, text: &str| rustc.run(name, "staticlib", text);
     compile("bare.rs", PROGRAM).unwrap();

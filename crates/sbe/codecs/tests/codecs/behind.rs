@@ -26,7 +26,7 @@ fn written() -> Vec<u8> {
 }
 
 #[test]
-fn each_message_says_what_is_behind_it() {
+fn rest_returns_bytes_after_message() {
     let bytes = written();
     let (mut rest, mut told) = (bytes.as_slice(), Vec::new());
     while !rest.is_empty() {

@@ -46,7 +46,7 @@ macro_rules! reads_common {
 }
 
 #[test]
-fn every_version_reads_every_other() {
+fn decoders_of_all_versions_read_messages_of_all_versions() {
     for write in [garage::v0, garage::v1, garage::v2] {
         let bytes = garage::bytes(write);
         reads_common!(garage_v0, &bytes);
@@ -56,7 +56,7 @@ fn every_version_reads_every_other() {
 }
 
 #[test]
-fn what_an_older_sender_does_not_know_is_absent() {
+fn older_message_newer_fields_are_absent() {
     let bytes = garage::bytes(garage::v0);
     let car = reads_common!(garage_v2, &bytes);
     assert_eq!(car.acting_version(), 0);
@@ -78,7 +78,7 @@ fn what_an_older_sender_does_not_know_is_absent() {
 }
 
 #[test]
-fn fields_of_entries_are_absent_too() {
+fn older_message_newer_entry_fields_are_absent() {
     let bytes = garage::bytes(garage::v0);
     let car = garage_v2::car::CarDecoder::decode(&bytes).unwrap();
     let (repairs, _) = car.repairs().unwrap();
@@ -90,7 +90,7 @@ fn fields_of_entries_are_absent_too() {
 }
 
 #[test]
-fn what_a_newer_sender_adds_is_passed_over() {
+fn newer_message_added_elements_are_skipped() {
     let mut buffer = [0; 64];
     let mut ping = garage_v2::ping::PingEncoder::encode(&mut buffer).unwrap();
     ping.nonce(5).hops(9);
@@ -113,7 +113,7 @@ fn what_a_newer_sender_adds_is_passed_over() {
 }
 
 #[test]
-fn groups_that_an_older_sender_does_not_know_are_empty() {
+fn older_message_newer_groups_are_empty() {
     let mut buffer = [0; 64];
     let album = garage_v0::album::AlbumEncoder::encode(&mut buffer).unwrap();
     let length = album.pages().unwrap().done().finish();
@@ -124,7 +124,7 @@ fn groups_that_an_older_sender_does_not_know_are_empty() {
 }
 
 #[test]
-fn values_that_a_newer_sender_adds_are_unknown_and_kept() {
+fn newer_message_added_enum_values_keep_raw_value() {
     let mut buffer = [0; 512];
     let mut car = garage_v1::car::CarEncoder::encode(&mut buffer).unwrap();
     car.fuel(garage_v1::types::Fuel::Electric);
@@ -134,7 +134,7 @@ fn values_that_a_newer_sender_adds_are_unknown_and_kept() {
 }
 
 #[test]
-fn what_a_version_adds_within_and_behind_longer_blocks_is_there_by_its_version_alone() {
+fn added_field_in_longer_block_depends_on_version_only() {
     let mut bytes = garage::bytes(quote::v5);
     let block = ticks_v5::HEADER_LENGTH..ticks_v5::HEADER_LENGTH + 64;
     // Where version 6 has `venue`, version 5 has nothing: what lies there is not looked at.
@@ -189,7 +189,7 @@ fn orders(bytes: &[u8]) -> Result<Vec<Vec<String>>, DecodeError> {
 }
 
 #[test]
-fn groups_three_deep_are_read_of_older_and_newer_senders() {
+fn nested_groups_decode_from_older_and_newer_versions() {
     let old = orders(&garage::bytes(book::v5)).unwrap();
     let expected: [&[&str]; 6] = [
         &["None None", "11 Ada None", "12  None", "bids"],

@@ -13,7 +13,7 @@ use crate::{garage, quote};
 
 #[test]
 #[allow(deprecated)]
-fn each_kind_of_field_is_read_as_it_was_written() {
+fn fields_of_each_kind_round_trip() {
     let bytes = garage::bytes(garage::v2);
     let car = CarDecoder::decode(&bytes).unwrap();
     assert_eq!(car.acting_version(), 2);
@@ -63,7 +63,7 @@ fn each_kind_of_field_is_read_as_it_was_written() {
 }
 
 #[test]
-fn groups_and_data_are_read_in_their_order() {
+fn groups_and_data_decode_in_order() {
     let bytes = garage::bytes(garage::v2);
     let car = CarDecoder::decode(&bytes).unwrap();
     let (repairs, car) = car.repairs().unwrap();
@@ -114,7 +114,7 @@ fn groups_and_data_are_read_in_their_order() {
 }
 
 #[test]
-fn groups_are_read_in_one_go_too() {
+fn group_callback_reads_all_entries() {
     let bytes = garage::bytes(garage::v2);
     let (_, car) = CarDecoder::decode(&bytes).unwrap().repairs().unwrap();
     let mut read = Vec::new();
@@ -139,7 +139,7 @@ fn groups_are_read_in_one_go_too() {
 }
 
 #[test]
-fn errors_of_who_reads_in_one_go_come_out() {
+fn group_callback_error_is_returned() {
     #[derive(Debug, PartialEq)]
     enum Error {
         Enough,
@@ -172,7 +172,7 @@ fn errors_of_who_reads_in_one_go_come_out() {
 }
 
 #[test]
-fn what_nobody_sets_is_null_where_it_can_be_and_zero_elsewhere() {
+fn unset_fields_are_null_if_optional_otherwise_zero() {
     let mut buffer = [0xAA; 512];
     let car = CarEncoder::encode(&mut buffer).unwrap();
     let owners = car.repairs().unwrap().done().owners().unwrap();
@@ -193,7 +193,7 @@ fn what_nobody_sets_is_null_where_it_can_be_and_zero_elsewhere() {
 }
 
 #[test]
-fn big_endian_messages_with_unusual_headers_are_laid_out_as_their_schema_says() {
+fn big_endian_message_with_custom_header_matches_schema_layout() {
     use ticks_v5::quote::QuoteDecoder;
     use ticks_v5::types::Side;
 
@@ -233,7 +233,7 @@ fn big_endian_messages_with_unusual_headers_are_laid_out_as_their_schema_says() 
 }
 
 #[test]
-fn what_is_outside_of_the_range_that_the_schema_gives_it_is_found() {
+fn out_of_range_returns_first_field_outside_range() {
     let mut buffer = [0; 512];
     let mut car = CarEncoder::encode(&mut buffer).unwrap();
     car.percent(CarDecoder::PERCENT_MAX);
@@ -247,7 +247,7 @@ fn what_is_outside_of_the_range_that_the_schema_gives_it_is_found() {
 }
 
 #[test]
-fn ranges_hold_for_what_is_there_of_options_arrays_and_composites() {
+fn out_of_range_checks_present_options_arrays_and_composites() {
     let found = |write: &dyn Fn(&mut RangesEncoder<'_>)| {
         let mut buffer = [0; 128];
         write(&mut RangesEncoder::encode(&mut buffer).unwrap());
@@ -315,7 +315,7 @@ fn ranges_hold_for_what_is_there_of_options_arrays_and_composites() {
 }
 
 #[test]
-fn a_value_that_a_schema_calls_null_is_not_the_null_value() {
+fn enum_value_named_null_differs_from_null_value() {
     use taran_sbe_codecs::vast::types::Answer;
     let mut buffer = [0; 64];
     let mut asked = AskedEncoder::encode(&mut buffer).unwrap();

@@ -26,7 +26,7 @@ fn length(legs: i16) -> usize {
 }
 
 #[test]
-fn an_entry_that_has_no_room_is_not_counted_and_what_is_smaller_still_fits() {
+fn entry_without_room_is_not_counted_and_smaller_element_fits() {
     let mut buffer = vec![0xAA; length(2) + 5];
     let quote = QuoteEncoder::encode(&mut buffer).unwrap();
     let mut legs = quote.levels().unwrap().done().legs().unwrap();
@@ -48,7 +48,7 @@ fn an_entry_that_has_no_room_is_not_counted_and_what_is_smaller_still_fits() {
 }
 
 #[test]
-fn who_writes_entries_of_any_length_can_ask_for_the_room_that_is_left() {
+fn remaining_returns_free_bytes_between_entries() {
     // Two levels of 12 bytes, and the tags with their lengths.
     let mut buffer = vec![0xAA; length(1) + 2 * (12 + 2 + 1) + 14];
     let quote = QuoteEncoder::encode(&mut buffer).unwrap();

@@ -134,7 +134,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn random_messages_are_read_as_they_were_written(quote in quote()) {
+    fn random_messages_round_trip(quote in quote()) {
         let mut buffer = [0xAA; 512];
         let length = encode(&quote, &mut buffer).unwrap();
         let bytes = &buffer[..length];

@@ -46,7 +46,7 @@ fn examples() -> Vec<(Option<String>, String)> {
 }
 
 #[test]
-fn what_the_documentation_says_does_not_compile_does_not_for_that_reason() {
+fn compile_fail_examples_fail_for_the_documented_reason() {
     let rustc = Rustc::new("order", &["garage_v0"]);
     let examples = examples();
     let failing = examples.iter().filter(|(code, _)| code.is_some()).count();

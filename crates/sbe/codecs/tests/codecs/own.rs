@@ -8,7 +8,7 @@ use taran_sbe_codecs::{music_v0, music_v1, ticks_v5};
 use crate::{garage, music, quote};
 
 #[test]
-fn own_members_of_a_header_are_read_as_they_were_written() {
+fn custom_header_members_round_trip() {
     let bytes = garage::bytes(music::v1);
     let label = music_v1::whole_header(&bytes).unwrap();
     assert_eq!((label.sender(), label.hops()), (77, None));
@@ -31,7 +31,7 @@ fn own_members_of_a_header_are_read_as_they_were_written() {
 }
 
 #[test]
-fn own_members_of_dimensions_are_read_as_they_were_written() {
+fn custom_dimension_members_round_trip() {
     let bytes = garage::bytes(music::v1);
     let (tracks, disc) = DiscDecoder::decode(&bytes).unwrap().tracks().unwrap();
     let dimensions = tracks.dimensions();
@@ -60,7 +60,7 @@ fn own_members_of_dimensions_are_read_as_they_were_written() {
 }
 
 #[test]
-fn what_nobody_sets_of_them_is_null_and_what_the_standard_asks_for_is_right_whatever_is_set() {
+fn custom_members_unset_are_null_and_standard_members_are_always_correct() {
     let mut buffer = [0xAA; 128];
     let disc = DiscEncoder::encode(&mut buffer).unwrap();
     let length = disc
@@ -95,7 +95,7 @@ fn what_nobody_sets_of_them_is_null_and_what_the_standard_asks_for_is_right_what
 }
 
 #[test]
-fn the_header_of_a_cluster_s_node_state_has_a_length_of_its_frame() {
+fn node_state_header_has_frame_length() {
     use taran_sbe_codecs::node;
     let mut buffer = [0; 64];
     let own = |header: &mut node::types::MessageHeaderEncoder<'_>| {

@@ -25,7 +25,7 @@ fn read(bytes: &[u8]) -> Result<(), DecodeError> {
 }
 
 #[test]
-fn a_message_that_ends_too_early_is_short_wherever_it_ends() {
+fn decode_truncated_message_returns_short() {
     let bytes = garage::bytes(garage::v2);
     read(&bytes).unwrap();
     for length in 0..bytes.len() {
@@ -37,7 +37,7 @@ fn a_message_that_ends_too_early_is_short_wherever_it_ends() {
 }
 
 #[test]
-fn a_message_into_a_buffer_that_is_too_small_is_short_wherever_it_ends() {
+fn encode_into_small_buffer_returns_short() {
     let length = garage::bytes(garage::v2).len();
     for length in 0..length {
         match garage::v2(&mut vec![0; length]) {
@@ -48,7 +48,7 @@ fn a_message_into_a_buffer_that_is_too_small_is_short_wherever_it_ends() {
 }
 
 #[test]
-fn other_messages_and_other_schemas_are_told_apart() {
+fn decode_other_template_or_schema_returns_error() {
     let bytes = garage::bytes(garage::v2);
     let error = ping::PingDecoder::decode(&bytes).unwrap_err();
     assert_eq!(
@@ -77,7 +77,7 @@ fn other_messages_and_other_schemas_are_told_apart() {
 }
 
 #[test]
-fn a_block_that_was_never_so_short_is_refused() {
+fn decode_block_shorter_than_first_version_returns_error() {
     let mut bytes = garage::bytes(garage::v2);
     bytes[0] = 96;
     let error = CarDecoder::decode(&bytes).unwrap_err();
@@ -90,7 +90,7 @@ fn a_block_that_was_never_so_short_is_refused() {
 }
 
 #[test]
-fn groups_have_no_more_entries_than_their_schema_allows() {
+fn group_above_maximum_count_returns_error() {
     let mut buffer = [0; 64];
     let album = AlbumEncoder::encode(&mut buffer).unwrap();
     let mut photos = album.pages().unwrap().done().photos().unwrap();
@@ -118,7 +118,7 @@ fn groups_have_no_more_entries_than_their_schema_allows() {
 }
 
 #[test]
-fn groups_have_no_fewer_entries_than_their_schema_wants() {
+fn group_below_minimum_count_returns_error() {
     let mut buffer = [0; 256];
     let legs = FewEncoder::encode(&mut buffer).unwrap().legs().unwrap();
     let few = EncodeError::TooFewEntries {
@@ -138,7 +138,7 @@ fn groups_have_no_fewer_entries_than_their_schema_wants() {
 }
 
 #[test]
-fn texts_and_data_are_no_longer_than_their_fields() {
+fn encode_text_or_data_longer_than_field_returns_error() {
     let mut buffer = [0; 1024];
     let mut car = CarEncoder::encode(&mut buffer).unwrap();
     let long = EncodeError::TooLong {
@@ -162,7 +162,7 @@ fn texts_and_data_are_no_longer_than_their_fields() {
 }
 
 #[test]
-fn data_that_says_to_be_longer_than_allowed_is_refused() {
+fn decode_data_longer_than_allowed_returns_error() {
     let mut buffer = vec![0; 256];
     let quote = QuoteEncoder::encode(&mut buffer).unwrap();
     let mut legs = quote.levels().unwrap().done().legs().unwrap();
@@ -192,7 +192,7 @@ fn vast(lengths: [u64; 7]) -> Vec<u8> {
 }
 
 #[test]
-fn lengths_beyond_all_memory_are_refused() {
+fn decode_huge_lengths_returns_error() {
     let most = u64::MAX - 1;
     let read = |bytes: &[u8]| {
         let (_, vast) = VastDecoder::decode(bytes)?.empty()?;
@@ -228,7 +228,7 @@ fn lengths_beyond_all_memory_are_refused() {
 }
 
 #[test]
-fn groups_have_few_entries_where_these_have_no_bytes() {
+fn group_with_too_many_empty_entries_returns_error() {
     let mut buffer = [0; 256];
     let mut empty = VastEncoder::encode(&mut buffer).unwrap().empty().unwrap();
     for _ in 0..MOST_EMPTY_ENTRIES {
@@ -253,7 +253,7 @@ fn groups_have_few_entries_where_these_have_no_bytes() {
 }
 
 #[test]
-fn entries_with_data_are_as_many_as_there_are_bytes_for() {
+fn entries_with_data_are_bounded_by_available_bytes() {
     let count = 4 * MOST_EMPTY_ENTRIES;
     let mut whole = vast([0, 0, 0, 1, 0, 0, count]);
     whole.extend_from_slice(&vec![0; 8 * count as usize]);

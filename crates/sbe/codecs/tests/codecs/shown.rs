@@ -5,7 +5,7 @@ use taran_sbe_codecs::garage_v0::{Message, album, car};
 use crate::garage;
 
 #[test]
-fn a_message_shows_all_that_it_holds_on_one_line() {
+fn display_shows_whole_message_on_one_line() {
     let mut buffer = [0; 64];
     let mut album = album::AlbumEncoder::encode(&mut buffer).unwrap();
     album.number(3);
@@ -22,7 +22,7 @@ fn a_message_shows_all_that_it_holds_on_one_line() {
 }
 
 #[test]
-fn everything_in_a_car_is_shown() {
+fn debug_shows_all_elements() {
     let bytes = garage::bytes(garage::v0);
     let shown = car::CarDecoder::decode(&bytes).unwrap().to_string();
     for part in [
@@ -42,7 +42,7 @@ fn everything_in_a_car_is_shown() {
 }
 
 #[test]
-fn what_is_broken_is_shown_up_to_there() {
+fn debug_of_truncated_message_shows_valid_part() {
     let bytes = garage::bytes(garage::v0);
     let shown = car::CarDecoder::decode(&bytes[..bytes.len() - 1])
         .unwrap()

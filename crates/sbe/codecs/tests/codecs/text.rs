@@ -30,14 +30,14 @@ pub(crate) fn generated(name: &str) -> String {
 }
 
 #[test]
-fn the_same_schema_becomes_the_same_text() {
+fn generation_is_deterministic() {
     for name in SCHEMAS {
         assert_eq!(generated(name), generated(name), "{name}");
     }
 }
 
 #[test]
-fn rustfmt_would_change_nothing() {
+fn generated_code_is_formatted() {
     for name in SCHEMAS {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.rs"));
         std::fs::write(&path, generated(name)).unwrap();
@@ -99,7 +99,7 @@ fn lengthened(name: &str, letters: usize) -> String {
 }
 
 #[test]
-fn rustfmt_would_change_nothing_where_names_are_longer() {
+fn generated_code_with_long_names_is_formatted() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("long");
     std::fs::create_dir_all(&folder).unwrap();
     let mut rustfmt = Command::new("rustfmt");
@@ -136,7 +136,7 @@ fn documentation(text: &str, within: &str, item: &str) -> String {
 }
 
 #[test]
-fn descriptions_become_documentation_of_what_they_describe() {
+fn descriptions_become_doc_comments() {
     let text = generated("music_v0");
     let escaped = "A disc, with \\[brackets\\] & \\*stars\\* in its description.";
     for (within, item, expected) in [

@@ -54,7 +54,7 @@ fn decode(bytes: &[u8]) -> Result<(), DecodeError> {
 }
 
 #[test]
-fn twins_are_told_apart() {
+fn conflicting_names_get_distinct_items() {
     let mut buffer = [0; 128];
     let length = encode(&mut buffer).unwrap();
     decode(&buffer[..length]).unwrap();
@@ -71,7 +71,7 @@ fn twins_are_told_apart() {
 }
 
 #[test]
-fn words_of_rust_are_names_of_messages_and_groups() {
+fn rust_keywords_as_message_and_group_names_compile() {
     use taran_sbe_codecs::twins::option::{
         OptionDecoder, OptionEncoder, Self_DoneEncoder, Self_Encoder,
     };

@@ -105,7 +105,7 @@ fn read_by_theirs(class_path: &str, reader: &str, writer: &str) -> String {
 }
 
 #[test]
-fn the_same_message_is_the_same_bytes() {
+fn encoders_produce_identical_bytes() {
     let Some(class_path) = class_path() else {
         return;
     };
@@ -117,7 +117,7 @@ fn the_same_message_is_the_same_bytes() {
 }
 
 #[test]
-fn each_version_of_the_official_codecs_reads_each_version_of_ours() {
+fn official_decoders_read_our_messages_across_versions() {
     let Some(class_path) = class_path() else {
         return;
     };
@@ -159,7 +159,7 @@ fn each_version_of_the_official_codecs_reads_each_version_of_ours() {
 }
 
 #[test]
-fn each_version_of_ours_reads_each_version_of_the_official_codecs() {
+fn our_decoders_read_official_messages_across_versions() {
     let Some(class_path) = class_path() else {
         return;
     };
@@ -198,7 +198,7 @@ fn each_version_of_ours_reads_each_version_of_the_official_codecs() {
 }
 
 #[test]
-fn a_group_that_a_later_version_adds_is_empty_or_passed_over() {
+fn added_group_is_empty_for_newer_and_skipped_by_older_decoder() {
     let Some(class_path) = class_path() else {
         return;
     };
@@ -237,7 +237,7 @@ fn a_group_that_a_later_version_adds_is_empty_or_passed_over() {
 }
 
 #[test]
-fn own_members_latin_texts_and_constants_by_reference_are_understood_by_both() {
+fn custom_members_latin1_text_and_value_ref_constants_interoperate() {
     let Some(class_path) = class_path() else {
         return;
     };

@@ -57,7 +57,7 @@ fn one_of(reader: &str, writer: &str, [old, absent, new]: [&str; 3]) -> String {
 }
 
 #[test]
-fn each_version_of_the_official_codecs_reads_each_version_of_our_quotes() {
+fn official_decoders_read_our_quotes_across_versions() {
     read_by_official(QUOTES, |reader, writer| {
         let added = match (reader, writer) {
             ("v5", _) => ["", "", "", "", ""],
@@ -86,7 +86,7 @@ fn each_version_of_the_official_codecs_reads_each_version_of_our_quotes() {
 }
 
 #[test]
-fn each_version_of_ours_reads_each_version_of_official_quotes() {
+fn our_decoders_read_official_quotes_across_versions() {
     read_by_ours(QUOTES, |reader, writer| {
         let added = match (reader, writer) {
             ("v5", _) => ["", "", "", "", ""],
@@ -115,7 +115,7 @@ fn each_version_of_ours_reads_each_version_of_official_quotes() {
 }
 
 #[test]
-fn each_version_of_the_official_codecs_reads_each_version_of_our_books() {
+fn official_decoders_read_our_books_across_versions() {
     read_by_official(BOOKS, |reader, writer| {
         one_of(
             reader,
@@ -158,7 +158,7 @@ fn each_version_of_the_official_codecs_reads_each_version_of_our_books() {
 }
 
 #[test]
-fn each_version_of_ours_reads_each_version_of_official_books() {
+fn our_decoders_read_official_books_across_versions() {
     read_by_ours(BOOKS, |reader, writer| {
         one_of(
             reader,

@@ -27,7 +27,7 @@ fn generic(reader: &str, bytes: &[u8]) -> Value {
 }
 
 #[test]
-fn each_version_of_the_official_codecs_reads_each_version_of_our_reports() {
+fn official_decoders_read_our_reports_across_versions() {
     let Some(class_path) = class_path() else {
         return;
     };
@@ -63,7 +63,7 @@ fn each_version_of_the_official_codecs_reads_each_version_of_our_reports() {
 }
 
 #[test]
-fn each_version_of_ours_reads_each_version_of_official_reports() {
+fn our_decoders_read_official_reports_across_versions() {
     let Some(class_path) = class_path() else {
         return;
     };
@@ -107,7 +107,7 @@ fn each_version_of_ours_reads_each_version_of_official_reports() {
 }
 
 #[test]
-fn what_is_null_is_so_for_both() {
+fn null_values_match_official_codecs() {
     let Some(class_path) = class_path() else {
         return;
     };
@@ -143,7 +143,7 @@ fn what_is_null_is_so_for_both() {
 }
 
 #[test]
-fn both_take_the_same_of_what_schemas_tell_beside_the_bytes() {
+fn schema_metadata_matches_official_codecs() {
     let Some(class_path) = class_path() else {
         return;
     };

@@ -26,7 +26,7 @@ use taran_sbe::{compile, generate};
 const ROUNDS: u32 = 12;
 
 #[test]
-fn codecs_of_random_schemas_read_and_write_what_the_generic_decoder_reads() {
+fn random_schema_codecs_agree_with_schema_driven_decoder() {
     let number = |name, otherwise| {
         std::env::var(name).map_or(otherwise, |text| text.parse::<u64>().unwrap())
     };

@@ -7,7 +7,7 @@ use taran_sbe::problem::Severity::Warning;
 use taran_sbe::xml::NoFiles;
 
 #[test]
-fn ids_are_of_two_bytes() {
+fn ids_above_two_bytes_are_reported() {
     fields(&[
         (
             r#"<field name="f" id="65536" type="uint8"/>"#,
@@ -49,7 +49,7 @@ fn ids_are_of_two_bytes() {
 }
 
 #[test]
-fn what_is_for_others_is_not_empty() {
+fn empty_containers_are_reported() {
     for (types, element) in [
         (r#"<enum name="E" encodingType="uint8"/>"#, "enum"),
         (r#"<set name="S" encodingType="uint8"/>"#, "set"),
@@ -73,7 +73,7 @@ fn what_is_for_others_is_not_empty() {
 }
 
 #[test]
-fn constants_are_what_their_types_say() {
+fn constants_violating_type_are_reported() {
     types(&[
         (
             r#"<type name="A" primitiveType="uint8" presence="constant" minValue="9" maxValue="10">200</type>"#,
@@ -98,7 +98,7 @@ fn constants_are_what_their_types_say() {
 }
 
 #[test]
-fn encodings_of_characters_are_known_to_somebody() {
+fn unknown_character_encoding_is_reported() {
     types(&[
         (
             r#"<type name="A" primitiveType="char" length="4" characterEncoding="UTF-9"/>"#,
@@ -134,7 +134,7 @@ fn encodings_of_characters_are_known_to_somebody() {
 }
 
 #[test]
-fn schemas_say_whose_they_are_and_what_comes_first() {
+fn missing_package_or_version_and_late_types_are_reported() {
     let schema = |attributes: &str, rest: &str| {
         format!(
             "<messageSchema id=\"1\"{attributes}>{FRAMES}<message name=\"M\" id=\"1\"/>{rest}</messageSchema>"
@@ -173,7 +173,7 @@ fn schemas_say_whose_they_are_and_what_comes_first() {
 }
 
 #[test]
-fn what_belongs_to_others_is_nothing_of_ours() {
+fn foreign_namespaces_are_ignored() {
     fields(&[(
         r#"<field name="f" id="1" type="uint8"/><x:field xmlns:x="urn:x" name="f" id="1" type="None"><y/></x:field>"#,
         Warning,

@@ -239,7 +239,7 @@ fn messages_and_versions() {
 }
 
 #[test]
-fn numbers_of_groups_and_data_fit_into_their_slots() {
+fn group_and_data_counts_exceeding_slots_are_reported() {
     let dimensions = r#"<composite name="Dims"><type name="blockLength" primitiveType="uint16"/>
         <type name="numInGroup" primitiveType="uint16"/><type name="numGroups" primitiveType="uint8"/>
         <type name="numVarDataFields" primitiveType="uint8"/></composite>"#;

@@ -39,7 +39,7 @@ const TYPES: &str = r#"<enum name="E" encodingType="uint8"><validValue name="A">
 <type name="Price" primitiveType="int64" semanticType="Price"/>"#;
 
 #[test]
-fn all_errors_come_in_one_run_with_line_and_column() {
+fn all_errors_are_reported_with_line_and_column() {
     let found = problems(
         r#"<type name="A" primitiveType="uint9"/>
 <type name="B" primitiveType="uint8" nullValue="9"/>
@@ -67,7 +67,7 @@ fn all_errors_come_in_one_run_with_line_and_column() {
 }
 
 #[test]
-fn an_error_hides_no_other() {
+fn errors_do_not_mask_each_other() {
     let found = problems(
         r#"<type name="A" primitiveType="uint8"/>
 <type name="A" primitiveType="uint9"/>
@@ -121,7 +121,7 @@ fn told(found: &[Diagnostic], expected: &[(u32, &str)]) {
 }
 
 #[test]
-fn a_broken_type_hides_nothing_of_what_is_in_it() {
+fn invalid_type_does_not_mask_nested_errors() {
     let found = problems(
         r#"<enum name="A" encodingType="None"><validValue name="x">1</validValue>
 <validValue name="x">2</validValue><validValue sinceVersion="9">3</validValue></enum>
@@ -177,7 +177,7 @@ fn a_broken_type_hides_nothing_of_what_is_in_it() {
 }
 
 #[test]
-fn a_broken_message_hides_nothing_of_what_is_in_it() {
+fn invalid_message_does_not_mask_nested_errors() {
     let found = problems(
         r#"<enum name="E" encodingType="uint8"><validValue name="A">1</validValue></enum>"#,
         r#"<message name="M" id="x" sinceVersion="9">
@@ -219,7 +219,7 @@ fn a_broken_message_hides_nothing_of_what_is_in_it() {
 }
 
 #[test]
-fn a_member_that_is_broken_is_not_missing_too() {
+fn invalid_member_is_not_reported_as_missing() {
     let message = r#"<message name="M" id="1"><group name="g" id="1"/><data name="d" id="2" type="varText"/></message>"#;
     let whole = crate::text("", message);
     let version = r#"<type name="version" primitiveType="uint16"/>"#;
@@ -300,7 +300,7 @@ fn a_member_that_is_broken_is_not_missing_too() {
 }
 
 #[test]
-fn an_unreadable_version_makes_no_other_beyond_it() {
+fn invalid_schema_version_suppresses_since_version_checks() {
     let text = crate::text("", r#"<message name="M" id="1" sinceVersion="2"/>"#);
     let text = text.replace("version=\"3\"", "version=\"three\"");
     let Err(Rejected { problems }) = compile("", &NoFiles(&text)) else {
@@ -310,7 +310,7 @@ fn an_unreadable_version_makes_no_other_beyond_it() {
 }
 
 #[test]
-fn what_is_no_schema_at_all() {
+fn non_schema_input_is_rejected() {
     for (text, expected) in [
         ("", ":1:1: error: "),
         ("<a>", ":1:1: error: <a> is never closed"),
@@ -344,7 +344,7 @@ fn what_is_no_schema_at_all() {
 }
 
 #[test]
-fn where_xml_is_broken_is_told_once() {
+fn malformed_xml_is_reported_once() {
     for (text, expected) in [
         ("<a>\n</b>", ":2:1: error: expected 'a' tag, not 'b'"),
         ("<a>\n <b>\n  <c/>\n", ":2:2: error: <b> is never closed"),

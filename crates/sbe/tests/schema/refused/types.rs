@@ -265,7 +265,7 @@ fn composites() {
 }
 
 #[test]
-fn numbers_are_those_that_their_types_can_hold() {
+fn numbers_outside_type_range_are_rejected() {
     types(&[
         (
             r#"<type name="A" primitiveType="double" minValue="1e400"/>"#,
@@ -311,7 +311,7 @@ fn numbers_are_those_that_their_types_can_hold() {
 }
 
 #[test]
-fn what_is_constant_has_a_value() {
+fn constant_without_value_is_rejected() {
     types(&[
         (
             r#"<enum name="E" encodingType="uint8" presence="constant"><validValue name="A">1</validValue></enum>
@@ -355,7 +355,7 @@ fn what_is_constant_has_a_value() {
 }
 
 #[test]
-fn what_the_official_tool_refuses_is_told() {
+fn constructs_rejected_by_official_tool_are_reported() {
     let of = |inside: &str| format!(r#"<composite name="D">{inside}</composite>"#);
     let length = r#"<type name="blockLength" primitiveType="uint16"/>"#;
     let count = |text: &str| of(&format!(r#"{length}<type name="numInGroup" {text}/>"#));
@@ -400,7 +400,7 @@ fn what_the_official_tool_refuses_is_told() {
 }
 
 #[test]
-fn composites_that_hold_data_are_for_data_alone() {
+fn data_composite_used_in_field_is_rejected() {
     let types = r#"<composite name="X"><ref name="t" type="varText"/><type name="z" primitiveType="uint8"/></composite>
         <composite name="Y"><ref name="x" type="X"/></composite>"#;
     for kind in ["varText", "X", "Y"] {
