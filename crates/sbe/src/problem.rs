@@ -133,35 +133,35 @@ impl Told {
 #[expect(missing_docs, reason = "the texts say it")]
 pub enum Problem {
     // Truncation.
-    #[error("there are more errors from here on than the {0} that are told")]
+    #[error("further errors are not reported; the limit is {0}")]
     MoreErrors(usize),
-    #[error("there are more warnings from here on than the {0} that are told")]
+    #[error("further warnings are not reported; the limit is {0}")]
     MoreWarnings(usize),
 
     // Files and XML.
     #[error("cannot read {name}: {reason}")]
     Unreadable { name: String, reason: String },
-    #[error("the name of the file is not Unicode")]
+    #[error("the file name is not valid Unicode")]
     NameNotUnicode,
-    #[error("not UTF-8, UTF-16 with a byte order mark, or ISO-8859-1 by declaration")]
+    #[error("not UTF-8, UTF-16 with a byte order mark, or declared ISO-8859-1")]
     NotText,
-    #[error("encoding {0} is not known here, and what is not ASCII may be read wrongly")]
+    #[error("encoding {0} is unknown; non-ASCII characters may be misread")]
     UnknownEncoding(String),
     #[error("{0}")]
     Xml(String),
     #[error("<{0}> is never closed")]
     Unclosed(String),
-    #[error("{name} includes itself, by way of {by}")]
+    #[error("{name} includes itself through {by}")]
     IncludeCycle { name: String, by: String },
     #[error("more than {0} files are included")]
     TooManyFiles(usize),
-    #[error("the files have more than {0} bytes together")]
+    #[error("the files exceed {0} bytes in total")]
     TooLong(usize),
-    #[error("entities of its own are more than a schema may have")]
+    #[error("entity declarations are not allowed in a schema")]
     Entities,
     #[error("more than {0} attributes")]
     TooManyAttributes(usize),
-    #[error("more than {0} declarations of namespaces")]
+    #[error("more than {0} namespace declarations")]
     TooManyNamespaces(usize),
     #[error("{attribute} is longer than {most} bytes")]
     LongValue { attribute: String, most: usize },
@@ -198,7 +198,7 @@ pub enum Problem {
         expected: String,
     },
     #[error(
-        "\"{0}\" is not a name by the standard: letters, digits and _, at most 64, no digit first"
+        "\"{0}\" is not a valid name: at most 64 letters, digits and _, not starting with a digit"
     )]
     BadName(String),
     #[error("<{element}> comes after <{after}>: fields come first, then groups, then data")]
@@ -209,19 +209,19 @@ pub enum Problem {
     #[error("there are no messages")]
     NoMessages,
     #[error(
-        "<messageSchema> has no package, which the standard demands and the official tool does not go without"
+        "<messageSchema> has no package, which the standard and the official tool require"
     )]
     NoPackage,
-    #[error("<messageSchema> has no version, which the standard demands; it is taken for 0")]
+    #[error("<messageSchema> has no version, which the standard requires; 0 is assumed")]
     NoVersion,
-    #[error("<types> comes after <message>; by the standard, types come first")]
+    #[error("<types> comes after <message>; the standard requires types first")]
     TypesBehindMessages,
-    #[error("<{0}> has nothing in it, which the standard does not allow")]
+    #[error("<{0}> is empty, which the standard does not allow")]
     Empty(String),
     #[error("text has no meaning in <{0}> and is ignored")]
     StrayText(String),
     #[error(
-        "id {id} of <{element}> is greater than {GREATEST_ID}, the greatest that the standard has"
+        "id {id} of <{element}> is greater than {GREATEST_ID}, the maximum of the standard"
     )]
     GreatId { element: String, id: u64 },
 
@@ -232,20 +232,20 @@ pub enum Problem {
         name: String,
         first: Position,
     },
-    #[error("type {0} replaces the primitive of that name")]
+    #[error("type {0} redefines the primitive type of that name")]
     PrimitiveReplaced(String),
     #[error("{name} is the same bit as {other}")]
     SameBit { name: String, other: String },
 
     #[error("{0}")]
     Renamed(Box<Renamed>),
-    #[error("no Rust is generated for it: {0}")]
+    #[error("no code is generated: {0}")]
     NotGenerated(GenerateError),
 
     // References.
-    #[error("there is no type {0}")]
+    #[error("unknown type {0}")]
     NoSuchType(String),
-    #[error("type {name} is {found}, where {expected} is needed")]
+    #[error("type {name} is {found}, but {expected} is required")]
     WrongKind {
         name: String,
         found: &'static str,
@@ -258,7 +258,7 @@ pub enum Problem {
     #[error("enumeration {enumeration} has no value {value}")]
     NoSuchValue { enumeration: String, value: String },
     #[error(
-        "valueRef names a value of {enumeration}, which is sent as {found}, but {name} is {expected}"
+        "valueRef names a value of {enumeration}, which is encoded as {found}, but {name} is {expected}"
     )]
     ValueRefMismatch {
         enumeration: String,
@@ -268,77 +268,78 @@ pub enum Problem {
     },
     #[error("valueRef is given, but presence is not constant")]
     ValueRefNotConstant,
-    #[error("it is constant, but has no value")]
+    #[error("constant without a value")]
     NoConstant,
     #[error("{what} cannot be constant")]
     NotConstant { what: &'static str },
-    #[error("the type is constant, whatever the field says of its presence")]
+    #[error("the type is constant, so the presence of the field is ignored")]
     TypeIsConstant,
-    #[error("the constant {value} is outside of its own range, {min} to {max}")]
+    #[error("the constant {value} is outside its range, {min} to {max}")]
     ConstantOutside {
         value: String,
         min: String,
         max: String,
     },
-    #[error("the constant is one value, though length is {length}, and is taken for one")]
+    #[error("the constant is a single value, but length is {length}; the length is ignored")]
     ConstantOfMany { length: u32 },
     #[error("the constant has {found} characters, but length is {length}")]
     ConstantTooLong { found: usize, length: u32 },
     #[error("a constant of more than {0} characters")]
     LongConstant(u32),
-    #[error("semanticType is {field}, but that of the type is {kind}")]
+    #[error("semanticType is {field}, but the type has semanticType {kind}")]
     SemanticTypes { field: String, kind: String },
 
     // Values.
     #[error(
-        "characterEncoding {0} is no encoding that is known here: its texts are shown as bytes, and official codecs may fail on them"
+        "characterEncoding {0} is unknown: texts are shown as bytes, and official codecs may fail"
     )]
     UnknownCharset(String),
     #[error("nullValue is given, but presence is not optional")]
     NullNotOptional,
     #[error("minValue {min} is greater than maxValue {max}")]
     MinAboveMax { min: String, max: String },
-    #[error("{name} has the value {value}, which stands for null")]
+    #[error("{name} has the value {value}, which is the null value")]
     ValueIsNull { name: String, value: i128 },
-    #[error("{name} has the value {value}, outside of {min} to {max}")]
+    #[error("{name} has the value {value}, outside the range {min} to {max}")]
     ValueOutside {
         name: String,
         value: i128,
         min: String,
         max: String,
     },
-    #[error("{name} is bit {bit}, but {encoding} has {bits}")]
+    #[error("{name} is bit {bit}, but {encoding} has {bits} bits")]
     NoSuchBit {
         name: String,
         bit: u32,
         encoding: Primitive,
         bits: u32,
     },
-    #[error("{what} should by the standard be sent as {expected}, not {found}")]
+    #[error("the standard requires {expected} for {what}, not {found}")]
     UnusualEncoding {
         what: &'static str,
         found: Primitive,
         expected: &'static str,
     },
     #[error(
-        "an enumeration sent as {0}: the official tool refuses it, unless encodingType names a type of the schema that is one"
+        "an enumeration encoded as {0}: the official tool rejects it unless encodingType names a type defined in the \
+         schema"
     )]
     WideEnumeration(Primitive),
-    #[error("{what} cannot be sent as {found}, only as {expected}")]
+    #[error("{what} cannot be encoded as {found}, only as {expected}")]
     WrongEncoding {
         what: &'static str,
         found: String,
         expected: &'static str,
     },
-    #[error("length 0: nothing of it is ever sent")]
+    #[error("length 0: nothing is encoded")]
     NoLength,
 
     // Layout.
-    #[error("offset {offset} of {name} is inside of what comes before it, which ends at {end}")]
+    #[error("offset {offset} of {name} overlaps the preceding elements, which end at {end}")]
     Overlap { name: String, offset: u32, end: u32 },
-    #[error("offset 0 of {name} is taken for none, as {end} bytes come before it")]
+    #[error("offset 0 of {name} is ignored because {end} bytes precede it")]
     OffsetZero { name: String, end: u32 },
-    #[error("blockLength {given} is too short for the fields, which take {needed}")]
+    #[error("blockLength {given} is less than the {needed} bytes of the fields")]
     BlockTooShort { given: u32, needed: u32 },
     #[error("longer than {MAX_LENGTH} bytes")]
     TooLarge,
@@ -346,16 +347,17 @@ pub enum Problem {
     TooDeep,
     #[error("more than {MAX_LEAVES} values in one composite")]
     TooManyLeaves,
-    #[error("more than {MAX_CHOICES} flags in one set")]
+    #[error("more than {MAX_CHOICES} choices in one set")]
     TooManyChoices,
-    #[error("composite {composite} needs a member {member} to be {purpose}")]
+    #[error("composite {composite} needs a member {member} to be used as {purpose}")]
     FrameMember {
         composite: String,
         member: &'static str,
         purpose: &'static str,
     },
     #[error(
-        "{member} of {composite} has no maxValue; the official tool refuses {primitive} without one of at most 2147483647"
+        "{member} of {composite} has no maxValue; the official tool rejects {primitive} without a maxValue of at most \
+         2147483647"
     )]
     NoMaxValue {
         composite: String,
@@ -363,7 +365,7 @@ pub enum Problem {
         primitive: Primitive,
     },
     #[error(
-        "maxValue {max} of {member} of {composite} stands for null; the official tool refuses more than {greatest}"
+        "maxValue {max} of {member} of {composite} is the null value; the official tool rejects more than {greatest}"
     )]
     MaxValueIsNull {
         composite: String,
@@ -371,7 +373,7 @@ pub enum Problem {
         max: i128,
         greatest: i128,
     },
-    #[error("{what} {value} does not fit into {member} of {composite}, which goes up to {max}")]
+    #[error("{what} {value} does not fit into {member} of {composite}, whose maximum is {max}")]
     DoesNotFit {
         what: &'static str,
         value: u64,
@@ -379,7 +381,7 @@ pub enum Problem {
         composite: String,
         max: u64,
     },
-    #[error("{what} {value} is not what {member} of {composite} always is, {constant}")]
+    #[error("{what} {value} does not match {member} of {composite}, which is constant {constant}")]
     NotTheConstant {
         what: &'static str,
         value: u64,
@@ -387,22 +389,22 @@ pub enum Problem {
         composite: String,
         constant: u64,
     },
-    #[error("composite {0} holds varData and is for <data> only")]
+    #[error("composite {0} contains varData and can be used only for <data>")]
     VarDataInField(String),
-    #[error("{what} is of no use in composite {composite}, behind varData")]
+    #[error("{what} after varData in composite {composite} has no effect")]
     BehindVarData { what: String, composite: String },
     #[error(
-        "length stands behind varData in composite {0}: nobody could read the one before the other"
+        "length follows varData in composite {0}; it must precede it"
     )]
     LengthBehindData(String),
     #[error(
-        "variableLength: only <data> has a length of its own, and its varData has it without saying so"
+        "variableLength: only varData of a <data> composite has variable length, and it needs no variableLength"
     )]
     VariableLength,
     #[error("<data> cannot be constant")]
     DataConstant,
     #[error(
-        "presence=\"optional\" means nothing on <data>: data that is not there has the length 0"
+        "presence=\"optional\" has no effect on <data>: absent data has length 0"
     )]
     DataOptional,
 
@@ -411,10 +413,11 @@ pub enum Problem {
     SinceBeyond { since: u32, version: u32 },
     #[error("deprecated in version {deprecated}, beyond the schema's version {version}")]
     DeprecatedBeyond { deprecated: u32, version: u32 },
-    #[error("deprecated in version {deprecated}, before it came in {since}")]
+    #[error("deprecated in version {deprecated}, before it was introduced in {since}")]
     DeprecatedBefore { deprecated: u32, since: u32 },
     #[error(
-        "{name} came in version {since}, but stands behind {before} of version {before_since}: older readers take one for the other"
+        "{name} was introduced in version {since}, but follows {before} of version {before_since}: older readers confuse \
+         them"
     )]
     VersionOrder {
         name: String,
@@ -423,8 +426,8 @@ pub enum Problem {
         before_since: u32,
     },
     #[error(
-        "{name} came in version {since} into composite {composite} of version {composite_since}: composites cannot be extended, \
-         and blocks of older messages are too short for it; give it a field of its own"
+        "{name} was added in version {since} to composite {composite} of version {composite_since}: composites cannot be \
+         extended, and blocks of older messages are too short for it; add a separate field instead"
     )]
     CompositeExtended {
         name: String,

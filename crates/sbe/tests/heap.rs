@@ -219,7 +219,7 @@ fn diff_long_paths_use_bounded_memory() {
     let last = changes.last().unwrap();
     assert!((100..4_000).contains(&changes.len()), "{}", changes.len());
     let expected = format!(
-        "from here on there are more changes than the {} that are told",
+        "further changes are not reported; the limit of {} was reached",
         changes.len() - 1
     );
     assert_eq!(last.what, expected);

@@ -69,7 +69,7 @@ fn check_reports_every_problem_with_its_position() {
         both.stdout,
         "good.xml: no errors, no warnings\n\
          broken.xml:7:40: error: Buy=\"one\" is not a value of uint8\n\
-         broken.xml:10:3: error: there is no type uint33\n\
+         broken.xml:10:3: error: unknown type uint33\n\
          broken.xml: 2 errors, no warnings\n"
     );
 
@@ -153,7 +153,7 @@ fn commands_read_a_schema_from_standard_input() {
     assert!(
         described
             .stderr
-            .contains("-:10:3: error: there is no type uint33"),
+            .contains("-:10:3: error: unknown type uint33"),
         "{described:?}"
     );
     let nothing = sbe_with(&directory, &["check", "-"], "");
@@ -304,25 +304,25 @@ fn schema_errors_are_text_on_standard_error() {
     for (arguments, expected) in [
         (
             &["describe", "--json", "a.xml"][..],
-            &["a.xml:10:3: error: there is no type none"][..],
+            &["a.xml:10:3: error: unknown type none"][..],
         ),
         (
             &["decode", "--json", "a.xml", "orders.bin"],
-            &["a.xml:10:3: error: there is no type none"],
+            &["a.xml:10:3: error: unknown type none"],
         ),
         (
             &["generate", "a.xml", "-o", "out"],
-            &["a.xml:10:3: error: there is no type none"],
+            &["a.xml:10:3: error: unknown type none"],
         ),
         (
             &["diff", "--json", "shop.xml", "b.xml"],
-            &["b.xml:10:3: error: there is no type nothing"],
+            &["b.xml:10:3: error: unknown type nothing"],
         ),
         (
             &["diff", "--json", "a.xml", "b.xml"],
             &[
-                "a.xml:10:3: error: there is no type none",
-                "b.xml:10:3: error: there is no type nothing",
+                "a.xml:10:3: error: unknown type none",
+                "b.xml:10:3: error: unknown type nothing",
             ],
         ),
     ] {
@@ -362,7 +362,7 @@ fn decode_prints_messages_until_one_is_damaged() {
     broken.assert_code(1);
     assert_eq!(
         broken.stderr,
-        "taran: at byte 1: schema id 0, where that of the schema is 7\n"
+        "taran: at byte 1: schema id 0, expected 7\n"
     );
     let beyond = ["decode", "--skip", "27", "shop.xml", "orders.bin"];
     sbe(&directory, &beyond).assert_code(2);

@@ -36,7 +36,7 @@ pub enum Reason {
         left: usize,
     },
     /// The message has a different schema id.
-    #[error("schema id {found}, where that of the schema is {expected}")]
+    #[error("schema id {found}, expected {expected}")]
     SchemaId {
         /// Schema id in the header.
         found: u64,
@@ -81,7 +81,7 @@ pub enum Reason {
         max: u64,
     },
     /// The message takes no bytes because its header is all constant, so a sequence of messages would never end.
-    #[error("the message has no bytes, so that nobody can tell how many of it there are")]
+    #[error("a message of length 0 cannot be repeated")]
     NoBytes,
     /// The message has more values than the decoder's limit.
     #[error("the message has more than {0} values")]

@@ -78,7 +78,7 @@ pub(super) fn compare(
         } else {
             Impact::Code
         };
-        report.add(impact, &path, place, "is gone; deprecate it instead");
+        report.add(impact, &path, place, "is removed; deprecate it instead");
     }
     for two in &fields.new {
         if !fields.takes_a_name(path, *two, report) {
@@ -119,7 +119,7 @@ fn entries(path: &str, old: &Group, new: &Group, report: &mut Report) {
     let (was, is) = (limits(old), limits(new));
     if was != is {
         let what = format!(
-            "had from {} to {} entries, and has from {} to {}: who has the one refuses counts of the other",
+            "had from {} to {} entries, and has from {} to {}: each side rejects counts of the other",
             was.0, was.1, is.0, is.1
         );
         report.add(Impact::Breaking, path, &new.position, what);
@@ -256,12 +256,12 @@ fn field(path: &str, old: &Field, new: &Field, report: &mut Report) {
         report,
     );
     if old.epoch.as_deref().unwrap_or("unix") != new.epoch.as_deref().unwrap_or("unix") {
-        let what = "the time counts from another moment";
+        let what = "the epoch of the timestamp changed";
         report.add(Impact::Breaking, path, place, what);
     }
     let unit = |field: &Field| field.time_unit.clone().unwrap_or("nanosecond".to_owned());
     if unit(old) != unit(new) {
-        let what = "the time counts in another unit";
+        let what = "the unit of the timestamp changed";
         report.add(Impact::Breaking, path, place, what);
     }
     if old.semantic_type != new.semantic_type {
@@ -300,7 +300,7 @@ pub(super) fn constant(
     if let (Some(old), Some(new)) = (old, new)
         && old != new
     {
-        let what = "is another constant: each side takes its own for what the other means";
+        let what = "the constant changed: each side assumes its own value";
         report.add(Impact::Breaking, path, place, what);
     }
 }
@@ -312,7 +312,7 @@ fn new_field(path: &str, new: &Field, old: &Block, report: &mut Report) {
         return;
     }
     if new.encoded_length() == 0 {
-        let what = "is new, and nothing of it is sent";
+        let what = "is new, and not encoded";
         report.add(Impact::Extension, path, &new.position, what);
         return;
     }
@@ -330,7 +330,7 @@ fn new_field(path: &str, new: &Field, old: &Block, report: &mut Report) {
         .find(|field| field.encoded_length() > 0);
     match covered {
         Some(field) => {
-            let what = format!("is new, and lies where {} was", field.name);
+            let what = format!("is new, and overlaps the old field {}", field.name);
             report.add(Impact::Breaking, path, &new.position, what);
         }
         None => report.add(Impact::Extension, path, &new.position, "is new"),
@@ -345,7 +345,7 @@ fn sequence<Thing: Numbered>(
     report: &mut Report,
 ) {
     if let (false, Some((_, two))) = (pairs.in_sequence, pairs.both.first()) {
-        let what = format!("the old {what} are not the first ones, in their old order");
+        let what = format!("the old {what} are not first or not in their old order");
         report.add(Impact::Breaking, path, two.position(), what);
     }
 }
@@ -353,7 +353,7 @@ fn sequence<Thing: Numbered>(
 fn gone<Thing: Numbered>(path: &str, things: &[&Thing], report: &mut Report) {
     for one in things {
         let (path, place) = (step(path, one.name()), one.position());
-        let what = "is gone; deprecate it, and send it empty";
+        let what = "is removed; deprecate it and encode it as empty";
         report.add(Impact::Breaking, &path, place, what);
     }
 }
@@ -374,10 +374,10 @@ fn appended<Thing: Numbered>(
             continue;
         }
         if in_group {
-            let what = "is new in the entries of a group: older readers look for the next entry where it is";
+            let what = "is new in group entries: older readers expect the next entry in its place";
             report.add(Impact::Breaking, &path, place, what);
         } else if data_follows {
-            let what = "is new in front of data: older readers look for the data where it is";
+            let what = "is new before data: older readers expect the data in its place";
             report.add(Impact::Breaking, &path, place, what);
         } else {
             report.add(Impact::Extension, &path, place, "is new");

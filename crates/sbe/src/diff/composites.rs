@@ -45,7 +45,7 @@ pub(super) fn compare(
                     "is new, a constant",
                 );
             } else if two.offset < old.length {
-                let what = "is new, and lies where older ones have something else";
+                let what = "is new, and overlaps old members";
                 report.add(Impact::Breaking, &path, &two.position, what);
             } else {
                 let what = "is new, and composites cannot be extended: blocks of older messages are too short for it";
@@ -121,7 +121,7 @@ pub(super) fn frame(path: &str, old: &Arc<Type>, new: &Arc<Type>, report: &mut R
         && one.length != two.length
     {
         let what = format!(
-            "{} had {} bytes, and has {}, in front of what nobody could find then",
+            "{} had {} bytes, and has {}, which moves what follows",
             new.name, one.length, two.length
         );
         report.add(Impact::Breaking, path, &new.position, what);

@@ -80,7 +80,7 @@ impl Report {
         let told = changes.len();
         changes.extend(self.cut.map(|first| Change {
             impact: Impact::Breaking,
-            what: format!("from here on there are more changes than the {told} that are told"),
+            what: format!("further changes are not reported; the limit of {told} was reached"),
             ..first
         }));
         changes
@@ -98,7 +98,7 @@ impl Report {
                 Impact::Code,
                 path,
                 position,
-                format!("was called {old}, is called {new}"),
+                format!("was renamed from {old} to {new}"),
             );
         }
     }
@@ -116,7 +116,7 @@ impl Report {
             path,
             position,
             format!(
-                "{what}, and has the name of what had the id {other}: who goes by names takes the one for the other"
+                "{what}, and has the name of the old element with id {other}: readers that match by name confuse them"
             ),
         );
     }
@@ -137,12 +137,12 @@ impl Report {
         }
         let (impact, why) = if is_sent {
             let why =
-                ": for versions between them it is there for the one and missing for the other";
+                ": for versions between them it is present for one side and absent for the other";
             (Impact::Breaking, why)
         } else {
-            (Impact::None, "; nothing of it is sent")
+            (Impact::None, "; it is not encoded")
         };
-        let what = format!("came in version {from}, and now in {to}{why}");
+        let what = format!("was introduced in version {from}, now in {to}{why}");
         self.add(impact, path, position, what);
     }
 
@@ -157,8 +157,8 @@ impl Report {
         let what = match (old, new) {
             (old, new) if old == new => return,
             (None, Some(version)) => format!("is deprecated since version {version}"),
-            (Some(_), None) => "is deprecated no more".to_owned(),
-            _ => "is deprecated since another version".to_owned(),
+            (Some(_), None) => "is not deprecated anymore".to_owned(),
+            _ => "the deprecation version changed".to_owned(),
         };
         self.add(Impact::None, path, position, what);
     }
@@ -174,8 +174,8 @@ impl Report {
             path,
             position,
             format!(
-                "is new, but says that it came in version {since}: where a message of version {version} has something \
-                 else or nothing, it is read; sinceVersion has to be at least {}",
+                "is new, but has sinceVersion {since}: readers would also read it from messages of version {version}, which \
+                 do not contain it; sinceVersion must be at least {}",
                 version.saturating_add(1)
             ),
         );

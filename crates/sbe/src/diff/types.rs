@@ -51,12 +51,12 @@ pub(super) fn compare(
                 (Some(one), Some(two)) if one == two => Impact::Code,
                 _ => Impact::Breaking,
             };
-            report.add(impact, path, place, "is another kind of type");
+            report.add(impact, path, place, "the kind of type changed");
         }
     }
     report.deprecated(path, place, old.deprecated, new.deprecated);
     if old.package != new.package {
-        report.add(Impact::Code, path, place, "is in another package");
+        report.add(Impact::Code, path, place, "the package changed");
     }
 }
 
@@ -114,7 +114,7 @@ fn simple(path: &str, old: &Simple, new: &Simple, place: &Position, report: &mut
 /// presence.
 fn presence(path: &str, old: Presence, new: Presence, place: &Position, report: &mut Report) {
     if old != new {
-        let what = "another presence, of what has none of its own";
+        let what = "the default presence changed";
         report.add(Impact::None, path, place, what);
     }
 }
@@ -159,7 +159,7 @@ fn enumeration(path: &str, old: &Enum, new: &Enum, place: &Position, report: &mu
                 report.deprecated(&path, &two.position, one.deprecated, two.deprecated);
             }
             (None, _) => {
-                let what = "is gone; deprecate it instead";
+                let what = "is removed; deprecate it instead";
                 report.add(Impact::Breaking, &path, &one.position, what);
             }
         }
@@ -167,7 +167,7 @@ fn enumeration(path: &str, old: &Enum, new: &Enum, place: &Position, report: &mu
     for two in &new.values {
         if !of_old.know(&two.name, two.value) {
             let path = step(path, &two.name);
-            let what = "is new: older readers see a value that they do not know";
+            let what = "is new: older readers see an unknown value";
             report.add(Impact::Extension, &path, &two.position, what);
         }
     }
@@ -194,7 +194,7 @@ fn set(path: &str, old: &Set, new: &Set, place: &Position, report: &mut Report) 
             }
             (None, Some(two)) => report.renamed(&path, &two.position, &one.name, &two.name),
             (None, None) => {
-                let what = "is gone; deprecate it instead";
+                let what = "is removed; deprecate it instead";
                 report.add(Impact::Breaking, &path, &one.position, what);
             }
         }
@@ -202,7 +202,7 @@ fn set(path: &str, old: &Set, new: &Set, place: &Position, report: &mut Report) 
     for two in &new.choices {
         if !of_old.know(&two.name, two.bit.into()) {
             let path = step(path, &two.name);
-            let what = "is new: older readers see a flag that they do not know";
+            let what = "is new: older readers see an unknown flag";
             report.add(Impact::Extension, &path, &two.position, what);
         }
     }
@@ -260,12 +260,12 @@ pub(super) fn data(
         (length.offset, length.primitive, layout.start)
     };
     if frame(old) != frame(new) {
-        let what = "the length is sent otherwise";
+        let what = "the encoding of the length changed";
         report.add(Impact::Breaking, path, place, what);
     }
     if new.length.max != old.length.max {
         let what = format!(
-            "had up to {} bytes, and has up to {}: who has the lower bound refuses more",
+            "had up to {} bytes, and has up to {}: the side with the lower bound rejects more",
             old.length.max, new.length.max
         );
         report.add(Impact::Breaking, path, place, what);

@@ -64,7 +64,7 @@ impl Types<'_> {
         });
         code.blank();
         code.block(format!("impl<'a> {decoder}<'a> {{"), |code| {
-            code.doc("How many bytes it takes.");
+            code.doc("The encoded length in bytes.");
             code.line(format!("pub const ENCODED_LENGTH: usize = {length};"));
             range::constants(code, &values);
             code.blank();
@@ -183,7 +183,7 @@ fn encoder(
         let blanks: Vec<String> = values.iter().filter_map(value::blank).collect();
         if !blanks.is_empty() {
             code.blank();
-            code.doc("Makes null what can be null, where zeros do not say so.");
+            code.doc("Initializes the optional members whose null value is not zero.");
             code.line("#[inline]");
             code.function("pub(super) fn blank", &["&mut self"], "", |code| {
                 for blank in blanks {

@@ -30,7 +30,7 @@ pub(super) fn write(
     let (declared, used) = generics(plan);
     code.blank();
     code.block(format!("impl{declared} {name}{used} {{"), |code| {
-        code.doc("The version of the schema that the sender has.");
+        code.doc("The acting version: the schema version of the sender.");
         code.line("#[inline]");
         code.line("#[must_use]");
         code.function("pub const fn acting_version", &["&self"], "u64", |code| {
@@ -108,9 +108,9 @@ fn keeps_rest(plan: &Plan<'_>) -> bool {
 }
 
 fn rest(code: &mut Code, rest: &str) {
-    code.doc("The bytes behind the message, of those that it was read from.");
-    code.doc("\nWhat a newer version of the schema has added at its end is in front there: nobody who does not know");
-    code.doc("that version can tell how long it is.");
+    code.doc("The bytes after the message in the input.");
+    code.doc("\nThey begin with the groups and data that a newer schema version appends, whose length is unknown to");
+    code.doc("this version.");
     code.line("#[inline]");
     code.line("#[must_use]");
     code.function("pub const fn rest", &["&self"], "&'a [u8]", |code| {
@@ -159,8 +159,8 @@ fn fields(plan: &Plan<'_>, tail: &'static str) -> Vec<&'static str> {
 
 fn wrap(code: &mut Code, plan: &Plan<'_>) {
     code.blank();
-    code.doc("Reads from bytes that begin with the block, which is as long, and of the version, as its sender says.");
-    code.doc("\n# Errors\n\nWhen the bytes are fewer than the block takes, or the block is shorter than it ever was.");
+    code.doc("Reads from bytes that begin with the block, given the block length and the acting version.");
+    code.doc("\n# Errors\n\nIf there are fewer bytes than the block length, or the block is shorter than in its first version.");
     code.line(ALWAYS);
     let arguments = ["bytes: &'a [u8]", "block_length: u64", "version: u64"];
     let result = format!("Result<Self, {ERROR}>");
@@ -283,11 +283,11 @@ fn read_each(
 ) {
     let entry = &plan_of.entry.decoder;
     code.doc(&format!(
-        "Reads {} in one go: `each` reads an entry to its end.",
+        "Reads all entries of {}: `each` must read an entry to its end.",
         named(tail.name)
     ));
-    code.doc("\nThat is faster than to read the entries one after the other, which has to find the ends of all of them first.");
-    code.doc("\n# Errors\n\nThose of `each`, and when the message ends too early, or it is larger than the schema allows.");
+    code.doc("\nThis is faster than the iterator, which must find the end of every entry first.");
+    code.doc("\n# Errors\n\nErrors of `each`; also if the message ends too early, or the group is larger than the schema allows.");
     if let Some(version) = tail.deprecated {
         value::deprecated(code, version);
     }

@@ -132,7 +132,7 @@ pub(super) fn writer(code: &mut Code, path: &str) {
 
 /// Writes the method that returns the remaining capacity.
 pub(super) fn remaining(code: &mut Code, path: &str) {
-    code.doc("How many bytes of the buffer are left.");
+    code.doc("The number of bytes left in the buffer.");
     code.line("#[inline]");
     code.line("#[must_use]");
     code.function("pub const fn remaining", &["&self"], "usize", |code| {
@@ -277,7 +277,7 @@ fn end(code: &mut Code, plan: &Plan<'_>) {
             code.blank();
             let elided = generics.replace("'a", "'_");
             code.block(format!("impl {name}{elided} {{"), |code| {
-                code.doc("How many bytes the message takes, its header among them if it was written too.");
+                code.doc("The length of the message in bytes, including its header if that was written.");
                 code.line("#[inline]");
 
                 code.function("pub const fn finish", &["self"], "usize", |code| {
@@ -288,7 +288,7 @@ fn end(code: &mut Code, plan: &Plan<'_>) {
         Some(parent) if plan.has_tails() => {
             code.blank();
             code.block(format!("impl<'a> {name}{generics} {{"), |code| {
-                code.doc("Ends the entry, and goes back to its group.");
+                code.doc("Ends the entry and returns to its group.");
                 code.line("#[inline]");
                 code.function("pub fn done", &["self"], parent, |code| {
                     code.line("self.parent");

@@ -40,15 +40,15 @@ pub(super) fn write(
             }
             code.line(format!("{variant},"));
         }
-        code.doc("A value that this version of the schema has no name for.");
+        code.doc("A value without a name in this version of the schema.");
         code.line(format!("Unknown({raw}),"));
     });
     code.blank();
     code.block(format!("impl {name} {{"), |code| {
-        code.doc("What is sent where there is no value.");
+        code.doc("The null value.");
         code.line(format!("pub const NULL: Self = Self::from_raw({null});"));
         code.blank();
-        code.doc("The value that is sent as `raw`.");
+        code.doc("The value encoded as `raw`.");
         code.line("#[inline]");
         code.line("#[must_use]");
         code.function(
@@ -65,7 +65,7 @@ pub(super) fn write(
             },
         );
         code.blank();
-        code.doc("What is sent for this value.");
+        code.doc("The encoding of the value.");
         code.line("#[inline]");
         code.line("#[must_use]");
         code.function("pub const fn raw", &["self"], raw, |code| {

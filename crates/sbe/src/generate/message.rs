@@ -52,16 +52,16 @@ fn documented(code: &mut Code, message: &Message, verb: &str) {
 }
 
 fn decode(code: &mut Code, message: &Message) {
-    code.doc("What is in the header of this message to tell which one it is.");
+    code.doc("The template id of the message.");
     code.line(format!("pub const TEMPLATE_ID: u64 = {};", message.id));
-    code.doc("How many bytes the block takes in this version of the schema.");
+    code.doc("The block length in this version of the schema.");
     code.line(format!(
         "pub const BLOCK_LENGTH: u64 = {};",
         message.block.length
     ));
     code.blank();
     code.doc("Reads a message that begins with its header.");
-    code.doc("\n# Errors\n\nWhen it is another message, or ends too early.");
+    code.doc("\n# Errors\n\nIf it is another message, or ends too early.");
     code.line(decoder::ALWAYS);
     let result = "Result<Self, runtime::DecodeError>";
     code.function("pub fn decode", &["bytes: &'a [u8]"], result, |code| {
@@ -76,7 +76,7 @@ fn encode(code: &mut Code, schema: &Schema, message: &Message, own: Option<Strin
     let result = "Result<Self, runtime::EncodeError>";
     let argument = "buffer: &'a mut [u8]";
     code.doc("Writes a message that begins with its header.");
-    code.doc("\nFields that nobody sets are null where they can be, else zero.");
+    code.doc("\nUnset fields are null if optional, otherwise zero.");
     code.doc("\n# Errors\n\nWhen the buffer is too small.");
     code.line("#[inline]");
     match own {
@@ -89,8 +89,8 @@ fn encode(code: &mut Code, schema: &Schema, message: &Message, own: Option<Strin
                 code.line("Self::encode_with(buffer, |_| {})");
             });
             code.blank();
-            code.doc("Writes a message that begins with its header; `own` writes what the schema has there of its own.");
-            code.doc("\nWhat the standard asks for is written behind it, whatever it says.");
+            code.doc("Writes a message that begins with its header; `own` writes the additional members of the header.");
+            code.doc("\nThe standard members are written afterwards and override what `own` writes.");
             code.doc("\n# Errors\n\nWhen the buffer is too small.");
             code.line("#[inline]");
             let with = format!("own: impl FnOnce(&mut {own}<'_>)");
@@ -144,7 +144,7 @@ fn header(code: &mut Code, schema: &Schema, message: &Message, own: Option<&str>
 
 /// Writes the marker types of the decoder and encoder states.
 fn markers(code: &mut Code, plan: &Plan<'_>) {
-    code.doc("Where a decoder or an encoder stands: before what these are called after.");
+    code.doc("States of decoders and encoders, each named after the element that is next.");
     code.block("pub mod at {", |code| {
         each_marker(code, plan);
         code.doc("Behind everything.");

@@ -55,8 +55,8 @@ pub struct GeneratedFile {
 pub enum GenerateError {
     /// The code would be too large to compile.
     #[error(
-        "{values} values, each field with all that its type holds, are more than the {most} that code is made for; a group \
-         counts as 16 besides what is in it, a message as 12, data as 4"
+        "{values} values, counting all values of the type of each field, exceed the limit of {most}; a group counts as 16 \
+         besides its content, a message as 12, data as 4"
     )]
     TooLarge {
         /// Number of values.
@@ -66,8 +66,8 @@ pub enum GenerateError {
     },
     /// The code would repeat names and descriptions too often.
     #[error(
-        "{bytes} bytes of names and descriptions to repeat for each thing that has to do with them, such as the names of all \
-         groups around each data, are more than the {most} that code is made for; shorter names, or less that is nested, help"
+        "{bytes} bytes of names and descriptions would be repeated in the code, such as the names of all enclosing groups \
+         for each data element, which exceeds the limit of {most}; use shorter names or less nesting"
     )]
     TooMuchRepeated {
         /// Number of bytes.

@@ -34,8 +34,8 @@ pub(super) fn method(code: &mut Code, values: &[Value<'_>]) {
         return;
     }
     code.blank();
-    code.doc("The first field of the block whose value is outside of the range that the schema gives it.");
-    code.doc("\nReading fields does not look at ranges. What is null, or absent, is in range.");
+    code.doc("The first field of the block whose value is outside its range in the schema.");
+    code.doc("\nGetters do not check ranges. Null and absent values are in range.");
     code.line("#[must_use]");
     let result = "Option<&'static str>";
     code.function("pub fn out_of_range", &["&self"], result, |code| {

@@ -40,7 +40,7 @@ pub(super) fn write(code: &mut Code, kind: &Type, set: &Set, name: &str, names: 
         };
         let argument = format!("raw: {raw}");
         method(
-            "The flags whose bits are set in `raw`, those that have no name too.",
+            "The choices whose bits are set in `raw`, including unnamed ones.",
             "from_raw",
             &[&argument],
             "Self",

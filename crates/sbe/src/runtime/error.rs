@@ -75,7 +75,7 @@ impl fmt::Display for DecodeError {
                 actual,
             } => write!(
                 out,
-                "{what} takes {needed} bytes, and there are only {actual}"
+                "{what} needs {needed} bytes, but only {actual} are available"
             ),
             Self::BlockTooShort {
                 what,
@@ -83,12 +83,12 @@ impl fmt::Display for DecodeError {
                 actual,
             } => write!(
                 out,
-                "the block of {what} has {actual} bytes, and had at least {needed} in every version"
+                "the block of {what} has {actual} bytes, but every version has at least {needed}"
             ),
             Self::WrongTemplate { expected, actual } => {
                 write!(
                     out,
-                    "message {expected} was expected, and message {actual} came"
+                    "template id {actual}, expected {expected}"
                 )
             }
             Self::UnknownTemplate { actual } => {
@@ -96,7 +96,7 @@ impl fmt::Display for DecodeError {
             }
             Self::WrongSchema { expected, actual } => write!(
                 out,
-                "a message of schema {expected} was expected, and one of schema {actual} came"
+                "schema id {actual}, expected {expected}"
             ),
             Self::BadCount {
                 what,
@@ -168,16 +168,16 @@ impl fmt::Display for EncodeError {
                 actual,
             } => write!(
                 out,
-                "{what} takes {needed} bytes, and the buffer has only {actual} left"
+                "{what} needs {needed} bytes, but the buffer has only {actual} left"
             ),
             Self::TooLong { what, max, actual } => {
-                write!(out, "{what} holds {max} bytes at most, and {actual} came")
+                write!(out, "{what} holds at most {max} bytes, but {actual} were given")
             }
             Self::TooManyEntries { what, max } => {
-                write!(out, "{what} has {max} entries, and more are not allowed")
+                write!(out, "{what} has {max} entries, the maximum")
             }
             Self::TooFewEntries { what, min, actual } => {
-                write!(out, "{what} has {actual} entries, and needs {min} at least")
+                write!(out, "{what} has {actual} entries, but needs at least {min}")
             }
         }
     }

@@ -86,7 +86,7 @@ impl Sources for Disk {
         if !self.folders.iter().any(|folder| path.starts_with(folder)) {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "it lies outside of the folder of the schema, and of those that were allowed besides",
+                "outside the folder of the schema and the other allowed folders",
             ));
         }
         // Checked before the file is opened, because opening a named pipe blocks.
@@ -138,7 +138,7 @@ impl Sources for NoFiles<'_> {
         if !name.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::NotFound,
-                "a schema that is no file has no others beside it",
+                "a schema that is not a file cannot include files",
             ));
         }
         let bytes = self.0.as_bytes();

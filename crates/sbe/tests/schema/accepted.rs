@@ -190,7 +190,7 @@ fn header_and_dimension_members_can_be_constant() {
     assert_eq!((header.length, header.version.offset), (6, 4));
     let wrong = told(8).expect_err("it is another one").to_string();
     assert!(
-        wrong.ends_with("the id 7 is not what schemaId of messageHeader always is, 8"),
+        wrong.ends_with("the id 7 does not match schemaId of messageHeader, which is constant 8"),
         "{wrong}"
     );
 }

@@ -86,7 +86,7 @@ fn diff_renamed_composite_members_takes_linear_time() {
     let changes = diff(&with("a"), &with("b"));
     let first = changes[0].to_string();
     assert!(
-        first.ends_with("code: Large.a0: was called a0, is called b0"),
+        first.ends_with("code: Large.a0: was renamed from a0 to b0"),
         "{first}"
     );
     // No more are told than anybody reads; as the rest was not looked at, it is not called harmless.
@@ -220,7 +220,7 @@ fn generate_too_much_repeated_text_returns_error() {
         let (types, messages) = schema(many);
         let error = generate::rust(&usable(&types, &messages)).unwrap_err();
         // Whoever checks the schema hears of it too.
-        let warning = format!("warning: no Rust is generated for it: {error}");
+        let warning = format!("warning: no code is generated: {error}");
         assert!(told(&types, &messages).contains(&warning), "{each}");
         let GenerateError::TooMuchRepeated { bytes, most: told } = error else {
             panic!("{error}");
@@ -268,7 +268,7 @@ fn set_with_too_many_choices_is_rejected() {
         )
     };
     assert!(!set(256).contains("error: more"));
-    assert!(set(257).contains("error: more than 256 flags in one set"));
+    assert!(set(257).contains("error: more than 256 choices in one set"));
 }
 
 /// A message of version 0 with the template id 1, and then these bytes.

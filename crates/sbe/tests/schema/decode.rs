@@ -325,7 +325,7 @@ fn decode_error_has_offset_and_path() {
     );
     assert_eq!(
         told(&[0, 0, 1, 0, 8, 0, 0, 0]),
-        "at byte 0: schema id 8, where that of the schema is 7"
+        "at byte 0: schema id 8, expected 7"
     );
     assert_eq!(
         told(&message(20, 1, 2, &[BLOCK, &[&[0; 5]]].concat())),

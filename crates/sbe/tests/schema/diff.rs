@@ -325,20 +325,20 @@ fn name_moved_to_other_element_is_breaking() {
     assert_eq!(
         told_of(["ask", "bid", "a"]),
         [
-            "breaking: M.ask: was called bid, and has the name of what had the id 2: who goes by names takes the one for the \
-             other",
-            "breaking: M.bid: was called ask, and has the name of what had the id 1: who goes by names takes the one for the \
-             other",
+            "breaking: M.ask: was called bid, and has the name of the old element with id 2: readers that match by name \
+             confuse them",
+            "breaking: M.bid: was called ask, and has the name of the old element with id 1: readers that match by name \
+             confuse them",
         ]
     );
     // A chain of new names too, and one that nothing had is none.
     assert_eq!(
         told_of(["ask", "offer", "c"]),
         [
-            "breaking: M.ask: was called bid, and has the name of what had the id 2: who goes by names takes the one for the \
-             other",
-            "code: M.offer: was called ask, is called offer",
-            "code: M.c: was called a, is called c",
+            "breaking: M.ask: was called bid, and has the name of the old element with id 2: readers that match by name \
+             confuse them",
+            "code: M.offer: was renamed from ask to offer",
+            "code: M.c: was renamed from a to c",
         ]
     );
 }
@@ -355,16 +355,16 @@ fn name_moved_to_new_element_or_message_is_breaking() {
     };
     let message =
         |name: &str, id: u32| format!(r#"<message name="{name}" id="{id}" sinceVersion="0"/>"#);
-    let why = "who goes by names takes the one for the other";
+    let why = "readers that match by name confuse them";
     let two = |one: &str, other: &str| message(one, 1) + &message(other, 2);
     assert_eq!(
         told_of(&two("Start", "Stop"), &two("Stop", "Start")),
         [
             format!(
-                "breaking: Stop: was called Start, and has the name of what had the id 2: {why}"
+                "breaking: Stop: was called Start, and has the name of the old element with id 2: {why}"
             ),
             format!(
-                "breaking: Start: was called Stop, and has the name of what had the id 1: {why}"
+                "breaking: Start: was called Stop, and has the name of the old element with id 1: {why}"
             ),
         ]
     );
@@ -374,8 +374,8 @@ fn name_moved_to_new_element_or_message_is_breaking() {
             &(message("Halt", 1) + &message("Start", 3))
         ),
         [
-            "code: Start: was called Start, is called Halt".to_owned(),
-            format!("breaking: Start: is new, and has the name of what had the id 1: {why}"),
+            "code: Start: was renamed from Start to Halt".to_owned(),
+            format!("breaking: Start: is new, and has the name of the old element with id 1: {why}"),
         ]
     );
     assert_eq!(
@@ -399,10 +399,10 @@ fn name_moved_to_new_element_or_message_is_breaking() {
     ] {
         let found = told_of(&fields(old), &fields(new));
         let expected =
-            format!("breaking: M.price: is new, and has the name of what had the id 1: {why}");
+            format!("breaking: M.price: is new, and has the name of the old element with id 1: {why}");
         assert!(found.contains(&expected), "{found:#?}");
         assert!(
-            found.contains(&"code: M.oldPrice: was called price, is called oldPrice".to_owned()),
+            found.contains(&"code: M.oldPrice: was renamed from price to oldPrice".to_owned()),
             "{found:#?}"
         );
     }
@@ -500,7 +500,7 @@ fn element_since_version_is_at_least_that_of_container() {
     assert!(
         changes[0]
             .what
-            .starts_with("came in version 2, and now in 3:"),
+            .starts_with("was introduced in version 2, now in 3:"),
         "{changes:?}"
     );
     // Of what is in a message that came at another time now, nothing is told again.
@@ -588,7 +588,7 @@ fn removed_constant_member_affects_code_only() {
         told_of(&with("", "")),
         [
             (Impact::Code, "C.k is gone".to_owned()),
-            (Impact::Code, "M.k is gone; deprecate it instead".to_owned()),
+            (Impact::Code, "M.k is removed; deprecate it instead".to_owned()),
         ]
     );
     assert_eq!(
@@ -596,10 +596,10 @@ fn removed_constant_member_affects_code_only() {
         [
             (Impact::Code, "C.k is gone".to_owned()),
             (Impact::Extension, "C.kk is new, a constant".to_owned()),
-            (Impact::Code, "M.kk was called k, is called kk".to_owned()),
+            (Impact::Code, "M.kk was renamed from k to kk".to_owned()),
         ]
     );
-    let came = "came in version 0, and now in 2; nothing of it is sent";
+    let came = "was introduced in version 0, now in 2; it is not encoded";
     assert_eq!(
         told_of(&constant("k", r#"sinceVersion="2""#)),
         [

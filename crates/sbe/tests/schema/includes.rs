@@ -80,7 +80,7 @@ fn include_missing_invalid_or_cyclic_file_is_reported() {
         broken[0].starts_with("dir/broken.xml:2:8: error: "),
         "{broken:?}"
     );
-    let cycle = "includes itself, by way of";
+    let cycle = "includes itself through";
     assert_eq!(
         include("again.xml"),
         [format!(

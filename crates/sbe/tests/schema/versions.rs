@@ -139,7 +139,7 @@ fn field_after_field_of_newer_type_is_reported() {
         .iter()
         .map(|told| told.problem.to_string())
         .collect();
-    let expected = "b came in version 0, but stands behind a of version 2: older readers take one for the other";
+    let expected = "b was introduced in version 0, but follows a of version 2: older readers confuse them";
     assert_eq!(told, [expected]);
 }
 
@@ -156,12 +156,12 @@ fn field_deprecated_before_type_since_version_is_reported() {
     };
     assert_eq!(
         told("deprecated=\"1\""),
-        ["deprecated in version 1, before it came in 2"]
+        ["deprecated in version 1, before it was introduced in 2"]
     );
     // What the field says of itself is told once.
     assert_eq!(
         told("deprecated=\"1\" sinceVersion=\"2\""),
-        ["deprecated in version 1, before it came in 2"]
+        ["deprecated in version 1, before it was introduced in 2"]
     );
     assert_eq!(told("deprecated=\"2\""), [] as [&str; 0]);
 }
@@ -280,6 +280,6 @@ fn element_since_version_is_at_least_that_of_container() {
         .iter()
         .map(|told| told.problem.to_string())
         .collect();
-    let expected = "b came in version 2, but stands behind a of version 3: older readers take one for the other";
+    let expected = "b was introduced in version 2, but follows a of version 3: older readers confuse them";
     assert_eq!(told, [expected]);
 }

@@ -60,7 +60,7 @@ fn decode_other_template_or_schema_returns_error() {
     );
     assert_eq!(
         error.to_string(),
-        "message 2 was expected, and message 1 came"
+        "template id 1, expected 2"
     );
     let mut other = bytes.clone();
     other[4] = 8;

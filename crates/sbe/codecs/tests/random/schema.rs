@@ -94,7 +94,7 @@ impl Making {
         format!("{prefix}{}", self.next)
     }
 
-    /// `sinceVersion`, where it is needed.
+    /// Returns the `sinceVersion` attribute, if it is required.
     fn came(&self) -> &'static str {
         if self.since > 0 {
             " sinceVersion=\"1\""

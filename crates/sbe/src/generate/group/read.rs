@@ -197,9 +197,9 @@ pub(in super::super) fn opened(
 
 /// Writes the method that returns the dimensions, for dimensions with members beyond those of the standard.
 fn own_dimensions(code: &mut Code, own: &str, is_added: bool) {
-    code.doc("What stands before the entries, with all that the schema has there.");
+    code.doc("The dimensions of the group, including their additional members.");
     if is_added {
-        code.doc("\n`None` in messages of senders who do not know the group.");
+        code.doc("\n`None` if the acting version does not include the group.");
     }
     code.line("#[inline]");
     code.line("#[must_use]");

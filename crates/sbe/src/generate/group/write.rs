@@ -93,8 +93,8 @@ fn slots(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout, order: Byt
 
 /// Writes the method that returns the dimensions, for dimensions with members beyond those of the standard.
 fn own_dimensions(code: &mut Code, own: &str) {
-    code.doc("What stands before the entries, for what the schema has there of its own.");
-    code.doc("\nWhat the standard asks for is written when the group is done, whatever is in it.");
+    code.doc("The dimensions of the group, for writing their additional members.");
+    code.doc("\nThe standard members are written when the group is done, overriding what is written here.");
     code.line("#[inline]");
     let result = format!("{own}Encoder<'_>");
     code.function("pub const fn dimensions", &["&mut self"], &result, |code| {
@@ -117,7 +117,7 @@ fn entry(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout) {
     code.doc("Writes the next entry.");
     if !is_flat {
         code.doc(
-            "\nThe entry gives the group back when it is done; an error does not, see `remaining`.",
+            "\nThe entry returns the group when it is done; an error does not, see `remaining`.",
         );
     }
     code.doc(
@@ -149,7 +149,7 @@ fn entry(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout) {
 }
 
 fn done(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout, order: ByteOrder) {
-    code.doc("Ends the group, and goes on with what follows it.");
+    code.doc("Ends the group and continues with the next element.");
     let count = encoder::cast("self.count", layout.count.primitive);
     let store = |code: &mut Code| {
         if plan.own.is_some() {
@@ -170,7 +170,7 @@ fn done(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout, order: Byte
         });
         return;
     }
-    code.doc("\n# Errors\n\nWhen it has fewer entries than the schema wants.");
+    code.doc("\n# Errors\n\nIf it has fewer entries than the schema requires.");
     code.line("#[inline]");
     let result = format!("Result<{}, runtime::EncodeError>", plan.parent);
     code.function("pub fn done", &["self"], &result, |code| {

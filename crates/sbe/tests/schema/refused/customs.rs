@@ -12,17 +12,17 @@ fn ids_above_two_bytes_are_reported() {
         (
             r#"<field name="f" id="65536" type="uint8"/>"#,
             Warning,
-            "id 65536 of <field> is greater than 65535, the greatest that the standard has",
+            "id 65536 of <field> is greater than 65535, the maximum of the standard",
         ),
         (
             r#"<group name="g" id="65536"/>"#,
             Warning,
-            "id 65536 of <group> is greater than 65535, the greatest that the standard has",
+            "id 65536 of <group> is greater than 65535, the maximum of the standard",
         ),
         (
             r#"<data name="d" id="70000" type="varText"/>"#,
             Warning,
-            "id 70000 of <data> is greater than 65535, the greatest that the standard has",
+            "id 70000 of <data> is greater than 65535, the maximum of the standard",
         ),
     ]);
     let field = r#"<message name="M" id="1"><field name="f" id="65535" type="uint8"/></message>"#;
@@ -37,13 +37,13 @@ fn ids_above_two_bytes_are_reported() {
         )
     };
     let unusual =
-        "templateId of the message header should by the standard be sent as uint16, not uint32";
+        "the standard requires uint16 for templateId of the message header, not uint32";
     assert_eq!(warnings(&wide(65_535)), [unusual]);
     assert_eq!(
         warnings(&wide(65_536)),
         [
             unusual,
-            "id 65536 of <message> is greater than 65535, the greatest that the standard has"
+            "id 65536 of <message> is greater than 65535, the maximum of the standard"
         ]
     );
 }
@@ -56,7 +56,7 @@ fn empty_containers_are_reported() {
         (r#"<composite name="C"/>"#, "composite"),
         ("</types><types>", "types"),
     ] {
-        let expected = format!("<{element}> has nothing in it, which the standard does not allow");
+        let expected = format!("<{element}> is empty, which the standard does not allow");
         let message = r#"<message name="M" id="1"/>"#;
         if element == "types" {
             // The two that were made of one.
@@ -78,17 +78,17 @@ fn constants_violating_type_are_reported() {
         (
             r#"<type name="A" primitiveType="uint8" presence="constant" minValue="9" maxValue="10">200</type>"#,
             Warning,
-            "the constant 200 is outside of its own range, 9 to 10",
+            "the constant 200 is outside its range, 9 to 10",
         ),
         (
             r#"<type name="A" primitiveType="double" presence="constant" minValue="0" maxValue="1">-0.5</type>"#,
             Warning,
-            "the constant -0.5 is outside of its own range, 0 to 1",
+            "the constant -0.5 is outside its range, 0 to 1",
         ),
         (
             r#"<type name="A" primitiveType="uint8" presence="constant" length="2">5</type>"#,
             Warning,
-            "the constant is one value, though length is 2, and is taken for one",
+            "the constant is a single value, but length is 2; the length is ignored",
         ),
     ]);
     // One that nobody restricted may be what it likes, 255 too.
@@ -144,19 +144,19 @@ fn missing_package_or_version_and_late_types_are_reported() {
     for (text, expected) in [
         (
             schema(" package=\"a\"", ""),
-            "<messageSchema> has no version, which the standard demands; it is taken for 0",
+            "<messageSchema> has no version, which the standard requires; 0 is assumed",
         ),
         (
             schema(" version=\"0\"", ""),
-            "<messageSchema> has no package, which the standard demands and the official tool does not go without",
+            "<messageSchema> has no package, which the standard and the official tool require",
         ),
         (
             schema(" version=\"0\" package=\" \"", ""),
-            "<messageSchema> has no package, which the standard demands and the official tool does not go without",
+            "<messageSchema> has no package, which the standard and the official tool require",
         ),
         (
             schema(" version=\"0\" package=\"a\"", types),
-            "<types> comes after <message>; by the standard, types come first",
+            "<types> comes after <message>; the standard requires types first",
         ),
         (
             schema(" version=\"0\" package=\"a\"", "what?"),

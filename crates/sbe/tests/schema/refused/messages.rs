@@ -29,12 +29,12 @@ fn blocks() {
         (
             r#"<field name="f" id="1" type="uint32"/><field name="g" id="2" type="uint8" offset="3"/>"#,
             Error,
-            "offset 3 of g is inside of what comes before it, which ends at 4",
+            "offset 3 of g overlaps the preceding elements, which end at 4",
         ),
         (
             r#"<field name="f" id="1" type="uint32"/><field name="g" id="2" type="uint8" offset="0"/>"#,
             Warning,
-            "offset 0 of g is taken for none, as 4 bytes come before it",
+            "offset 0 of g is ignored because 4 bytes precede it",
         ),
         (
             r#"<group name="g" id="1"/><field name="f" id="2" type="uint8"/>"#,
@@ -49,22 +49,22 @@ fn blocks() {
         (
             r#"<group name="g" id="1" blockLength="1"><field name="f" id="1" type="uint16"/></group>"#,
             Error,
-            "blockLength 1 is too short for the fields, which take 2",
+            "blockLength 1 is less than the 2 bytes of the fields",
         ),
         (
             r#"<group name="g" id="1" dimensionType="E"/>"#,
             Error,
-            "type E is an enumeration, where a composite is needed",
+            "type E is an enumeration, but a composite is required",
         ),
         (
             r#"<field name="f" id="1" type="varText"/>"#,
             Error,
-            "composite varText holds varData and is for <data> only",
+            "composite varText contains varData and can be used only for <data>",
         ),
         (
             r#"<data name="d" id="1" type="varText" presence="optional"/>"#,
             Warning,
-            "presence=\"optional\" means nothing on <data>: data that is not there has the length 0",
+            "presence=\"optional\" has no effect on <data>: absent data has length 0",
         ),
         (
             r#"<data name="d" id="1" type="varText" presence="constant"/>"#,
@@ -74,12 +74,12 @@ fn blocks() {
         (
             r#"<data name="d" id="1" type="uint8"/>"#,
             Error,
-            "type uint8 is a simple type, where a composite is needed",
+            "type uint8 is a simple type, but a composite is required",
         ),
         (
             r#"<group name="g" id="1" blockLength="70000"/>"#,
             Error,
-            "a block of 70000 does not fit into blockLength of groupSizeEncoding, which goes up to 65534",
+            "a block of 70000 does not fit into blockLength of groupSizeEncoding, whose maximum is 65534",
         ),
     ]);
 }
@@ -97,23 +97,23 @@ fn frames() {
         (
             "",
             Error,
-            "composite dims needs a member numInGroup to be the dimensions of a group",
+            "composite dims needs a member numInGroup to be used as the dimensions of a group",
         ),
         (
             r#"<type name="numInGroup" primitiveType="float"/>"#,
             Error,
-            "numInGroup cannot be sent as float, only as one unsigned integer, or a signed one with a minValue of 0 \
+            "numInGroup cannot be encoded as float, only as one unsigned integer, or a signed one with a minValue of 0 \
              or more",
         ),
         (
             r#"<type name="numInGroup" primitiveType="int8" minValue="0"/>"#,
             Warning,
-            "numInGroup of a group should by the standard be sent as uint8 or uint16, not int8",
+            "the standard requires uint8 or uint16 for numInGroup of a group, not int8",
         ),
         (
             r#"<type name="numInGroup" primitiveType="uint8" length="2"/>"#,
             Error,
-            "numInGroup cannot be sent as 2 of uint8, only as one unsigned integer, or a signed one with a minValue \
+            "numInGroup cannot be encoded as 2 of uint8, only as one unsigned integer, or a signed one with a minValue \
              of 0 or more",
         ),
         (
@@ -129,12 +129,12 @@ fn frames() {
         (
             r#"<type name="varData" primitiveType="uint8"/>"#,
             Error,
-            "composite blob needs a member length to be the encoding of data",
+            "composite blob needs a member length to be used as the encoding of data",
         ),
         (
             r#"<type name="length" primitiveType="uint8"/>"#,
             Error,
-            "composite blob needs a member varData to be the encoding of data",
+            "composite blob needs a member varData to be used as the encoding of data",
         ),
         (
             r#"<type name="length" primitiveType="uint8" presence="constant">1</type>
@@ -145,28 +145,28 @@ fn frames() {
         (
             r#"<type name="length" primitiveType="uint32"/><type name="varData" primitiveType="uint8"/>"#,
             Warning,
-            "length of blob has no maxValue; the official tool refuses uint32 without one of at most 2147483647",
+            "length of blob has no maxValue; the official tool rejects uint32 without a maxValue of at most 2147483647",
         ),
         (
             r#"<type name="length" primitiveType="int8"/><type name="varData" primitiveType="uint8"/>"#,
             Error,
-            "length cannot be sent as int8, only as one unsigned integer",
+            "length cannot be encoded as int8, only as one unsigned integer",
         ),
         (
             r#"<type name="length" primitiveType="uint8"/><type name="varData" primitiveType="uint16"/>"#,
             Error,
-            "varData cannot be sent as uint16, only as char, uint8 or int8",
+            "varData cannot be encoded as uint16, only as char, uint8 or int8",
         ),
         (
             r#"<type name="length" primitiveType="uint8"/><type name="varData" primitiveType="uint8"/>
                <type name="more" primitiveType="uint8"/>"#,
             Warning,
-            "more is of no use in composite blob, behind varData",
+            "more after varData in composite blob has no effect",
         ),
         (
             r#"<type name="varData" primitiveType="uint8" length="0"/><type name="length" primitiveType="uint8"/>"#,
             Error,
-            "length stands behind varData in composite blob: nobody could read the one before the other",
+            "length follows varData in composite blob; it must precede it",
         ),
     ] {
         let types = format!(r#"<composite name="blob">{members}</composite>"#);
@@ -191,12 +191,12 @@ fn messages_and_versions() {
         (
             r#"<message name="M" id="65535"/>"#,
             Error,
-            "the id 65535 does not fit into templateId of messageHeader, which goes up to 65534",
+            "the id 65535 does not fit into templateId of messageHeader, whose maximum is 65534",
         ),
         (
             r#"<message name="M" id="1" blockLength="65535"/>"#,
             Error,
-            "a block of 65535 does not fit into blockLength of messageHeader, which goes up to 65534",
+            "a block of 65535 does not fit into blockLength of messageHeader, whose maximum is 65534",
         ),
         (
             r#"<message name="M" id="1" sinceVersion="4"/>"#,
@@ -211,13 +211,13 @@ fn messages_and_versions() {
         (
             r#"<message name="M" id="1" sinceVersion="3" deprecated="2"/>"#,
             Warning,
-            "deprecated in version 2, before it came in 3",
+            "deprecated in version 2, before it was introduced in 3",
         ),
         (
             r#"<message name="M" id="1"><field name="f" id="1" type="uint8" sinceVersion="2"/>
                <field name="g" id="2" type="uint8" sinceVersion="1"/></message>"#,
             Warning,
-            "g came in version 1, but stands behind f of version 2: older readers take one for the other",
+            "g was introduced in version 1, but follows f of version 2: older readers confuse them",
         ),
     ] {
         one("", messages, severity, expected);
@@ -232,8 +232,8 @@ fn messages_and_versions() {
             r#"<composite name="C" sinceVersion="1"><type name="a" primitiveType="int8"/>
                <type name="b" primitiveType="int8" sinceVersion="2"/></composite>"#,
             Warning,
-            "b came in version 2 into composite C of version 1: composites cannot be extended, and blocks of older messages \
-             are too short for it; give it a field of its own",
+            "b was added in version 2 to composite C of version 1: composites cannot be extended, and blocks of older messages \
+             are too short for it; add a separate field instead",
         ),
     ]);
 }
@@ -270,7 +270,7 @@ fn group_and_data_counts_exceeding_slots_are_reported() {
             )
         };
         crate::accepted(dimensions, &message(254));
-        let expected = format!("{what} of Dims, which goes up to 254");
+        let expected = format!("{what} of Dims, whose maximum is 254");
         one(dimensions, &message(255), Error, &expected);
     }
 }

@@ -61,7 +61,7 @@ fn all_errors_are_reported_with_line_and_column() {
              uint64, float or double",
             "20:38: warning: nullValue is given, but presence is not optional",
             "21:39: error: X=\"300\" is not a value of uint8",
-            "23:30: error: there is no type Nowhere",
+            "23:30: error: unknown type Nowhere",
         ]
     );
 }
@@ -91,14 +91,14 @@ fn errors_do_not_mask_each_other() {
             (1, "<type> needs the attribute name"),
             (1, "primitiveType=\"uint10\" is not"),
             (2, "offset 2 of y is inside of"),
-            (3, "there is no type None"),
-            (4, "a set cannot be sent as int8"),
-            (4, "a is bit 9, but int8 has 8"),
-            (7, "there is no type Nope"),
+            (3, "unknown type None"),
+            (4, "a set cannot be encoded as int8"),
+            (4, "a is bit 9, but int8 has 8 bits"),
+            (7, "unknown type Nope"),
             (8, "id 1 is already defined"),
             (9, "offset 1 of a is inside of"),
             (9, "name a is already defined"),
-            (10, "there is no type Nor"),
+            (10, "unknown type Nor"),
             (12, "message M is already defined"),
             (12, "message id 1 is already defined"),
         ],
@@ -144,18 +144,18 @@ fn invalid_type_does_not_mask_nested_errors() {
     told(
         &found,
         &[
-            (0, "there is no type None"),
+            (0, "unknown type None"),
             (1, "value x is already defined"),
             (1, "sinceVersion 9 is beyond the schema's version 3"),
             (1, "<validValue> needs the attribute name"),
-            (2, "an enumeration cannot be sent as float"),
+            (2, "an enumeration cannot be encoded as float"),
             (2, "offset=\"o\" is not"),
             (3, "value x is already defined"),
             (4, "<validValue> needs the attribute name"),
             (4, "?=\"300\" is not a value of uint8"),
             (6, "value x is already defined"),
             (6, "value 1 is already defined"),
-            (7, "there is no type None"),
+            (7, "unknown type None"),
             (8, "x=\"70\" is not the number of a bit, from 0 to 63"),
             (8, "choice x is already defined"),
             (9, "sinceVersion 9 is beyond the schema's version 3"),
@@ -165,10 +165,10 @@ fn invalid_type_does_not_mask_nested_errors() {
             (10, "offset=\"o\" is not"),
             (11, "enumeration C has no value y"),
             (11, "primitiveType=\"None\" is not"),
-            (12, "it is constant, but has no value"),
+            (12, "constant without a value"),
             (12, "primitiveType=\"None\" is not"),
             (13, "length=\"l\" is not"),
-            (14, "there is no type None"),
+            (14, "unknown type None"),
             (14, "offset=\"o\" is not"),
             (15, "primitiveType=\"None\" is not"),
             (15, "member y is already defined"),
@@ -197,17 +197,17 @@ fn invalid_message_does_not_mask_nested_errors() {
         &[
             (0, "sinceVersion 9 is beyond the schema's version 3"),
             (0, "id=\"x\" is not"),
-            (2, "there is no type None"),
+            (2, "unknown type None"),
             (2, "enumeration E has no value B"),
             (2, "offset=\"o\" is not"),
             (3, "sinceVersion 12 is beyond the schema's version 3"),
-            (3, "there is no type None"),
+            (3, "unknown type None"),
             (3, "offset 2 of c is inside of"),
             (4, "id=\"x\" is not"),
             (5, "offset 8 of e is inside of"),
             (5, "presence=\"p\" is not"),
-            (6, "there is no type None"),
-            (7, "h came in version 2, but stands behind f of version 3"),
+            (6, "unknown type None"),
+            (7, "h was introduced in version 2, but follows f of version 3"),
             (9, "message M is already defined"),
             (9, "the id 70000 does not fit into templateId"),
             (9, "blockLength=\"b\" is not"),
@@ -232,7 +232,7 @@ fn invalid_member_is_not_reported_as_missing() {
         (
             version,
             r#"<ref name="version" type="None"/>"#,
-            "there is no type None",
+            "unknown type None",
         ),
         (
             version,
@@ -257,7 +257,7 @@ fn invalid_member_is_not_reported_as_missing() {
         (
             r#"<type name="numInGroup" primitiveType="uint16"/>"#,
             r#"<enum name="numInGroup" encodingType="float"/>"#,
-            "an enumeration cannot be sent as float",
+            "an enumeration cannot be encoded as float",
         ),
         (
             r#"<type name="varData" primitiveType="uint8""#,
@@ -293,7 +293,7 @@ fn invalid_member_is_not_reported_as_missing() {
         .collect();
     assert!(
         told.contains(
-            &"composite messageHeader needs a member version to be the message header".to_owned()
+            &"composite messageHeader needs a member version to be used as the message header".to_owned()
         ),
         "{told:#?}"
     );
@@ -321,7 +321,7 @@ fn non_schema_input_is_rejected() {
         ),
         (
             "<messageSchema id=\"1\"/>",
-            ":1:1: error: there is no type messageHeader",
+            ":1:1: error: unknown type messageHeader",
         ),
         (
             "<messageSchema id=\"1\">\n<message name=\"A\" id=\"1\"/>\n<message name=\"A\" id=\"2\"/></messageSchema>",

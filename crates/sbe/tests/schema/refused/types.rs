@@ -19,7 +19,7 @@ fn simple_types() {
         (
             r#"<type name="A B" primitiveType="uint8"/>"#,
             Warning,
-            "\"A B\" is not a name by the standard: letters, digits and _, at most 64, no digit first",
+            "\"A B\" is not a valid name: at most 64 letters, digits and _, not starting with a digit",
         ),
         (
             r#"<type name="A" primitiveType="uint8" presence="maybe"/>"#,
@@ -54,22 +54,22 @@ fn simple_types() {
         (
             r#"<type name="A" primitiveType="uint8" variableLength="true"/>"#,
             Error,
-            "variableLength: only <data> has a length of its own, and its varData has it without saying so",
+            "variableLength: only varData of a <data> composite has variable length, and it needs no variableLength",
         ),
         (
             r#"<composite name="A"><type name="B" primitiveType="uint8" variableLength="true"/></composite>"#,
             Error,
-            "variableLength: only <data> has a length of its own, and its varData has it without saying so",
+            "variableLength: only varData of a <data> composite has variable length, and it needs no variableLength",
         ),
         (
             r#"<type name="A" primitiveType="uint8" length="0"/>"#,
             Warning,
-            "length 0: nothing of it is ever sent",
+            "length 0: nothing is encoded",
         ),
         (
             r#"<type name="uint8" primitiveType="uint16"/>"#,
             Warning,
-            "type uint8 replaces the primitive of that name",
+            "type uint8 redefines the primitive type of that name",
         ),
         (
             r#"<type name="A" primitiveType="uint8"/><type name="A" primitiveType="uint8"/>"#,
@@ -85,7 +85,7 @@ fn constants() {
         (
             r#"<type name="A" primitiveType="uint8" presence="constant"/>"#,
             Error,
-            "it is constant, but has no value",
+            "constant without a value",
         ),
         (
             r#"<type name="A" primitiveType="uint8" presence="constant">x</type>"#,
@@ -110,19 +110,19 @@ fn constants() {
         (
             r#"<type name="A" primitiveType="uint8" presence="constant" valueRef="E.X"/>"#,
             Error,
-            "there is no type E",
+            "unknown type E",
         ),
     ]);
     fields(&[
         (
             r#"<field name="f" id="1" type="E" presence="constant"/>"#,
             Error,
-            "it is constant, but has no value",
+            "constant without a value",
         ),
         (
             r#"<field name="f" id="1" type="uint8" presence="constant"/>"#,
             Error,
-            "it is constant, but has no value",
+            "constant without a value",
         ),
         (
             r#"<field name="f" id="1" type="E" presence="constant" valueRef="E.X"/>"#,
@@ -132,12 +132,12 @@ fn constants() {
         (
             r#"<field name="f" id="1" type="uint8" presence="constant" valueRef="Price.X"/>"#,
             Error,
-            "type Price is a simple type, where an enumeration is needed",
+            "type Price is a simple type, but an enumeration is required",
         ),
         (
             r#"<field name="f" id="1" type="int8" presence="constant" valueRef="E.A"/>"#,
             Error,
-            "valueRef names a value of E, which is sent as uint8, but f is int8",
+            "valueRef names a value of E, which is encoded as uint8, but f is int8",
         ),
         (
             r#"<field name="f" id="1" type="E" valueRef="E.A"/>"#,
@@ -147,12 +147,12 @@ fn constants() {
         (
             r#"<field name="f" id="1" type="Always" presence="optional"/>"#,
             Warning,
-            "the type is constant, whatever the field says of its presence",
+            "the type is constant, so the presence of the field is ignored",
         ),
         (
             r#"<field name="f" id="1" type="Price" semanticType="Qty"/>"#,
             Warning,
-            "semanticType is Qty, but that of the type is Price",
+            "semanticType is Qty, but the type has semanticType Price",
         ),
     ]);
 }
@@ -163,33 +163,33 @@ fn enumerations_and_sets() {
         (
             r#"<enum name="E" encodingType="float"><validValue name="A">1</validValue></enum>"#,
             Error,
-            "an enumeration cannot be sent as float, only as char or an integer",
+            "an enumeration cannot be encoded as float, only as char or an integer",
         ),
         (
             r#"<enum name="E" encodingType="Nowhere"><validValue name="A">1</validValue></enum>"#,
             Error,
-            "there is no type Nowhere",
+            "unknown type Nowhere",
         ),
         (
             r#"<type name="T" primitiveType="uint8" length="2"/><enum name="E" encodingType="T"><validValue name="A">1</validValue></enum>"#,
             Error,
-            "type T is an array, where a single value is needed",
+            "type T is an array, but a single value is required",
         ),
         (
             r#"<enum name="E" encodingType="uint8"><validValue name="A">255</validValue></enum>"#,
             Warning,
-            "A has the value 255, which stands for null",
+            "A has the value 255, which is the null value",
         ),
         (
             r#"<enum name="E" encodingType="uint8" nullValue="1"><validValue name="A">1</validValue></enum>"#,
             Warning,
-            "A has the value 1, which stands for null",
+            "A has the value 1, which is the null value",
         ),
         (
             r#"<type name="T" primitiveType="uint8" maxValue="9"/>
                <enum name="E" encodingType="T"><validValue name="A">10</validValue></enum>"#,
             Error,
-            "A has the value 10, outside of 0 to 9",
+            "A has the value 10, outside the range 0 to 9",
         ),
         (
             r#"<enum name="E" encodingType="char"><validValue name="A">AB</validValue></enum>"#,
@@ -211,12 +211,12 @@ fn enumerations_and_sets() {
         (
             r#"<set name="S" encodingType="int8"><choice name="a">1</choice></set>"#,
             Error,
-            "a set cannot be sent as int8, only as an unsigned integer",
+            "a set cannot be encoded as int8, only as an unsigned integer",
         ),
         (
             r#"<set name="S" encodingType="uint8"><choice name="a">8</choice></set>"#,
             Error,
-            "a is bit 8, but uint8 has 8",
+            "a is bit 8, but uint8 has 8 bits",
         ),
         (
             r#"<set name="S" encodingType="uint8"><choice name="a">x</choice></set>"#,
@@ -242,13 +242,13 @@ fn composites() {
         (
             r#"<composite name="C"><ref name="a" type="Nowhere"/></composite>"#,
             Error,
-            "there is no type Nowhere",
+            "unknown type Nowhere",
         ),
         (
             r#"<composite name="C"><type name="a" primitiveType="uint32"/>
                <type name="b" primitiveType="uint8" offset="3"/></composite>"#,
             Error,
-            "offset 3 of b is inside of what comes before it, which ends at 4",
+            "offset 3 of b overlaps the preceding elements, which end at 4",
         ),
         (
             r#"<composite name="C"><type name="a" primitiveType="uint32"/>
@@ -317,13 +317,13 @@ fn constant_without_value_is_rejected() {
             r#"<enum name="E" encodingType="uint8" presence="constant"><validValue name="A">1</validValue></enum>
                <composite name="C"><ref name="e" type="E"/></composite>"#,
             Error,
-            "it is constant, but has no value",
+            "constant without a value",
         ),
         (
             r#"<composite name="C"><enum name="E" encodingType="uint8" presence="constant">
                <validValue name="A">1</validValue></enum></composite>"#,
             Error,
-            "it is constant, but has no value",
+            "constant without a value",
         ),
         (
             r#"<composite name="C" presence="constant"><type name="a" primitiveType="uint8"/></composite>"#,
@@ -374,7 +374,7 @@ fn constructs_rejected_by_official_tool_are_reported() {
             panic!("{found:#?}")
         };
         let expected = format!(
-            "warning: maxValue {max} of numInGroup of D stands for null; the official tool refuses more than"
+            "warning: maxValue {max} of numInGroup of D is the null value; the official tool rejects more than"
         );
         assert!(found.contains(&expected), "{found}");
     }
@@ -386,8 +386,8 @@ fn constructs_rejected_by_official_tool_are_reported() {
     }
     for primitive in ["uint32", "int64", "uint64"] {
         let expected = format!(
-            "an enumeration sent as {primitive}: the official tool refuses it, unless encodingType names a type of the schema \
-             that is one"
+            "an enumeration encoded as {primitive}: the official tool rejects it unless encodingType names a type defined in \
+             the schema"
         );
         let direct = format!(
             r#"<enum name="E" encodingType="{primitive}"><validValue name="A">1</validValue></enum>"#
@@ -410,7 +410,7 @@ fn data_composite_used_in_field_is_rejected() {
             types,
             &message,
             Error,
-            "composite varText holds varData and is for <data> only",
+            "composite varText contains varData and can be used only for <data>",
         );
     }
 }
