@@ -1,9 +1,9 @@
-//! Makes the codecs.
+//! Generates the codecs.
 
 use taran_sbe::build::{Build, BuildError};
 
 fn main() -> Result<(), BuildError> {
-    // Much in these schemas is dubious, which is what they are for.
+    // The schemas cause many warnings on purpose.
     Build::new()
         .schema("schema/garage_v0.xml")
         .schema("schema/garage_v1.xml")

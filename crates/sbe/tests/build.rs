@@ -1,4 +1,4 @@
-//! What a build script makes of schemas.
+//! Code generation in build scripts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,9 +38,9 @@ fn build_schema_names_with_dots_map_to_distinct_files() {
     }
 }
 
-/// What the schema of the test after this one makes a build script say.
+/// Helper of the following test, which runs it to capture its output.
 #[test]
-#[ignore = "a part of the test after it, which looks at what it prints"]
+#[ignore = "run by the following test, which captures its output"]
 fn build_schema_containing_cargo_instructions() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("instructions");
     fs::create_dir_all(&folder).unwrap();

@@ -1,7 +1,7 @@
-//! Whatever schemas say of things is text in the documentation of their codecs: no code that Cargo would run as a test of
-//! whoever uses them, no links or HTML that rustdoc would warn of, no markup at all.
+//! Descriptions in a schema become plain text in the documentation of the codecs: no code that Cargo would run as a
+//! test of the crate that contains them, no links or HTML that rustdoc would warn of, and no markup.
 //!
-//! That is asked of the parser that rustdoc has, with the extensions that rustdoc turns on.
+//! Verified with the parser of rustdoc and the extensions that rustdoc enables.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -10,7 +10,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use taran_sbe::xml::NoFiles;
 use taran_sbe::{compile, generate};
 
-/// Places for descriptions; all that is called `D` is described.
+/// Every element called `D` gets the description.
 const SCHEMA: &str = r#"<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="a.b" id="1" version="1" D>
 <types>
   <composite name="messageHeader" D>
@@ -41,9 +41,9 @@ const SCHEMA: &str = r#"<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016
 </message>
 </sbe:messageSchema>"#;
 
-/// Codecs of a schema in which everything has that description.
+/// Generates the codecs of a schema in which every element has this description.
 fn codecs(description: &str) -> String {
-    // Character by character, so that the parser of XML leaves them as they are.
+    // As character references, which the XML parser does not normalize.
     let written: String = description
         .chars()
         .map(|character| format!("&#{};", u32::from(character)))
@@ -53,7 +53,7 @@ fn codecs(description: &str) -> String {
     generate::rust(&compiled.schema).unwrap().remove(0).text
 }
 
-/// The comments that are documentation, each of its lines without its slashes.
+/// Returns the doc comments, without the slashes.
 fn documentation(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut is_open = false;
@@ -67,14 +67,14 @@ fn documentation(text: &str) -> Vec<String> {
             is_open = true;
         }
         let doc = all.last_mut().unwrap();
-        // As rustdoc does: one blank belongs to the slashes.
+        // As in rustdoc, one blank belongs to the slashes.
         doc.push_str(line.strip_prefix(' ').unwrap_or(line));
         doc.push('\n');
     }
     all
 }
 
-/// What is read in a comment, or why not all of it is text.
+/// Returns the text of a comment, or an error if it contains markup.
 fn read(doc: &str) -> Result<String, String> {
     let extensions = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
@@ -87,11 +87,11 @@ fn read(doc: &str) -> Result<String, String> {
             Event::Start(Tag::Paragraph) | Event::End(TagEnd::Paragraph) | Event::SoftBreak => {
                 shown.push('\n');
             }
-            // rustdoc warns of addresses that are no links.
+            // rustdoc warns of bare URLs.
             Event::Text(text) if text.contains("http://") || text.contains("https://") => {
                 return Err(format!("the address {text}"));
             }
-            // The generator has one, about errors.
+            // The only heading the generator writes is `Errors`.
             Event::Text(text) if in_heading && &*text != "Errors" => {
                 return Err(format!("the heading {text}"));
             }
@@ -106,12 +106,12 @@ fn read(doc: &str) -> Result<String, String> {
     Ok(straight(&shown))
 }
 
-/// Quotation marks, of which rustdoc makes what is nicer in print: that alone may become of a description.
+/// Restores quotation marks that rustdoc replaced, the only change a description may undergo.
 fn straight(text: &str) -> String {
     text.replace(['“', '”'], "\"").replace(['‘', '’'], "'")
 }
 
-/// What of a description shows itself, as lines of words.
+/// Returns the printable content of a description as lines of words.
 fn words(description: &str) -> Vec<String> {
     let shows = |character: &char| {
         !character.is_control()
@@ -127,7 +127,7 @@ fn words(description: &str) -> Vec<String> {
         .collect()
 }
 
-/// Tells whether all of it is text, and is read.
+/// Checks that all of the description is shown as text.
 fn check(description: &str) -> Result<(), String> {
     let expected = straight(&words(description).join(" "));
     let mut shown = 0;
@@ -144,7 +144,7 @@ fn check(description: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// How many comments of the codecs have a description: what reads has one, and what writes.
+/// Number of comments with the description; decoders and encoders each have one.
 const DESCRIBED: usize = 38;
 
 #[test]
@@ -182,7 +182,7 @@ fn description_markup_is_escaped() {
     }
 }
 
-/// Pieces of markup, and anything else that XML takes.
+/// Generates markup fragments and other text valid in XML.
 fn descriptions() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "~~~",

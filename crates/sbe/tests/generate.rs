@@ -1,4 +1,4 @@
-//! What becomes of names that are no good in Rust.
+//! Names that are not valid in Rust or conflict.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -142,7 +142,7 @@ fn schema_text_in_comments_is_visible_and_single_line() {
     }
 }
 
-/// Cargo compiles and runs code in documentation, as tests of whoever uses the codecs.
+/// Cargo runs code blocks in documentation as tests of the crate that contains the codecs.
 #[test]
 fn description_is_never_a_code_block() {
     let description = "~~~&#10;panic!();&#10;~~~&#10;    indented&#10;-      in a list&#10;1.      in another&#10;```&#10;#";

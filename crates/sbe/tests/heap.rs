@@ -1,5 +1,5 @@
-//! What schemas take of memory: in proportion to their bytes, however much they make everything carry the names of what is
-//! around it, or say again what one type says.
+//! Memory use is proportional to the size of the schema, even if names of enclosing elements or details of types are
+//! repeated for many elements.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -13,7 +13,7 @@ use taran_sbe::model::Schema;
 use taran_sbe::xml::NoFiles;
 
 thread_local! {
-    // Per thread, because tests run beside each other.
+    // Per thread, because tests run concurrently.
     static HELD: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
@@ -21,19 +21,19 @@ thread_local! {
 struct Counting;
 
 fn count(bytes: isize) {
-    // A thread that ends has no cells any more; what it still does counts for nobody.
+    // The counter of a thread that ends may already be destroyed; its last deallocations are not counted.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         PEAK.try_with(|peak| peak.set(peak.get().max(held.get())))
     });
 }
 
-// SAFETY: every call goes on unchanged to the system's allocator; counting allocates nothing, because the cells have constant
-// start values and no destructors.
+// SAFETY: every call is forwarded unchanged to the system allocator. Counting does not allocate, because the cells have
+// constant initial values and no destructors.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promises are those of the system's allocator.
+        // SAFETY: the caller upholds the contract of the system allocator.
         unsafe { System.alloc(layout) }
     }
 
@@ -47,7 +47,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Does something; how many bytes it held more than there were before, at most.
+/// Runs `act` and returns its result and the peak of additionally held bytes.
 fn peak<T>(act: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     PEAK.set(before);
@@ -55,7 +55,7 @@ fn peak<T>(act: impl FnOnce() -> T) -> (T, usize) {
     (done, usize::try_from(PEAK.get() - before).unwrap())
 }
 
-/// What small schemas may take whatever they say, and how many bytes each byte of a schema may.
+/// Fixed allowance in bytes, and allowance per byte of the schema.
 const ANYWAY: usize = 64 << 20;
 const PER_BYTE: usize = 100;
 
@@ -86,7 +86,7 @@ fn text(types: &str, messages: &str) -> String {
     )
 }
 
-/// Compiles a schema, and holds that, its table and its comparison with itself to what they may take.
+/// Compiles a schema and checks the memory use of compilation, layout table and comparison with itself.
 fn compiled(types: &str, messages: &str) -> Schema {
     let text = text(types, messages);
     let (compiled, taken) = peak(|| compile("", &NoFiles(&text)).unwrap());
@@ -104,7 +104,7 @@ fn many(count: usize, each: impl Fn(usize) -> String) -> String {
     (0..count).map(each).collect()
 }
 
-/// Elements in elements whose names are as long as names may be.
+/// Nests elements whose names have the maximum length.
 fn nested(element: &str, depth: usize, inside: &str) -> String {
     let name = "n".repeat(250);
     let begin = many(depth, |at| {
@@ -146,7 +146,7 @@ fn describe_repeated_type_details_use_bounded_memory() {
         &format!(r#"<type name="T" primitiveType="uint8" description="{long}"/>"#),
         &fields,
     );
-    // Whatever a member says is told for each field.
+    // The details of a member are repeated for each field.
     let own = many(100, |at| {
         format!(r#"<type name="m{at}" primitiveType="uint8" description="{long}"/>"#)
     });
@@ -159,7 +159,7 @@ fn describe_repeated_type_details_use_bounded_memory() {
         "x".repeat(1_024)
     );
     compiled(&constant.replace('K', "T"), &fields);
-    // Of characters that tables show by their codes, each is four.
+    // Characters that tables show as escapes of four characters.
     let shown = constant
         .replace('K', "T")
         .replace("char\"", "char\" characterEncoding=\"ISO-8859-1\"");
@@ -167,12 +167,12 @@ fn describe_repeated_type_details_use_bounded_memory() {
         &shown.replace(&"x".repeat(1_024), &("é".repeat(1_023) + "x")),
         &fields,
     );
-    // So are null values that take hundreds of digits.
+    // Null values of hundreds of digits.
     compiled(
         r#"<type name="T" primitiveType="double" presence="optional" nullValue="5e-324"/>"#,
         &fields,
     );
-    // And values that constants are named after.
+    // Values that constants refer to by name.
     let name = "v".repeat(120);
     compiled(
         &format!(
@@ -196,7 +196,7 @@ fn describe_repeated_composites_use_bounded_memory() {
     let composite = format!(r#"<composite name="T">{}</composite>"#, many(512, member));
     for (name, fields) in [("a", 512), (&long, 512), (&long, 10_000)] {
         let fields = many(fields, field);
-        // One name that is long makes no other line longer.
+        // A long name does not widen other lines.
         compiled(
             &composite,
             &format!(

@@ -1,6 +1,6 @@
-//! Codecs for the schemas in `schema/`, which use all that there is in SBE.
+//! Codecs for the schemas in `schema/`, which together use all features of SBE.
 //!
-//! Groups and data have one order, and types keep it. In that order it compiles:
+//! Groups and data must be written in schema order, which the types enforce. This compiles:
 //!
 //! ```
 //! use taran_sbe::runtime::EncodeError;
@@ -13,7 +13,7 @@
 //! # encode(&mut [0; 256]).unwrap();
 //! ```
 //!
-//! With data before it, a group cannot be written any more:
+//! A group cannot be written after data:
 //!
 //! ```compile_fail,E0599
 //! # use taran_sbe::runtime::EncodeError;
@@ -23,7 +23,7 @@
 //! }
 //! ```
 //!
-//! nor can the message be finished while something is missing:
+//! The message cannot be finished while an element is missing:
 //!
 //! ```compile_fail,E0599
 //! # use taran_sbe::runtime::EncodeError;
@@ -34,7 +34,7 @@
 //! }
 //! ```
 //!
-//! nor can the next entry begin before the last one is done:
+//! The next entry cannot begin before the current one is done:
 //!
 //! ```compile_fail,E0382
 //! # use taran_sbe::runtime::EncodeError;
@@ -47,7 +47,7 @@
 //! }
 //! ```
 //!
-//! Who reads is held to the order too:
+//! Decoders enforce the order too:
 //!
 //! ```
 //! use taran_sbe::runtime::DecodeError;
@@ -75,11 +75,11 @@
 
 use core::fmt::{self, Write};
 
-/// Takes the bytes for a message of each schema, and shows what each makes of them: all that they hold is looked at.
+/// Decodes the bytes as a message of each schema, and formats all elements of each result.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Errors of `out`.
 pub fn show(bytes: &[u8], out: &mut dyn Write) -> fmt::Result {
     macro_rules! each {
         ($($schema:ident)*) => {
@@ -98,22 +98,22 @@ pub mod garage_v0 {
     include!(concat!(env!("OUT_DIR"), "/garage_v0.rs"));
 }
 
-/// The same garage, with something added to every block, and to what follows it.
+/// Second version: adds fields to every block, and groups and data.
 pub mod garage_v1 {
     include!(concat!(env!("OUT_DIR"), "/garage_v1.rs"));
 }
 
-/// And once more.
+/// Third version.
 pub mod garage_v2 {
     include!(concat!(env!("OUT_DIR"), "/garage_v2.rs"));
 }
 
-/// Discs, with texts in ISO-8859-1, and with members of their own in headers and dimensions.
+/// Discs, with texts in ISO-8859-1, and additional members in headers and dimensions.
 pub mod music_v0 {
     include!(concat!(env!("OUT_DIR"), "/music_v0.rs"));
 }
 
-/// The same discs, with a group and a text more.
+/// Second version: adds a group and a text.
 pub mod music_v1 {
     include!(concat!(env!("OUT_DIR"), "/music_v1.rs"));
 }
@@ -123,7 +123,7 @@ pub mod ticks_v5 {
     include!(concat!(env!("OUT_DIR"), "/ticks_v5.rs"));
 }
 
-/// The same prices, with fields within and behind the blocks that there were, and texts at the end.
+/// Second version: adds fields within and after the existing blocks, and texts at the end.
 pub mod ticks_v6 {
     include!(concat!(env!("OUT_DIR"), "/ticks_v6.rs"));
 }
@@ -133,17 +133,17 @@ pub mod vast {
     include!(concat!(env!("OUT_DIR"), "/vast.rs"));
 }
 
-/// Names that are different in the schema and the same in Rust.
+/// Schema names that map to the same Rust names.
 pub mod twins {
     include!(concat!(env!("OUT_DIR"), "/twins.rs"));
 }
 
-/// Reports of the weather, with null values of their own, and types in another package.
+/// Weather reports, with custom null values and types in another package.
 pub mod weather_v0 {
     include!(concat!(env!("OUT_DIR"), "/weather_v0.rs"));
 }
 
-/// The same reports, with fields, a group in a group, and a text more.
+/// Second version: adds fields, a nested group and a text.
 pub mod weather_v1 {
     include!(concat!(env!("OUT_DIR"), "/weather_v1.rs"));
 }
@@ -168,7 +168,7 @@ pub mod cluster_mark {
     include!(concat!(env!("OUT_DIR"), "/cluster_mark.rs"));
 }
 
-/// What a node of the cluster keeps.
+/// Node state file of the cluster.
 pub mod node {
     include!(concat!(env!("OUT_DIR"), "/node.rs"));
 }

@@ -1,4 +1,4 @@
-//! What a schema says is what the model has.
+//! Models of valid schemas.
 
 use taran_sbe::model::{Constant, Presence, Primitive, Scalar, TypeKind};
 

@@ -1,6 +1,6 @@
-//! What schemas and messages cost grows with their size, not with its square; and where it would, that is told.
+//! Costs grow linearly with the size of schemas and messages, and exceeded limits are reported.
 //!
-//! Where each of many things is looked for among many others, a test here would go on for minutes.
+//! With quadratic lookups, these tests would take minutes.
 
 use taran_sbe::decode::{Decoder, Reason};
 use taran_sbe::describe::describe;
@@ -24,14 +24,14 @@ fn told(types: &str, messages: &str) -> String {
     problems.map(|problem| format!("{problem}\n")).collect()
 }
 
-/// A schema that need not be free of warnings.
+/// Compiles a schema that may have warnings.
 fn usable(types: &str, messages: &str) -> Schema {
     let compiled = compile("", &NoFiles(&text(types, messages)));
     let Compiled { schema, .. } = compiled.unwrap_or_else(|rejected| panic!("{rejected}"));
     schema
 }
 
-/// Members of one byte, with names that begin so.
+/// Generates members of one byte, with this name prefix.
 fn members(prefix: &str) -> String {
     many(|at| format!("<type name=\"{prefix}{at}\" primitiveType=\"uint8\"/>"))
 }
@@ -53,7 +53,7 @@ fn shared_composites_are_compared_once() {
         many(|at| format!("<{element} name=\"g{at}\" id=\"{at}\" {kind}/>"))
     };
     let messages = [
-        // Together they are longer than any header can say.
+        // Together the fields exceed the range of the header.
         format!("<message name=\"A\" id=\"1\">{fields}</message>"),
         format!(
             "<message name=\"B\" id=\"2\">{}</message>",
@@ -89,7 +89,7 @@ fn diff_renamed_composite_members_takes_linear_time() {
         first.ends_with("code: Large.a0: was renamed from a0 to b0"),
         "{first}"
     );
-    // No more are told than anybody reads; as the rest was not looked at, it is not called harmless.
+    // The list is truncated; the remaining changes count as breaking because they are not examined.
     assert_eq!(changes.len(), 10_001);
     assert!(changes[10_000].what.contains("more changes than the 10000"));
     assert_eq!(worst(&changes[..10_000]), Some(Impact::Code));
@@ -139,11 +139,11 @@ fn describe_composites_are_expanded_within_budget() {
         &format!("<composite name=\"C\">{members}</composite>"),
         &format!("<message name=\"A\" id=\"1\">{fields}</message>"),
     );
-    // The four members of the header come first.
+    // Includes the four members of the header.
     let taken_apart = (65_536 - 4) / 512;
     let rows = &describe(&schema).messages[0].rows;
     assert_eq!(rows.len(), MANY + taken_apart * 512);
-    // Of each field there would be code for all of its members too.
+    // Code for a field covers all members of its type.
     let values = 512 + 4 + 2 * 3 + (MANY * 513) as u64;
     match generate::rust(&schema) {
         Err(GenerateError::TooLarge {
@@ -151,14 +151,14 @@ fn describe_composites_are_expanded_within_budget() {
             most,
         }) => {
             assert!(found > most);
-            // What frames groups and data is counted as well.
+            // Composites for groups and data count as well.
             assert!((values - 512..values + 512).contains(&found), "{found}");
         }
         other => panic!("{:?}", other.map(|files| files.len())),
     }
 }
 
-/// Elements in elements whose names are as long as names may be.
+/// Nests elements whose names have the maximum length.
 fn nested(element: &str, inside: &str) -> String {
     let name = "n".repeat(250);
     let begin: String = (10..40)
@@ -212,14 +212,14 @@ fn generate_too_much_repeated_text_returns_error() {
         (4_000, &described),
     ] {
         let most = 4 << 20;
-        // What the nested ones take themselves is less than that.
+        // The nested elements themselves take less.
         let few = most / each - 80;
         let (types, messages) = schema(few);
         assert!(generate::rust(&usable(&types, &messages)).is_ok(), "{each}");
         let many = most / each + 1;
         let (types, messages) = schema(many);
         let error = generate::rust(&usable(&types, &messages)).unwrap_err();
-        // Whoever checks the schema hears of it too.
+        // The check of the schema reports it as well.
         let warning = format!("warning: no code is generated: {error}");
         assert!(told(&types, &messages).contains(&warning), "{each}");
         let GenerateError::TooMuchRepeated { bytes, most: told } = error else {
@@ -250,7 +250,7 @@ fn generate_limit_weighs_groups_and_messages() {
     }
 }
 
-/// A header that has room for more messages.
+/// Header with room for more template ids.
 const FRAMES_OF_WIDE_IDS: (&str, &str) = (
     "<type name=\"templateId\" primitiveType=\"uint16\"/>",
     "<type name=\"templateId\" primitiveType=\"uint32\"/>",
@@ -271,13 +271,13 @@ fn set_with_too_many_choices_is_rejected() {
     assert!(set(257).contains("error: more than 256 choices in one set"));
 }
 
-/// A message of version 0 with the template id 1, and then these bytes.
+/// Encodes a message of version 0 with template id 1.
 fn message(block_length: u16, rest: &[u8]) -> Vec<u8> {
     let header = [block_length, 1, 7, 0].map(u16::to_le_bytes);
     [header.as_flattened(), rest].concat()
 }
 
-/// A group of that many entries of that length, all zeros.
+/// Encodes a group of zero bytes.
 fn group(block_length: u16, count: u16) -> Vec<u8> {
     let mut bytes = [block_length, count].map(u16::to_le_bytes).concat();
     bytes.resize(4 + usize::from(block_length) * usize::from(count), 0);
@@ -303,7 +303,7 @@ fn lookup_in_large_schema_takes_logarithmic_time() {
     assert!(shown.ends_with("Object([(\"f\", Named(\"V29999\"))])]))]"));
     let pings = message(0, &[]).repeat(20_000);
     let mut pings = [pings, message(0, &group(2, 0))].concat();
-    // Of `M0`, but for the last.
+    // All but the last are `M0`.
     for ping in pings.chunks_exact_mut(8).take(20_000) {
         ping[2] = 2;
     }
@@ -324,7 +324,7 @@ fn omitted_elements_count_toward_limit() {
         ),
     );
     let decoder = Decoder::new(&schema);
-    // The group, and of each entry the fields that are not there.
+    // The group, and for each entry the omitted fields.
     let steps = 1 + 10 * (1 + MANY);
     let bytes = message(0, &group(1, 10));
     assert!(decoder.with_limit(steps).message(&bytes).is_ok());
@@ -369,11 +369,11 @@ fn group_with_too_many_empty_entries_returns_error() {
     let (min, max) = (0, MOST_EMPTY_ENTRIES);
     assert_eq!(error.reason, Reason::BadCount { count, min, max });
     assert_eq!((error.path.as_str(), error.offset), ("A.outer[0].g", 12));
-    // Those of the outer one have something in them.
+    // The entries of the outer group are not empty.
     let inner = group(0, 0).repeat(2_000);
     let mut many = message(0, &[group(0, 2_000), inner].concat());
     assert!(decoder.message(&many).is_ok());
-    // And so have the inner ones of who knows what came later.
+    // For the newer version, those of the inner group are not empty either.
     many.truncate(12);
     many[6] = 1;
     many[10] = 1;

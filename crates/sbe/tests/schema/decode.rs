@@ -1,4 +1,4 @@
-//! Messages to JSON.
+//! Decoding of messages to JSON.
 
 use serde_json::{Value as Json, json};
 use taran_sbe::compile;
@@ -8,7 +8,7 @@ use taran_sbe::xml::NoFiles;
 
 use crate::{accepted, text};
 
-/// A header with that block length, template id and version, and what follows it.
+/// Encodes a header and the following parts.
 fn message(block_length: u16, template_id: u16, version: u16, parts: &[&[u8]]) -> Vec<u8> {
     let header = [block_length, template_id, 7, version];
     let mut bytes: Vec<u8> = header.into_iter().flat_map(u16::to_le_bytes).collect();
@@ -67,7 +67,7 @@ const BLOCK: &[&[u8]] = &[
     &[0b0100_0011],
 ];
 const RATIO: &[u8] = &[0, 0, 0, 0, 0, 0, 0xF8, 0x3F];
-/// Two legs: one with two notes, one with none.
+/// Two legs: one with two notes, one without.
 const LEGS: &[&[u8]] = &[
     &[1, 0, 2, 0],
     &[5],

@@ -1,4 +1,4 @@
-//! Tables of offsets.
+//! Layout tables.
 
 use taran_sbe::describe::{What, describe};
 

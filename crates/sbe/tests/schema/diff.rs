@@ -1,4 +1,4 @@
-//! What becomes of old readers and writers when a schema changes.
+//! Compatibility of schema versions.
 
 use taran_sbe::compile;
 use taran_sbe::diff::{Change, Impact, diff, worst};
@@ -30,7 +30,7 @@ fn read(version: u32, types: &str, messages: &str) -> Schema {
         .schema
 }
 
-/// What changes from version 0 to version 1 when something in it is replaced.
+/// Returns the changes between versions 0 and 1 if a part of the text is replaced.
 fn replaced(from: &str, to: &str) -> Vec<Change> {
     let both = format!("{TYPES}|{MESSAGE}");
     assert_eq!(both.matches(from).count(), 1, "{from}");
@@ -291,10 +291,10 @@ fn changed_null_value_of_optional_field_is_breaking() {
         told(&both),
         [(Impact::Breaking, "M.a"), (Impact::Breaking, "M.c")]
     );
-    // Where the type is, it is told of the type, once.
+    // A change of the type is reported once, for the type.
     let of_type = changes(optional, "<field name=\"a\" id=\"1\" type=\"T\"/>");
     assert_eq!(told(&of_type), [(Impact::Breaking, "T")]);
-    // Null stands for nothing where nothing is optional.
+    // The null value is irrelevant without optional presence.
     let neither = changes("", "<field name=\"a\" id=\"1\" type=\"T\"/>");
     assert_eq!(neither, []);
 }
@@ -331,7 +331,7 @@ fn name_moved_to_other_element_is_breaking() {
              confuse them",
         ]
     );
-    // A chain of new names too, and one that nothing had is none.
+    // A chain of renames, whose last name was not used before.
     assert_eq!(
         told_of(["ask", "offer", "c"]),
         [
@@ -448,7 +448,7 @@ fn type_presence_moved_from_fields_is_no_change() {
             assert_eq!(told(&changes), expected, "{changes:?}");
         }
     }
-    // And where they leave it to the type, it is told of them.
+    // If the fields inherit the presence, the change is reported for them.
     let changes = diff(&with("", ""), &with(optional, ""));
     assert_eq!(
         told(&changes),
@@ -484,7 +484,7 @@ fn element_since_version_is_at_least_that_of_container() {
     for (old, new) in [(&none, &one), (&none, &two), (&two, &one), (&two, &none)] {
         assert_eq!(diff(old, new), []);
     }
-    // What came later still than that did so.
+    // Elements introduced still later are unaffected.
     let late = read(
         3,
         "",
@@ -503,7 +503,7 @@ fn element_since_version_is_at_least_that_of_container() {
             .starts_with("was introduced in version 2, now in 3:"),
         "{changes:?}"
     );
-    // Of what is in a message that came at another time now, nothing is told again.
+    // A changed version of a message is not repeated for the elements in it.
     let earlier = read(
         3,
         "",
@@ -541,7 +541,7 @@ fn encoding_alias_is_no_change() {
         ("ISO-8859-15", "ISO-8859-1"),
         ("windows-1252", "windows-1251"),
         ("UTF-16", "UTF-16LE"),
-        // The one has a mark in front.
+        // UTF-16 has a byte order mark.
         ("UTF-16", "UTF-16BE"),
         ("UTF-32BE", "UTF-32LE"),
         ("Big5", "GBK"),
@@ -607,7 +607,7 @@ fn removed_constant_member_affects_code_only() {
             (Impact::None, format!("M.k {came}")),
         ]
     );
-    // One that was sent is missed.
+    // Removing an encoded member is breaking.
     let sent = with(r#"<type name="y" primitiveType="uint8"/>"#, "");
     let changes = diff(&sent, &with("", ""));
     assert!(told(&changes).contains(&(Impact::Breaking, "C.y")));
@@ -675,7 +675,7 @@ fn changed_enum_null_value_is_breaking_if_used() {
         let new = read(0, &side(253, kind), &message(field));
         let changes = diff(&old, &new);
         let mut told: Vec<_> = told(&changes);
-        // The type that says how it is sent is used by nobody else.
+        // The encoding type has no other use.
         told.retain(|(_, path)| *path != "Raw");
         assert_eq!(told, expected, "{kind}, {field}: {changes:?}");
     }
@@ -697,7 +697,7 @@ fn changes_of_unused_types_affect_code_only() {
     assert_eq!(
         told(&changes),
         [
-            // What it is sent as, and what its values go to.
+            // Its encoding type, and the names of its values.
             (Impact::Code, "Unused"),
             (Impact::Code, "Unused"),
             (Impact::Code, "Pair.one"),

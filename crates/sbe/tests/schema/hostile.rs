@@ -1,4 +1,4 @@
-//! Schemas and messages from somebody who means harm: an answer each time, soon, and no more memory than it is worth.
+//! Untrusted schemas and messages: processing ends with a result, in bounded time and memory.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -40,7 +40,7 @@ fn entity_expansion_is_rejected() {
     assert!(compile("", &NoFiles(endless)).is_err());
 }
 
-/// What is told of a schema on disk that includes this, and may include what lies in these folders too.
+/// Compiles a schema on disk that includes `href`, with additional allowed folders, and returns its problem.
 fn told_of_include(folder: &Path, href: &str, folders: &[PathBuf]) -> Option<String> {
     let text = format!(
         "<messageSchema package=\"p\" id=\"1\">\n<xi:include xmlns:xi=\"http://www.w3.org/2001/XInclude\" \
@@ -111,7 +111,7 @@ fn include_of_special_files_does_not_block() {
     fs::create_dir_all(&folder).unwrap();
     for (file, expected) in [
         ("/proc/self/environ", "/proc/self/environ:1:1: error: "),
-        // Where a container hides it, it is no regular file.
+        // In some containers this is not a regular file.
         ("/proc/kmsg", "/proc/kmsg"),
         ("/dev/zero", "it is not a regular file"),
     ] {
@@ -247,7 +247,7 @@ fn warnings_do_not_displace_errors() {
 
 #[test]
 fn compile_time_is_linear_in_element_count() {
-    // With each compared to each other this would not end.
+    // A quadratic comparison would not end.
     let attributes: String = (0..50_000).map(|index| format!(" a{index}='1'")).collect();
     let told = told(&format!("<type name=\"T\"{attributes}/>"), "");
     assert!(told.contains("more than 64 attributes"), "{told}");
@@ -279,7 +279,7 @@ fn compile_time_is_linear_in_element_count() {
     assert_eq!(diff(&schema, &schema), []);
 }
 
-/// Pieces of schemas, in any order.
+/// Generates schema fragments in any order.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "<types>",

@@ -106,7 +106,7 @@ fn missing_include_suppresses_unknown_type_errors() {
         told(read(&[("dir/main.xml", &main)])),
         [
             "dir/main.xml:2:1: error: cannot read dir/none.xml: entity not found",
-            // And what is wrong whatever is in it.
+            // Reported regardless of the missing file.
             "dir/main.xml:5:1: error: name d is already defined at dir/main.xml:4:25",
         ]
     );

@@ -1,4 +1,4 @@
-//! Schemas that are read, and schemas that are refused.
+//! Valid and invalid schemas.
 
 mod accepted;
 mod costs;
@@ -16,7 +16,7 @@ use taran_sbe::problem::{Diagnostic, Severity};
 use taran_sbe::xml::NoFiles;
 use taran_sbe::{Rejected, compile};
 
-/// A header, dimensions and data, as nearly every schema has them.
+/// Header, dimensions and data composites for most tests.
 const FRAMES: &str = r#"<types>
 <composite name="messageHeader">
   <type name="blockLength" primitiveType="uint16"/>
@@ -35,13 +35,13 @@ const FRAMES: &str = r#"<types>
 </types>
 "#;
 
-/// A schema of version 3 with these types and messages.
+/// Returns a schema of version 3 with these types and messages.
 fn text(types: &str, messages: &str) -> String {
     text_of_version(3, types, messages)
 }
 
 fn text_of_version(version: u32, types: &str, messages: &str) -> String {
-    // As many lines where there are none.
+    // Keeps the line numbers if there are no types.
     let types = match types {
         "" => "\n\n".to_owned(),
         _ => format!("<types>\n{types}\n</types>"),

@@ -1,7 +1,7 @@
-//! The schemas of the archive's and the cluster's protocols, held to tables of what Aeron 1.51 sends.
+//! Compares the archive and cluster protocol schemas with tables of the Aeron 1.51 protocols.
 //!
-//! The tables in `protocols/` were not made from these schemas: of each message the id, the name, the length of its block, and
-//! of each field the id, the name, how it is sent, and its offset, as the official definitions at 1.51.0 have them.
+//! The tables in `protocols/` were not made from these schemas. They list the id, name and block length of each
+//! message, and the id, name, encoding and offset of each field, as in the official definitions at 1.51.0.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -20,7 +20,7 @@ fn protocol(name: &str) -> Schema {
     compiled.schema
 }
 
-/// What a schema says, in the form of the tables.
+/// Renders a schema in the form of the tables.
 fn table(schema: &Schema) -> String {
     let order = match schema.byte_order {
         ByteOrder::Little => "littleEndian",

@@ -1,7 +1,7 @@
-//! Fields that say nothing of versions themselves, because their types do; and those that are not sent, which ask nothing of
-//! any version.
+//! Fields whose `sinceVersion` is that of their type, and constant fields, which have no bytes in any version.
 //!
-//! The official tool gives a field the later of the two, and schemas rely on it: a type is added, and with it a field.
+//! The official tool uses the later of the versions of field and type, and schemas rely on it: a type is added together
+//! with a field.
 
 use serde_json::json;
 use taran_sbe::compile;
@@ -14,7 +14,7 @@ use taran_sbe::xml::NoFiles;
 
 use crate::{accepted, problems, text_of_version};
 
-/// Two messages that grew in each version, and in the last one by a type whose field leaves it to it to say so.
+/// Two messages that grow in each version; in the last one by a field that has only the version of its type.
 const TYPES: &str = r#"<type name="Amount" primitiveType="int32" sinceVersion="1"/>
     <composite name="Weight" sinceVersion="1"><type name="grams" primitiveType="int32"/></composite>
     <enum name="Colour" encodingType="uint8" sinceVersion="2"><validValue name="Red">0</validValue></enum>
@@ -43,7 +43,7 @@ fn of_version(version: u32, types: &str, messages: &str) -> Schema {
     compiled.schema
 }
 
-/// A message of that version, and what it says.
+/// Decodes a message of this version to JSON.
 fn decoded(schema: &Schema, template_id: u16, version: u16, block: &[u8], rest: &[u8]) -> String {
     let length = u16::try_from(block.len()).expect("a few");
     let header = [length, template_id, 7, version].map(u16::to_le_bytes);
@@ -94,7 +94,7 @@ fn generated_minimum_block_length_excludes_fields_of_newer_types() {
     let files = generate::rust(&accepted(TYPES, MESSAGES)).expect("a few values");
     let text = &files[0].text;
     for part in [
-        // The number of a parcel is all that there is in every version, as is the place on a shelf.
+        // The number of a parcel and the position on a shelf are the fields that exist in every version.
         "block: &'a [u8; 4],",
         "block: &'a [u8; 2],",
         "pub fn weight(&self) -> Option<types::WeightDecoder<'a>> {",
@@ -158,7 +158,7 @@ fn field_deprecated_before_type_since_version_is_reported() {
         told("deprecated=\"1\""),
         ["deprecated in version 1, before it was introduced in 2"]
     );
-    // What the field says of itself is told once.
+    // A problem of the field's own version is reported once.
     assert_eq!(
         told("deprecated=\"1\" sinceVersion=\"2\""),
         ["deprecated in version 1, before it was introduced in 2"]
@@ -166,7 +166,7 @@ fn field_deprecated_before_type_since_version_is_reported() {
     assert_eq!(told("deprecated=\"2\""), [] as [&str; 0]);
 }
 
-/// The changes from one schema to the other, with their paths.
+/// Returns the changes between two schemas with their paths.
 fn changes(old: &Schema, new: &Schema) -> (Vec<(Impact, String)>, String) {
     let changes = diff(old, new);
     let told = |change: &Change| (change.impact, change.path.clone());
@@ -205,7 +205,7 @@ fn later_type_since_version_moves_its_fields() {
     assert_eq!(told, [(Impact::Breaking, "M.a".to_owned())], "{all}");
 }
 
-/// A composite of constants, of which nothing is sent.
+/// Composite of constants, which has no bytes.
 const SCALE: &str = r#"<composite name="Scale"><type name="tenth" primitiveType="int8" presence="constant">1</type></composite>"#;
 
 #[test]
@@ -247,7 +247,7 @@ fn constant_is_present_from_its_since_version() {
     let expected = json!({"a": 7, "s": {"tenth": 1}}).to_string();
     assert_eq!(decoded(&schema, 1, 1, &block, &[]), expected);
     let files = generate::rust(&schema).expect("a few values");
-    // Not in what `b` is in, of which a sender of version 1 has nothing.
+    // Not within `b`, which a sender of version 1 does not have.
     let expected = "let bytes: &[u8; 0] = runtime::added(self.version, 1, self.block, 4)?;";
     assert!(files[0].text.contains(expected), "{}", files[0].text);
 }
@@ -273,7 +273,7 @@ fn element_since_version_is_at_least_that_of_container() {
             <data name="i" id="9" type="varText"/>
         </message>"#,
     );
-    // What came after that still has to be the last.
+    // Elements introduced later must still follow.
     let message = r#"<message name="M" id="1" sinceVersion="2"><field name="a" id="1" type="Old" sinceVersion="3"/>
         <field name="b" id="2" type="Old"/></message>"#;
     let told: Vec<_> = problems(types, message)

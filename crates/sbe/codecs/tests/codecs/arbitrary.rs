@@ -1,4 +1,4 @@
-//! Whatever the bytes, decoders say something of them and do not panic.
+//! Decoders accept or reject arbitrary bytes without a panic.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use taran_sbe_codecs::show;
 
 use crate::{book, garage, music, quote, weather};
 
-/// A message, some of whose bytes are others, and that may end early.
+/// Returns a message with some bytes changed, possibly truncated.
 fn broken() -> impl Strategy<Value = Vec<u8>> {
     let messages = [garage::v0, garage::v1, garage::v2].map(garage::bytes);
     let discs = [music::v0, music::v1].map(garage::bytes);
@@ -29,7 +29,7 @@ fn broken() -> impl Strategy<Value = Vec<u8>> {
                 let at = at.index(bytes.len());
                 bytes[at] = byte;
             }
-            // Half of them stay whole.
+            // Half of the messages are not truncated.
             bytes.truncate(end.index(2 * bytes.len()) + 1);
             bytes
         })

@@ -1,7 +1,7 @@
-//! Codecs in a program that has no standard library and no allocator, as on bare metal.
+//! Codecs in a program without standard library and allocator, as on bare metal.
 //!
-//! It has a panic handler of its own, and a second one is an error: with the standard library, or anything that brings it in,
-//! it would not compile. What allocates would not either, as there is no allocator.
+//! The program has its own panic handler, which conflicts with that of the standard library, so it does not compile if
+//! anything depends on the standard library. Allocation does not compile either, because there is no allocator.
 
 use crate::rustc::Rustc;
 
@@ -33,7 +33,7 @@ fn generated_code_compiles_without_std() {
     let rustc = Rustc::new("bare", &["garage_v2", "music_v1"]);
     let compile = |name: &str, text: &str| rustc.run(name, "staticlib", text);
     compile("bare.rs", PROGRAM).unwrap();
-    // So it would be seen.
+    // Verifies that the test detects a dependency on the standard library.
     let with_std = PROGRAM.replace("#![no_std]", "#![no_std]\nextern crate std;");
     let error = compile("not_bare.rs", &with_std).unwrap_err();
     assert!(error.contains("panic_impl"), "{error}");

@@ -1,9 +1,9 @@
-//! Messages that lie one behind the other, without anything between them that says where one ends.
+//! Consecutive messages without framing.
 
 use taran_sbe_codecs::garage_v0::{self as v0, Message};
 use taran_sbe_codecs::garage_v2 as v2;
 
-/// A ping of a newer version, whose block is longer; an album; a message of no fields; a ping.
+/// Encodes a ping of a newer version with a longer block, an album, a message without fields, and a ping.
 fn written() -> Vec<u8> {
     let mut buffer = [0xAA; 256];
     let mut ping = v2::ping::PingEncoder::encode(&mut buffer).unwrap();

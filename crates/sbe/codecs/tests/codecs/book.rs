@@ -1,12 +1,12 @@
-//! A book in each version of its schema: groups three deep, with texts behind the entries of each.
+//! An order book in each version of its schema: groups nested three deep, with data in the entries of each.
 
 use taran_sbe::runtime::EncodeError;
 use taran_sbe_codecs::{ticks_v5, ticks_v6};
 
-/// The orders of one side of a venue: their numbers, prices and owners.
+/// Orders of one side of a venue: number, price and owner.
 type Orders = &'static [(u64, Option<i64>, &'static str)];
 
-/// What a venue buys or sells, with a note. There is one of these at least, and there may be no orders.
+/// Sides of a venue, with a note. There is at least one side; its orders can be empty.
 type Sides = &'static [(u16, Orders, &'static str)];
 
 /// Venues, with their names.
@@ -74,7 +74,7 @@ macro_rules! book {
     }};
 }
 
-/// What version 5 has; how many bytes it takes.
+/// Encodes a message of version 5 and returns its length.
 pub(crate) fn v5(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     book!(
         ticks_v5,
@@ -87,7 +87,7 @@ pub(crate) fn v5(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     )
 }
 
-/// The same, with what version 6 adds to the blocks of each depth, and at the end.
+/// Encodes the same message with the additions of version 6 to the blocks of each depth, and at the end.
 pub(crate) fn v6(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     use ticks_v6::types::Marks;
     book!(
@@ -97,7 +97,7 @@ pub(crate) fn v6(buffer: &mut [u8]) -> Result<usize, EncodeError> {
             book.sequence(0x0102_0304);
         },
         |venue, code| {
-            // What nobody says of the others' is null.
+            // The fields that are not set are null.
             if code == 1 {
                 venue.fee(0.25);
             }

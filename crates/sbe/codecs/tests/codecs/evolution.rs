@@ -1,4 +1,4 @@
-//! Each version reads what every other one writes.
+//! Decoders of each version read messages of every other version.
 
 use taran_sbe::runtime::DecodeError;
 use taran_sbe_codecs::garage_v0::{self, album, ping};
@@ -8,7 +8,7 @@ use taran_sbe_codecs::{garage_v1, garage_v2, ticks_v5, ticks_v6};
 
 use crate::{book, garage, quote};
 
-/// What all versions know is the same, whoever writes and whoever reads.
+/// Checks the elements common to all versions.
 macro_rules! reads_common {
     ($version:ident, $bytes:expr) => {{
         let car = $version::car::CarDecoder::decode($bytes).unwrap();
@@ -137,7 +137,7 @@ fn newer_message_added_enum_values_keep_raw_value() {
 fn added_field_in_longer_block_depends_on_version_only() {
     let mut bytes = garage::bytes(quote::v5);
     let block = ticks_v5::HEADER_LENGTH..ticks_v5::HEADER_LENGTH + 64;
-    // Where version 6 has `venue`, version 5 has nothing: what lies there is not looked at.
+    // Bytes of the field `venue` of version 6, which version 5 does not have; they must be ignored.
     bytes[block][46..48].copy_from_slice(&[1, 2]);
     let quote = ticks_v6::quote::QuoteDecoder::decode(&bytes).unwrap();
     assert_eq!(
@@ -161,7 +161,7 @@ fn added_field_in_longer_block_depends_on_version_only() {
     assert_eq!(quote.raw().unwrap().0, [9; 3]);
 }
 
-/// The orders of a book with the fee of their venue, the total of their side and their marks, as version 6 has them.
+/// Returns the orders of a book of version 6 with the fee of their venue, the total of their side and their marks.
 fn orders(bytes: &[u8]) -> Result<Vec<Vec<String>>, DecodeError> {
     let mut found = Vec::new();
     let book = BookDecoder::decode(bytes)?;

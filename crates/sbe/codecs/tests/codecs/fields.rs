@@ -1,4 +1,4 @@
-//! Fields of each kind, groups, data: what was written is read again.
+//! Round trips of fields of each kind, groups and data.
 
 use taran_sbe::runtime::DecodeError;
 use taran_sbe_codecs::garage_v2::car::{CarDecoder, CarEncoder};
@@ -93,7 +93,7 @@ fn groups_and_data_decode_in_order() {
         let (fines, owner) = owner.fines().unwrap();
         let fines: Vec<_> = fines.map(|fine| (fine.amount(), fine.paid())).collect();
         let (name, owner) = owner.name().unwrap();
-        // Fields can be read wherever one stands.
+        // Fields can be read in any state of the decoder.
         names.push((owner.since(), fines, name.to_str().unwrap()));
     }
     assert_eq!(
@@ -188,7 +188,7 @@ fn unset_fields_are_null_if_optional_otherwise_zero() {
     assert_eq!(car.engine().worth().mantissa(), None);
     assert_eq!(car.engine().booster().flags(), EngineBoosterFlags::NONE);
     assert_eq!(car.colour(), None);
-    // The gap before `wide` is not left as it was found.
+    // The gap before `wide` is zeroed.
     assert_eq!(car.block_bytes()[21..24], [0, 0, 0]);
 }
 

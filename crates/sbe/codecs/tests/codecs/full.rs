@@ -1,9 +1,9 @@
-//! Buffers that are filled until nothing more goes into them, and hold a sound message then.
+//! Buffers that are filled until nothing more fits still hold a valid message.
 
 use taran_sbe::runtime::{DecodeError, EncodeError};
 use taran_sbe_codecs::ticks_v5::quote::{QuoteDecoder, QuoteEncoder};
 
-/// What a quote holds: the tags of its levels, the ratios of its legs, and how long its data is.
+/// Reads a quote: the tags of its levels, the ratios of its legs, and the length of its data.
 fn read(bytes: &[u8]) -> Result<(Vec<String>, Vec<i16>, usize), DecodeError> {
     let (levels, quote) = QuoteDecoder::decode(bytes)?.levels()?;
     let tags = levels.map(|level| level.tag().map(|(tag, _)| format!("{tag:?}")));
@@ -14,7 +14,7 @@ fn read(bytes: &[u8]) -> Result<(Vec<String>, Vec<i16>, usize), DecodeError> {
     Ok((tags, ratios, raw.len()))
 }
 
-/// How long a quote is that has so many legs, and nothing else of any length.
+/// Returns the length of a quote with this many legs and no other content of variable length.
 fn length(legs: i16) -> usize {
     let mut buffer = [0; 256];
     let quote = QuoteEncoder::encode(&mut buffer).unwrap();
@@ -33,7 +33,7 @@ fn entry_without_room_is_not_counted_and_smaller_element_fits() {
     for ratio in [1, 2] {
         legs.entry().unwrap().ratio(ratio);
     }
-    // The length of the data, and five bytes of it.
+    // Length field of the data, and five bytes of data.
     let refused = EncodeError::Short {
         what: "legs",
         needed: 12,
@@ -49,11 +49,11 @@ fn entry_without_room_is_not_counted_and_smaller_element_fits() {
 
 #[test]
 fn remaining_returns_free_bytes_between_entries() {
-    // Two levels of 12 bytes, and the tags with their lengths.
+    // Two levels of 12 bytes, and their tags with length fields.
     let mut buffer = vec![0xAA; length(1) + 2 * (12 + 2 + 1) + 14];
     let quote = QuoteEncoder::encode(&mut buffer).unwrap();
     let mut levels = quote.levels().unwrap();
-    // What is kept for the legs, and the length of the data.
+    // Bytes reserved for the legs and the length field of the data.
     let behind = 4 + 12 + 4;
     let mut written = 0;
     while levels.remaining() >= behind + 15 {

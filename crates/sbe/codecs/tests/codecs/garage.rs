@@ -3,7 +3,7 @@
 use taran_sbe::runtime::EncodeError;
 use taran_sbe_codecs::{garage_v0, garage_v1, garage_v2};
 
-/// The same statements for each version: their types differ, what they say does not.
+/// Expands to the same statements for each version, whose types differ.
 macro_rules! car {
     ($version:ident, $buffer:expr, $fields:expr, $repair:expr, $fine:expr, |$last:ident| $end:expr) => {{
         use $version::car::CarEncoder;
@@ -74,12 +74,12 @@ macro_rules! car {
     }};
 }
 
-/// A car as the first version has it; how many bytes it takes.
+/// Encodes a car of the first version and returns its length.
 pub(crate) fn v0(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     car!(garage_v0, buffer, |_| {}, |_| {}, |_| {}, |car| car)
 }
 
-/// The same, with what the second version adds.
+/// Encodes the same message with the additions of the second version.
 pub(crate) fn v1(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     use garage_v1::car::{OwnersFinesEntryEncoder, RepairsEntryEncoder};
     car!(
@@ -99,7 +99,7 @@ pub(crate) fn v1(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     )
 }
 
-/// And the third.
+/// Encodes the same message with the additions of the third version.
 pub(crate) fn v2(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     use garage_v2::car::{OwnersFinesEntryEncoder, RepairsEntryEncoder};
     car!(
@@ -120,7 +120,7 @@ pub(crate) fn v2(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     )
 }
 
-/// The bytes of a car.
+/// Returns the bytes of a car.
 pub(crate) fn bytes(write: fn(&mut [u8]) -> Result<usize, EncodeError>) -> Vec<u8> {
     let mut buffer = vec![0xAA; 1024];
     let length = write(&mut buffer).unwrap();

@@ -1,4 +1,4 @@
-//! Random messages, written by generated codecs and read by them and by the decoder that needs none.
+//! Random messages, written by generated encoders and read by generated decoders and the schema-driven decoder.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -122,7 +122,7 @@ fn expected(quote: &Quote) -> Value {
     })
 }
 
-/// The flags of a set in no order.
+/// Sorts the choices of a set.
 fn sorted(mut fields: Value) -> Value {
     if let Some(marks) = fields["marks"].as_array_mut() {
         marks.sort_by_key(Value::to_string);

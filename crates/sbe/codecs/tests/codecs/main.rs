@@ -1,4 +1,4 @@
-//! Messages go through generated codecs and come out as they went in, or not at all.
+//! Tests of generated codecs.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

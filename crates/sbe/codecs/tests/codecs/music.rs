@@ -3,7 +3,7 @@
 use taran_sbe::runtime::EncodeError;
 use taran_sbe_codecs::{music_v0, music_v1};
 
-/// `Björk`, and other texts, in ISO-8859-1.
+/// `Björk` and other texts in ISO-8859-1.
 pub(crate) const ARTIST: &[u8] = b"Bj\xF6rk";
 pub(crate) const SIDE: &[u8] = b"C\xF4t\xE9 A";
 pub(crate) const NOTE: &[u8] = b"\xFCbrig";
@@ -32,12 +32,12 @@ macro_rules! disc {
     }};
 }
 
-/// A disc as the first version has it; how many bytes it takes.
+/// Encodes a disc of the first version and returns its length.
 pub(crate) fn v0(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     disc!(music_v0, buffer, |disc| disc)
 }
 
-/// The same, with what the second version adds.
+/// Encodes the same message with the additions of the second version.
 pub(crate) fn v1(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     disc!(music_v1, buffer, |disc| {
         let mut bonus = disc.bonus()?;

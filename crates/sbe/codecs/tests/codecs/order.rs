@@ -1,5 +1,5 @@
-//! What the documentation of this crate says does not compile does not, and for the reason that it gives: of `compile_fail`
-//! the documentation tests of stable Rust look at nothing but that there is an error.
+//! Verifies that the `compile_fail` examples in the crate documentation fail with the error code they state.
+//! Documentation tests of stable Rust check only that there is an error.
 
 use crate::rustc::Rustc;
 
@@ -15,7 +15,7 @@ mod example {
     use super::taran_sbe_codecs;
 "#;
 
-/// The examples of the documentation: the code of the error that each gives, if one, and its text.
+/// Returns the examples in the documentation: expected error code, if any, and source.
 fn examples() -> Vec<(Option<String>, String)> {
     let mut examples = Vec::new();
     let mut open: Option<(Option<String>, String)> = None;
@@ -31,7 +31,7 @@ fn examples() -> Vec<(Option<String>, String)> {
             }
             (None, Some((code, text))) => {
                 let line = line.strip_prefix("# ").unwrap_or(line);
-                // What runs stands outside of functions there.
+                // Statements outside of functions are executed.
                 let line = if line.starts_with("encode(") {
                     ""
                 } else {

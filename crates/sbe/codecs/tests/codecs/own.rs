@@ -1,4 +1,4 @@
-//! Members that headers and dimensions have of their own are written and read, and those of the standard stay right.
+//! Message headers and dimensions with additional members: round trips, and correctness of the standard members.
 
 use taran_sbe::runtime::{DecodeError, EncodeError};
 use taran_sbe_codecs::music_v0::disc::DiscEncoder;
@@ -13,7 +13,7 @@ fn custom_header_members_round_trip() {
     let label = music_v1::whole_header(&bytes).unwrap();
     assert_eq!((label.sender(), label.hops()), (77, None));
     assert_eq!((label.schema_id(), label.version()), (8, 1));
-    // Behind the four of the standard.
+    // After the four standard members.
     assert_eq!(bytes[8..13], [77, 0, 0, 0, 255]);
     let error = music_v1::whole_header(&bytes[..12])
         .map(|_| ())

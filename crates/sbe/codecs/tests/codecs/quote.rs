@@ -37,7 +37,7 @@ macro_rules! quote {
     }};
 }
 
-/// What version 5 has; how many bytes it takes.
+/// Encodes a message of version 5 and returns its length.
 pub(crate) fn v5(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     quote!(
         ticks_v5,
@@ -49,7 +49,8 @@ pub(crate) fn v5(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     )
 }
 
-/// The same, with what version 6 adds: within the blocks of version 5, behind them, and at the end.
+/// Encodes the same message with the additions of version 6: within the blocks of version 5, after them, and at the
+/// end.
 pub(crate) fn v6(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     quote!(
         ticks_v6,
@@ -58,7 +59,7 @@ pub(crate) fn v6(buffer: &mut [u8]) -> Result<usize, EncodeError> {
             quote.venue(0x0A0B).lots(&[0.5, 1e9]);
         },
         |level, tag| {
-            // What nobody says of the other one's is null.
+            // The fields that are not set are null.
             if tag == "a" {
                 level.orders(2.5);
             }

@@ -1,4 +1,4 @@
-//! What cannot be a message, or does not fit into one, is refused with the reason.
+//! Errors of decoders for invalid messages, and of encoders for values that do not fit.
 
 use taran_sbe::runtime::{DecodeError, EncodeError, MOST_EMPTY_ENTRIES};
 use taran_sbe_codecs::garage_v2::album::{AlbumDecoder, AlbumEncoder};
@@ -10,7 +10,7 @@ use taran_sbe_codecs::vast::vast::{VastDecoder, VastEncoder};
 
 use crate::garage;
 
-/// Reads all of a car.
+/// Reads all elements of a car.
 fn read(bytes: &[u8]) -> Result<(), DecodeError> {
     let (_, car) = CarDecoder::decode(bytes)?.repairs()?;
     let (owners, car) = car.owners()?;
@@ -104,7 +104,7 @@ fn group_above_maximum_count_returns_error() {
     };
     assert_eq!(error, full);
     let length = photos.done().finish();
-    // The dimensions of `photos` are before its eight bytes.
+    // The dimensions of `photos` precede its eight bytes.
     buffer[length - 9] = 5;
     let (_, album) = AlbumDecoder::decode(&buffer).unwrap().pages().unwrap();
     let error = album.photos().unwrap_err();
@@ -127,7 +127,7 @@ fn group_below_minimum_count_returns_error() {
         actual: 0,
     };
     assert_eq!(legs.done().unwrap_err(), few);
-    // Behind the header, and the block length of `legs`.
+    // After the header and the block length of `legs`.
     for count in [0_i16, -1, 4] {
         buffer[34..36].copy_from_slice(&count.to_be_bytes());
         match FewDecoder::decode(&buffer).unwrap().legs().unwrap_err() {
@@ -179,7 +179,7 @@ fn decode_data_longer_than_allowed_returns_error() {
     assert_eq!(quote.raw().unwrap_err(), long);
 }
 
-/// The lengths of a message of `Vast`: its block, and of each group the block and how many entries there are.
+/// Encodes a message of `Vast` with these lengths: its block length, and the block length and count of each group.
 fn vast(lengths: [u64; 7]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for number in [lengths[0], 4_000_000_000, 1, 0] {
@@ -240,7 +240,7 @@ fn group_with_too_many_empty_entries_returns_error() {
     };
     assert_eq!(empty.entry().map(drop).unwrap_err(), full);
     let mut deep = empty.done().flat().unwrap().done().deep().unwrap();
-    // Those of blocks without fields, but with data, are as many as there are bytes for.
+    // Entries without fields but with data are bounded by the available bytes.
     deep = deep.entry().unwrap().inner([]).unwrap().done();
     let length = deep.done().raw([]).unwrap().finish();
     let (empty, vast) = VastDecoder::decode(&buffer[..length])

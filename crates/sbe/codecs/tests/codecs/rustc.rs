@@ -1,11 +1,11 @@
-//! The compiler, for programs that use codecs.
+//! Compiles programs that use the codecs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::text::generated;
 
-/// A folder with codecs, and with the library that they need, without its default features.
+/// Folder with the codecs and the library without its default features.
 pub(crate) struct Rustc {
     folder: PathBuf,
 }
@@ -26,7 +26,7 @@ impl Rustc {
         this
     }
 
-    /// Compiles a text, or gives what the compiler says against it.
+    /// Compiles a source text; the error is the output of the compiler.
     pub(crate) fn run(&self, name: &str, kind: &str, text: &str) -> Result<(), String> {
         std::fs::write(self.folder.join(name), text).unwrap();
         let kind = format!("--crate-type={kind}");

@@ -1,4 +1,4 @@
-//! Messages show themselves whole.
+//! `Display` and `Debug` of messages.
 
 use taran_sbe_codecs::garage_v0::{Message, album, car};
 

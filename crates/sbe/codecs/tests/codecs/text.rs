@@ -1,4 +1,4 @@
-//! Generated text is as rustfmt would set it, and the same each time.
+//! Generated code is formatted as by rustfmt, and deterministic.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +20,7 @@ const SCHEMAS: [&str; 11] = [
     "weather_v1",
 ];
 
-/// The codecs of a schema here.
+/// Generates the codecs of a schema of this crate.
 pub(crate) fn generated(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema");
     let compiled = compile_file(&folder.join(name).with_extension("xml")).unwrap();
@@ -53,7 +53,7 @@ fn generated_code_is_formatted() {
     }
 }
 
-/// A schema with longer names: by so many letters.
+/// Returns a schema whose names are longer by this many letters.
 fn lengthened(name: &str, letters: usize) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema");
     let text = std::fs::read_to_string(path.join(name).with_extension("xml")).unwrap();
@@ -116,7 +116,7 @@ fn generated_code_with_long_names_is_formatted() {
     assert!(output.status.success(), "{changes}");
 }
 
-/// The documentation in front of the line that ends so, behind the line `within`.
+/// Returns the doc comment of the item whose line ends with `item`, after the line `within`.
 fn documentation(text: &str, within: &str, item: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let start = lines.iter().position(|line| *line == within);

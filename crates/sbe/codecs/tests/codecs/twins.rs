@@ -1,4 +1,4 @@
-//! Names that are different in the schema and would be the same in Rust: the first keeps it, the others get numbers.
+//! Schema names that map to the same Rust name: the first keeps it, the others get numbers.
 
 use taran_sbe::runtime::{DecodeError, EncodeError};
 use taran_sbe_codecs::twins::leg::{LegDecoder, LegEncoder};
@@ -37,7 +37,7 @@ fn decode(bytes: &[u8]) -> Result<(), DecodeError> {
     let price = leg.price();
     assert_eq!((price.amount(), price.amount_2()), (6, 7));
     assert_eq!(price.unit(), PriceUnit2::Cent);
-    // Constants are called after the methods.
+    // Constants are named after the methods.
     type First<'a> = LegDecoder<'a>;
     assert_eq!((First::TYPE_MIN, First::TYPE_2_MAX), (1, 9));
     let (inner, leg) = leg.leg()?;

@@ -1,9 +1,9 @@
-//! A report of the weather in each version of its schema, and one that is null wherever it can be.
+//! A weather report in each version of its schema, and one whose optional fields are all null.
 
 use taran_sbe::runtime::EncodeError;
 use taran_sbe_codecs::{weather_v0, weather_v1};
 
-/// When it was measured.
+/// Time of the measurement.
 pub(crate) const MEASURED: u64 = 0x0102_0304_0506_0708;
 
 macro_rules! report {
@@ -36,7 +36,7 @@ macro_rules! report {
     }};
 }
 
-/// What the first version has; how many bytes it takes.
+/// Encodes a report of the first version and returns its length.
 pub(crate) fn v0(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     report!(
         weather_v0,
@@ -47,7 +47,7 @@ pub(crate) fn v0(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     )
 }
 
-/// The same, with what the second version adds.
+/// Encodes the same message with the additions of the second version.
 pub(crate) fn v1(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     report!(
         weather_v1,
@@ -56,7 +56,7 @@ pub(crate) fn v1(buffer: &mut [u8]) -> Result<usize, EncodeError> {
             report.humidity(80).history(&[-1, 7]);
         },
         |reading, hour| {
-            // What nobody says of the first one's is null.
+            // The fields that are not set are null.
             if hour == 12 {
                 reading.wind().speed(90).trend(Trend::Falling);
             }
@@ -86,7 +86,7 @@ macro_rules! calm {
         use $version::types::{Sky, Trend};
 
         let mut $report = ReportEncoder::encode($buffer)?;
-        // It is not only that nobody has written it.
+        // Values are set first, so that null is not just the initial state.
         $report.temperature(1).grade(b'A').pressure(2.0);
         $report.gusts(&[3.0; 3]).hours(&[4; 2]).probe(&[5; 3]);
         $report.sky(Sky::Clear).trend(Trend::Rising).mark("full")?;
@@ -109,12 +109,12 @@ macro_rules! calm {
     }};
 }
 
-/// Nothing but when it was measured.
+/// Encodes a report with only the time of the measurement.
 pub(crate) fn calm_v0(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     calm!(weather_v0, buffer, |report| {}, |report| report)
 }
 
-/// The same, with what the second version adds.
+/// Encodes the same report with the additions of the second version.
 pub(crate) fn calm_v1(buffer: &mut [u8]) -> Result<usize, EncodeError> {
     calm!(
         weather_v1,

@@ -1,4 +1,4 @@
-//! Codecs of the official tool, made of the same schemas, exchange messages with ours.
+//! Interoperability with codecs that the official tool generates from the same schemas.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -25,19 +25,19 @@ use official::class_path;
 use taran_sbe::runtime::{EncodeError, Text};
 use taran_sbe_codecs::{garage_v0, garage_v1, garage_v2, music_v0, music_v1};
 
-/// What is exchanged: a message, in a version of its schema.
+/// Messages to exchange, one per schema version.
 const CARS: [&str; 3] = ["garage_v0", "garage_v1", "garage_v2"];
 const ALBUMS: [&str; 3] = ["album_v0", "album_v1", "album_v2"];
 const DISCS: [&str; 2] = ["music_v0", "music_v1"];
 
-/// A file of its own for each exchange: tests that run at once have messages of the same name.
+/// Returns a file name unique to an exchange, because concurrent tests use the same message names.
 fn file(name: &str) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{number}-{name}.bin"))
 }
 
-/// An album of two pages, and where the schema has them of three photos.
+/// Encodes an album of two pages, with three photos if the schema has them.
 fn album(name: &str) -> Vec<u8> {
     macro_rules! album {
         ($version:ident, |$album:ident| $last:expr) => {
@@ -66,7 +66,7 @@ fn album(name: &str) -> Vec<u8> {
     })
 }
 
-/// What ours write.
+/// Encodes a message with our codecs.
 fn ours(name: &str) -> Vec<u8> {
     match name {
         "garage_v0" => garage::bytes(garage::v0),
@@ -86,7 +86,7 @@ fn ours(name: &str) -> Vec<u8> {
     }
 }
 
-/// What the official codecs write.
+/// Encodes a message with the official codecs.
 fn theirs(class_path: &str, name: &str) -> Vec<u8> {
     let file = file(&format!("theirs-{name}"));
     official::codecs(class_path, "write", name, &file);
@@ -95,7 +95,7 @@ fn theirs(class_path: &str, name: &str) -> Vec<u8> {
     written
 }
 
-/// What the official codecs of `reader` make of what ours of `writer` write.
+/// Returns what the official decoder of `reader` reads from a message of our encoder of `writer`.
 fn read_by_theirs(class_path: &str, reader: &str, writer: &str) -> String {
     let file = file(&format!("ours-{writer}-for-{reader}"));
     fs::write(&file, ours(writer)).unwrap();
@@ -244,7 +244,7 @@ fn custom_members_latin1_text_and_value_ref_constants_interoperate() {
     for writer in DISCS {
         for reader in DISCS {
             let read = read_by_theirs(class_path, reader, writer);
-            // What is not sent: `valueRef` at a field, and at its type.
+            // Constants: `valueRef` on a field and on its type.
             let head = "label=77,255|firsts=3,255|kind=Folk|style=3|artist=Björk|";
             assert!(read.starts_with(head), "{reader} reads {writer}: {read}");
             let common =

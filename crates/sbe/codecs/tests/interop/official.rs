@@ -1,11 +1,11 @@
-//! The official tool, and our Java program that uses what it generates.
+//! Runs the official tool, and a Java program that uses the code it generates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// The schemas that it makes codecs of.
+/// Schemas to generate official codecs for.
 const SCHEMAS: [&str; 9] = [
     "garage_v0",
     "garage_v1",
@@ -18,8 +18,8 @@ const SCHEMAS: [&str; 9] = [
     "weather_v1",
 ];
 
-/// What the official tool generated, compiled together with our program that uses it; `None` where there is no JDK or
-/// Maven, unless that is a failure.
+/// Returns the class path of the official codecs and our Java program; `None` without a JDK or Maven, unless these are
+/// required.
 pub(crate) fn class_path() -> Option<&'static str> {
     static CLASS_PATH: OnceLock<Result<String, String>> = OnceLock::new();
     match CLASS_PATH.get_or_init(build) {
@@ -88,7 +88,7 @@ fn build() -> Result<String, String> {
     Ok(format!("{}:{}", classes.display(), jars[1]))
 }
 
-/// A source without the lines that are for other versions.
+/// Returns a source without the lines for other versions.
 fn of_version(source: &str, version: &str) -> String {
     let is_for = |line: &&str| match line.rsplit_once(" // v") {
         Some((_, versions)) => format!("v{versions}")
@@ -114,7 +114,7 @@ fn java_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Runs a program; that it is missing is for the caller to judge, and that it fails is a failure.
+/// Runs a program. A missing program is an error for the caller to handle; a failing one panics.
 fn run(command: &mut Command) -> Result<Output, String> {
     let output = command
         .output()
@@ -124,12 +124,12 @@ fn run(command: &mut Command) -> Result<Output, String> {
     Ok(output)
 }
 
-/// Runs our Java program, which uses the official codecs: lets it `write` or `read` what is in a file.
+/// Runs the Java program to `write` a file or `read` it with the official codecs.
 pub(crate) fn codecs(class_path: &str, verb: &str, what: &str, file: &Path) -> String {
     program(class_path, &[verb, what, &file.display().to_string()])
 }
 
-/// What the official codecs tell of their schema.
+/// Returns the schema metadata in the official codecs.
 pub(crate) fn tell(class_path: &str) -> String {
     program(class_path, &["tell"])
 }

@@ -1,5 +1,5 @@
-//! Prices, big-endian behind a header of their own, in blocks longer than their fields: what a later version adds lies in what
-//! was not used of them, or behind them, and in groups three deep.
+//! Interoperability of prices: big-endian, with a custom header, and with blocks longer than their fields. A later
+//! version adds fields in the unused part of the blocks, after them, and in groups nested three deep.
 
 use taran_sbe_codecs::{ticks_v5, ticks_v6};
 
@@ -9,7 +9,8 @@ use super::{read_by_theirs, theirs};
 pub(super) const QUOTES: [&str; 2] = ["quote_v5", "quote_v6"];
 pub(super) const BOOKS: [&str; 2] = ["book_v5", "book_v6"];
 
-/// That each version of the official codecs reads each version of ours: `fields` is all that it shows, by reader and writer.
+/// Checks that each version of the official decoders reads each version of our messages; `fields` returns the expected
+/// output by reader and writer.
 fn read_by_official(messages: [&str; 2], fields: fn(&str, &str) -> String) {
     let Some(class_path) = class_path() else {
         return;
@@ -31,7 +32,8 @@ fn read_by_official(messages: [&str; 2], fields: fn(&str, &str) -> String) {
     }
 }
 
-/// That each version of ours reads each version of the official codecs: `shown` is all that it shows, by reader and writer.
+/// Checks that each version of our decoders reads each version of the official messages; `shown` returns the expected
+/// output by reader and writer.
 fn read_by_ours(messages: [&str; 2], shown: fn(&str, &str) -> String) {
     let Some(class_path) = class_path() else {
         return;
@@ -46,7 +48,8 @@ fn read_by_ours(messages: [&str; 2], shown: fn(&str, &str) -> String) {
     }
 }
 
-/// One of three: what a reader of version 5 shows, whoever has written, and one of version 6 of both writers.
+/// Selects the expected text: of a reader of version 5, of a reader of version 6 with an old message, or with a new
+/// one.
 fn one_of(reader: &str, writer: &str, [old, absent, new]: [&str; 3]) -> String {
     let which = match (reader, writer) {
         ("v5", _) => old,

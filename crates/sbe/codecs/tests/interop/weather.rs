@@ -1,5 +1,5 @@
-//! Reports of the weather: null values of their own, arrays that are null as a whole, types in another package, and a group
-//! in a group that a later version adds.
+//! Interoperability of weather reports: custom null values, null arrays, types in another package, and a nested group
+//! added by a later version.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn schema(name: &str) -> taran_sbe::model::Schema {
     compiled.schema
 }
 
-/// What the decoder without generated code makes of a message.
+/// Decodes a message with the schema-driven decoder.
 fn generic(reader: &str, bytes: &[u8]) -> Value {
     let schema = schema(reader);
     let message = Decoder::new(&schema).message(bytes).unwrap();

@@ -1,6 +1,6 @@
-//! Chance that is the same each time; the test uses it, and the program that the test makes.
+//! Deterministic random numbers, used by the test and by the program it generates.
 
-/// Random numbers (SplitMix64).
+/// Random number generator (SplitMix64).
 pub(crate) struct Chance(u64);
 
 impl Chance {
@@ -16,7 +16,7 @@ impl Chance {
         bits ^ (bits >> 31)
     }
 
-    /// A number from 0 on, below that one.
+    /// Returns a number in `0..end`.
     pub(crate) const fn below(&mut self, end: u64) -> u64 {
         (self.bits() >> 1) % end
     }

@@ -1,8 +1,8 @@
-//! JSON as the decoder without generated code writes it; for the program that the test makes.
+//! JSON in the form of the schema-driven decoder, for the generated program.
 
 use crate::chance::Chance;
 
-/// Text that grows.
+/// JSON text under construction.
 #[derive(Default)]
 pub(crate) struct Json(pub(crate) String);
 
@@ -50,7 +50,7 @@ impl Json {
         self.close("]");
     }
 
-    /// Text up to the first zero; what is written here is ASCII.
+    /// Adds the text up to the first zero; the test writes only ASCII.
     pub(crate) fn text(&mut self, bytes: &[u8]) {
         let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
         self.item(&format!("{:?}", str::from_utf8(text).unwrap()));
@@ -65,7 +65,7 @@ impl Json {
         self.item(&format!("{digits:?}"));
     }
 
-    /// A value of an enumeration.
+    /// Adds an enumeration value.
     pub(crate) fn named(&mut self, raw: i128, names: &[(i128, &str)], null: i128) {
         match names.iter().find(|(value, _)| *value == raw) {
             Some((_, name)) => self.item(&format!("{name:?}")),
@@ -74,7 +74,7 @@ impl Json {
         }
     }
 
-    /// Flags of a set.
+    /// Adds the choices of a set.
     pub(crate) fn flags(&mut self, raw: u64, names: &[(u64, &str)]) {
         self.open("[");
         let mut rest = raw;
@@ -91,7 +91,7 @@ impl Json {
     }
 }
 
-/// A number of any type.
+/// Number of any primitive type.
 pub(crate) trait Number: Copy {
     fn random(chance: &mut Chance) -> Self;
     fn shown(self) -> String;
@@ -100,7 +100,7 @@ pub(crate) trait Number: Copy {
 macro_rules! integers {
     ($($kind:ty)*) => {
         $(impl Number for $kind {
-            /// Small ones, so that null values and edges come up, and any.
+            /// Returns a random number; small ones are frequent, so that null values and limits occur.
             fn random(chance: &mut Chance) -> Self {
                 match chance.below(4) {
                     0 => chance.below(101) as Self,
@@ -124,7 +124,7 @@ macro_rules! reals {
                 match chance.below(8) {
                     0 => *chance.pick(&[Self::NAN, Self::INFINITY, Self::MIN, 0.0]),
                     1 => chance.below(101) as Self,
-                    // Few enough digits for everybody to write the same.
+                    // Few enough digits for all implementations to format it equally.
                     _ => (chance.bits() as i64 >> 24) as Self / 8.0,
                 }
             }
@@ -149,7 +149,7 @@ pub(crate) fn text(chance: &mut Chance, longest: u64) -> Vec<u8> {
     (0..chance.below(longest + 1)).map(|_| letter(chance)).collect()
 }
 
-/// Whether a text in a field of that length is null: each of its bytes is.
+/// Returns true if each byte of a text field of this length is null.
 pub(crate) fn is_null_text(text: &[u8], length: usize, null: u8) -> bool {
     let rest = length - text.len();
     text.iter().all(|byte| *byte == null) && (rest == 0 || null == 0)

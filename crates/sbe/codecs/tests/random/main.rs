@@ -1,8 +1,8 @@
-//! Random schemas become codecs, and these are compiled and used: what they write and read is what was meant, and what the
-//! decoder without generated code reads.
+//! Generates random schemas, compiles their codecs, and compares what these write and read with the schema-driven
+//! decoder.
 //!
-//! `TARAN_SBE_SCHEMAS` is how many schemas there are, `TARAN_SBE_SEED` the seed of the first one. What was made of them stays in
-//! `target/tmp/random-SEED`.
+//! `TARAN_SBE_SCHEMAS` sets the number of schemas, `TARAN_SBE_SEED` the seed of the first one. The generated files stay
+//! in `target/tmp/random-SEED`.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -22,7 +22,7 @@ use taran_sbe::problem::Problem;
 use taran_sbe::xml::NoFiles;
 use taran_sbe::{compile, generate};
 
-/// How many messages are written by each message of each schema.
+/// Number of messages written per message of each schema.
 const ROUNDS: u32 = 12;
 
 #[test]
@@ -63,7 +63,7 @@ fn random_schema_codecs_agree_with_schema_driven_decoder() {
             .collect();
         let generic = Decoder::new(&schemas[reader]).message(&bytes).unwrap();
         let generic = serde_json::to_value(&generic).unwrap()["fields"].to_string();
-        // Both were text, so that what parsing does to their numbers is the same.
+        // Both are parsed from text, so that parsing affects their numbers equally.
         let [read, generic]: [Value; 2] =
             [read, &generic].map(|text| serde_json::from_str(text).unwrap());
         let seed = first + reader as u64 / 2;
@@ -80,7 +80,7 @@ fn random_schema_codecs_agree_with_schema_driven_decoder() {
     println!("{count} schemas, {messages} messages read");
 }
 
-/// The older and the newer version of a random schema.
+/// Returns the older and the newer version of a random schema.
 fn both_versions(seed: u64, folder: &Path, shapes: &mut Shapes) -> [Schema; 2] {
     let random = schema::random(seed);
     shapes.as_old_as_types += random.shapes.as_old_as_types;
@@ -93,7 +93,7 @@ fn both_versions(seed: u64, folder: &Path, shapes: &mut Shapes) -> [Schema; 2] {
         let compiled = compile("", &NoFiles(&text))
             .unwrap_or_else(|error| panic!("{}:\n{error}", path.display()));
         assert_eq!(compiled.schema.id, random.id);
-        // All of it may be where it is.
+        // Only these warnings are allowed.
         for warning in &compiled.warnings {
             let is_misplaced = matches!(
                 warning.problem,
@@ -105,7 +105,7 @@ fn both_versions(seed: u64, folder: &Path, shapes: &mut Shapes) -> [Schema; 2] {
     })
 }
 
-/// The program that uses the codecs of all schemas.
+/// Builds the program that uses the codecs of all schemas.
 fn build(schemas: &[Schema], folder: &Path) -> PathBuf {
     for (index, schema) in schemas.iter().enumerate() {
         let files = generate::rust(schema).unwrap();
@@ -116,7 +116,7 @@ fn build(schemas: &[Schema], folder: &Path) -> PathBuf {
     let [chance, json] = ["chance.rs", "json.rs"].map(|name| here.join(name).display().to_string());
     let text = program::program(schemas, ROUNDS, &chance, &json);
     fs::write(folder.join("main.rs"), text).unwrap();
-    // Codecs need nothing of the library but this, which is compiled in a moment.
+    // The codecs depend only on the runtime module, which compiles quickly.
     let runtime = here.join("../../../src/runtime/mod.rs");
     let library = format!(
         "#![no_std]\n#[path = {:?}]\npub mod runtime;\n",
@@ -131,7 +131,7 @@ fn build(schemas: &[Schema], folder: &Path) -> PathBuf {
     folder.join("main")
 }
 
-/// Whether the codecs are as rustfmt would set them.
+/// Checks that the codecs are formatted as by rustfmt.
 fn formatted(folder: &Path, schemas: usize) {
     let output = Command::new("rustfmt")
         .args(["--check", "--edition=2024"])

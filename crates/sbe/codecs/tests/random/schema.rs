@@ -2,28 +2,28 @@
 
 use crate::chance::Chance;
 
-/// A schema in each of its versions.
+/// Schema in each of its versions.
 pub(crate) struct Random {
     pub(crate) id: u64,
-    /// The newest one.
+    /// Latest version.
     pub(crate) version: u32,
     pub(crate) shapes: Shapes,
     lines: Vec<(u32, String)>,
 }
 
-/// How often a schema has what few schemas have, so that a test can say that it came up.
+/// Number of occurrences of rare constructs, so that the test can verify that they occur.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Shapes {
-    /// Fields that leave it to their type to say since when they are.
+    /// Fields whose `sinceVersion` is that of their type.
     pub(crate) as_old_as_types: u32,
-    /// Fields of the first version of which nothing is sent, behind those of the second.
+    /// Constant fields of the first version after fields of the second.
     pub(crate) unsent_behind: u32,
-    /// Messages of the second version.
+    /// Messages introduced in the second version.
     pub(crate) late_messages: u32,
 }
 
 impl Random {
-    /// What it was like in that version.
+    /// Returns the text of this version.
     pub(crate) fn at(&self, version: u32) -> String {
         let lines = self.lines.iter().filter(|(since, _)| *since <= version);
         let text = lines.map(|(_, line)| line.replace("VERSION", &version.to_string()) + "\n");
@@ -35,25 +35,25 @@ const INTEGERS: [&str; 8] = [
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
 ];
 const UNSIGNED: [&str; 4] = ["uint8", "uint16", "uint32", "uint64"];
-/// The header of a group has to have room for what its entries take, and that of a message for what its block takes.
+/// The dimensions must have room for the block length of the entries, and the header for that of the message.
 const WIDE: [&str; 3] = ["uint16", "uint32", "uint64"];
 const ENCODINGS: [&str; 4] = ["", "US-ASCII", "UTF-8", "ISO-8859-1"];
 
-/// A type that fields may have.
+/// Type that fields can use.
 #[derive(Clone)]
 struct Known {
     name: String,
-    /// The version in which it came.
+    /// Version that introduced it.
     since: u32,
-    /// Whether something of it is sent.
+    /// True if it is not constant.
     is_sent: bool,
-    /// Whether a field may say that it is optional, or required.
+    /// True if a field can specify its presence.
     has_presence: bool,
-    /// The values of an enumeration that were there from the beginning.
+    /// Enumeration values of the first version.
     values: Vec<String>,
 }
 
-/// Makes a schema of two versions by that seed.
+/// Generates a schema of two versions from a seed.
 pub(crate) fn random(seed: u64) -> Random {
     let mut making = Making {
         chance: Chance::new(seed),
@@ -77,7 +77,7 @@ struct Making {
     chance: Chance,
     lines: Vec<(u32, String)>,
     known: Vec<Known>,
-    /// The version in which comes what is written next.
+    /// Version of the elements generated next.
     since: u32,
     next: u32,
     shapes: Shapes,
@@ -88,7 +88,7 @@ impl Making {
         self.lines.push((self.since, line.into()));
     }
 
-    /// A name that nothing else has.
+    /// Returns a unique name.
     fn name(&mut self, prefix: &str) -> String {
         self.next += 1;
         format!("{prefix}{}", self.next)
@@ -198,7 +198,7 @@ impl Making {
         ));
     }
 
-    /// A type of one primitive, in all its variety; its line, and whether it is constant.
+    /// Generates a simple type; returns its element and whether it is constant.
     fn simple(&mut self, name: &str, more: &str) -> (String, bool) {
         let chance = &mut self.chance;
         let character = chance.one_in(4);
@@ -254,7 +254,7 @@ impl Making {
         });
     }
 
-    /// Types of which nothing is sent.
+    /// Generates constant types.
     fn constants(&mut self) {
         let (constant, composite) = (self.name("K"), self.name("C"));
         let says = "presence=\"constant\"";
@@ -275,7 +275,7 @@ impl Making {
         self.known.extend([constant, composite].map(unsent));
     }
 
-    /// A type that there is by now.
+    /// Selects one of the types so far.
     fn pick(&mut self) -> Known {
         let since = self.since;
         let known: Vec<&Known> = self
@@ -383,7 +383,7 @@ impl Making {
                 }
                 _ => {
                     let member = self.name("m");
-                    // Only what comes first has a place that is known here.
+                    // Only the offset of the first element is known here.
                     let offset = if index == 0 && self.chance.one_in(4) {
                         " offset=\"3\""
                     } else {
@@ -400,7 +400,7 @@ impl Making {
             self.known.push(Known {
                 name,
                 since: self.since,
-                // Whether its members are all constant is not looked at.
+                // Composites of only constants are not distinguished.
                 is_sent: true,
                 has_presence: false,
                 values: Vec::new(),
@@ -415,7 +415,7 @@ impl Making {
         self.line("</sbe:message>");
     }
 
-    /// Fields, groups and data. Only a message itself gets groups or data later.
+    /// Generates fields, groups and data. Only top-level blocks get later groups or data.
     fn block(&mut self, depth: u32, may_grow: bool) {
         let since = self.since;
         for _ in 0..self.chance.below(7) {
@@ -491,7 +491,7 @@ impl Making {
         self.field_of(&known, is_constant);
     }
 
-    /// A field of which nothing is sent.
+    /// Generates a constant field.
     fn unsent(&mut self) {
         let since = self.since;
         let unsent =
@@ -505,7 +505,7 @@ impl Making {
         let (name, id) = (self.name("f"), self.next);
         let mut came = self.came();
         if known.since > 0 && self.chance.one_in(2) {
-            // Its type says so.
+            // The type has the `sinceVersion`.
             came = "";
             self.shapes.as_old_as_types += 1;
         }

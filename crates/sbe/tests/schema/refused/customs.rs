@@ -1,4 +1,4 @@
-//! What the standard does not allow, though everybody knows what is meant: told, and read all the same.
+//! Violations of the standard that leave the meaning clear: reported as warnings.
 
 use super::{fields, one, types};
 use crate::{FRAMES, text};
@@ -27,7 +27,7 @@ fn ids_above_two_bytes_are_reported() {
     ]);
     let field = r#"<message name="M" id="1"><field name="f" id="65535" type="uint8"/></message>"#;
     crate::accepted("", field);
-    // A message has such an id only where its header has room for it, which is told as well.
+    // Such a message id needs a wider header field, which is reported as well.
     let wide = |id: u32| {
         let message = format!(r#"<message name="M" id="{id}"/>"#);
         text("", &message).replacen(
@@ -59,7 +59,7 @@ fn empty_containers_are_reported() {
         let expected = format!("<{element}> is empty, which the standard does not allow");
         let message = r#"<message name="M" id="1"/>"#;
         if element == "types" {
-            // The two that were made of one.
+            // Two problems with one cause.
             let found = crate::problems(types, message);
             let told: Vec<_> = found
                 .iter()
@@ -91,7 +91,7 @@ fn constants_violating_type_are_reported() {
             "the constant is a single value, but length is 2; the length is ignored",
         ),
     ]);
-    // One that nobody restricted may be what it likes, 255 too.
+    // Without an explicit range, any value is allowed, including 255.
     let types = r#"<type name="A" primitiveType="uint8" presence="constant">255</type>
         <type name="B" primitiveType="uint8" presence="constant" minValue="9" maxValue="10">10</type>"#;
     crate::accepted(types, r#"<message name="M" id="1"/>"#);
@@ -184,7 +184,7 @@ fn foreign_namespaces_are_ignored() {
         Warning,
         "<type> belongs to urn:x and is ignored",
     )]);
-    // Whatever is in no namespace, in that of the schema, or in that of another edition of SBE.
+    // Without namespace, in that of the schema, or in that of another edition of SBE.
     for (root, message) in [
         ("", ""),
         ("urn:mine", ""),

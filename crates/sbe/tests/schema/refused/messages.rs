@@ -1,4 +1,4 @@
-//! Messages, groups and data that are refused, or dubious.
+//! Problems of messages, groups and data.
 
 use super::{fields, one, types};
 use taran_sbe::problem::Severity::{Error, Warning};

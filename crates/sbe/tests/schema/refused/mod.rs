@@ -1,4 +1,4 @@
-//! Everything that is wrong is told at once, each with its place.
+//! All problems are reported in one pass, each with its position.
 
 mod customs;
 mod messages;
@@ -10,14 +10,14 @@ use taran_sbe::{Rejected, compile};
 
 use crate::problems;
 
-/// The only problem of each of these types, and how bad it is.
+/// Checks that each of these types has exactly one problem, with this severity and text.
 fn types(cases: &[(&str, Severity, &str)]) {
     for (types, severity, expected) in cases {
         one(types, r#"<message name="M" id="1"/>"#, *severity, expected);
     }
 }
 
-/// A message with this in it has one problem, and it says this.
+/// Checks that a message with this content has exactly one problem.
 fn fields(cases: &[(&str, Severity, &str)]) {
     for (fields, severity, expected) in cases {
         let message = format!(r#"<message name="M" id="1">{fields}</message>"#);
@@ -50,7 +50,7 @@ fn all_errors_are_reported_with_line_and_column() {
         .iter()
         .map(|found| {
             let text = found.to_string();
-            // The name of a text that is no file is empty.
+            // A text without a file has an empty name.
             text.trim_start_matches(':').to_owned()
         })
         .collect();
@@ -105,7 +105,7 @@ fn errors_do_not_mask_each_other() {
     );
 }
 
-/// Exactly these problems are found, at these lines, counted from the first.
+/// Checks that exactly these problems are found, at these lines counted from the first.
 fn told(found: &[Diagnostic], expected: &[(u32, &str)]) {
     let told: Vec<_> = found.iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), expected.len(), "{told:#?}");
@@ -279,7 +279,7 @@ fn invalid_member_is_not_reported_as_missing() {
             "{to}: {told:#?}"
         );
     }
-    // One that is really missing is told beside one that is broken.
+    // A missing member is reported in addition to an invalid one.
     let none = whole.replace(
         version,
         r#"<type name="schemaVersion" primitiveType="uint9"/>"#,

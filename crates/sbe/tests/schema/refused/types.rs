@@ -1,4 +1,4 @@
-//! Types that are refused, or dubious.
+//! Problems of types.
 
 use super::{fields, types};
 use taran_sbe::problem::Severity::{Error, Warning};
@@ -302,7 +302,7 @@ fn numbers_outside_type_range_are_rejected() {
         .map(|found| (found.position.line, found.position.column))
         .collect();
     assert_eq!(places, [(20, 2)]);
-    // Who says infinity means it.
+    // A written infinity is not an overflow.
     let types = r#"<type name="A" primitiveType="double" minValue="-INF" maxValue="inf"/>
         <type name="B" primitiveType="float" maxValue="3.4e38"/>
         <type name="C" primitiveType="float" presence="optional" nullValue="NaN"/>

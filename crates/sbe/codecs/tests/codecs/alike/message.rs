@@ -1,10 +1,10 @@
-//! Messages of random bytes, as some version of a schema has them.
+//! Messages with random content, encoded in a given version of a schema.
 
 use taran_sbe::model::{Block, ByteOrder, Message, Schema, Slot};
 
 use crate::chance::Chance;
 
-/// A message whose sender has any version of the schema that has it.
+/// Returns a message of a random version that includes it.
 pub(super) fn random(schema: &Schema, message: &Message, chance: &mut Chance) -> Vec<u8> {
     let versions = schema.version - message.since + 1;
     let version = message.since + chance.below(versions.into()) as u32;
@@ -37,7 +37,7 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// What the block of that version takes, and sometimes more.
+    /// Returns the block length of the version, sometimes increased.
     fn length(&mut self, block: &Block) -> u32 {
         let known = block
             .fields
@@ -49,7 +49,7 @@ impl Writing<'_> {
 
     fn random(&mut self, length: u32) {
         for _ in 0..length {
-            // Bytes that null values are made of come up more often than by chance.
+            // Makes the bytes of null values more frequent.
             let byte = if self.chance.one_in(4) {
                 *self.chance.pick(&[0, 0xFF, b'A'])
             } else {

@@ -1,5 +1,5 @@
-//! Every message of every schema here, with random content and of any version: what its generated decoder shows is what
-//! the decoder without generated code found.
+//! Compares generated decoders with the schema-driven decoder, for every message of every schema, with random content
+//! and of any version.
 
 mod message;
 mod shown;
@@ -11,10 +11,10 @@ use taran_sbe::model::Schema;
 
 use crate::chance::Chance;
 
-/// How many messages there are of each.
+/// Number of messages of each template.
 const ROUNDS: u64 = 60;
 
-/// Names are set otherwise in Rust, letter by letter they are the same.
+/// Removes the differences in case and separators between schema names and Rust names.
 fn plain(text: &str) -> String {
     text.replace('_', "").to_lowercase()
 }

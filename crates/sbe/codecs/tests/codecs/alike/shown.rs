@@ -1,4 +1,4 @@
-//! What a message would show of itself, from what the decoder without generated code found in it.
+//! Renders the expected `Display` output from the result of the schema-driven decoder.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ fn structure(name: &str, fields: &[(&str, String)]) -> String {
     text
 }
 
-/// A block, of which all that came later than `since` may be absent.
+/// Renders a block, in which all elements introduced after `since` can be absent.
 fn block(name: &str, block: &Block, found: &Found<'_>, since: u32) -> String {
     let mut fields = Vec::new();
     for field in &block.fields {
@@ -86,7 +86,7 @@ fn can_be_null(kind: &Type) -> bool {
     matches!(kind.kind, TypeKind::Simple(_) | TypeKind::Enum(_))
 }
 
-/// What text was made of: UTF-8 or a part of that, or ISO-8859-1.
+/// Returns the bytes of a text in UTF-8, a subset of it, or ISO-8859-1.
 fn bytes(found: &Value<'_>, encoding: Option<&str>) -> Vec<u8> {
     match found {
         Value::Text(text) if encoding == Some("ISO-8859-1") => {
@@ -148,7 +148,7 @@ fn value(kind: &Type, nullable: bool, found: &Value<'_>) -> String {
     }
 }
 
-/// The numbers of an array; none where each is null.
+/// Renders the numbers of an array; returns `None` if all are null.
 fn numbers(simple: &Simple, found: &Value<'_>) -> Option<String> {
     let Value::Numbers(numbers) = found else {
         return None;

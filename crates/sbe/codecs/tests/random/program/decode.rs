@@ -1,10 +1,11 @@
-//! The part of the program that reads messages, and shows what they hold.
+//! Generates the part of the program that reads messages and prints their content.
 
 use taran_sbe::model::{Block, Primitive, TypeKind};
 
 use super::value::{self, Item, is_text};
 
-/// The statements that read a block from `m`, and what is behind it; what came later than `since` may be absent.
+/// Adds the statements that read a block from `m` and the groups and data after it; elements introduced after `since`
+/// can be absent.
 pub(super) fn block(text: &mut String, block: &Block, since: u32) {
     for field in &block.fields {
         item(text, &Item::field(field), since);
@@ -14,7 +15,7 @@ pub(super) fn block(text: &mut String, block: &Block, since: u32) {
         present(text, group.since, since);
         *text += &format!("if present {{ out.key({name:?}); out.open(\"[\"); }}\n");
         let is_deep = !(group.block.groups.is_empty() && group.block.data.is_empty());
-        // Both ways to read groups are tried.
+        // Covers both ways to read a group.
         let at_once = is_deep && index % 2 == 0;
         *text += &if at_once {
             format!("let m = m.each_{name}(|m| {{\n")
@@ -103,7 +104,7 @@ fn shown(item: &Item<'_>, since: u32) -> String {
         }
         TypeKind::Composite(composite) => {
             let mut text = "let m = value;\nout.open(\"{\");\n".to_owned();
-            // Members came with their composite.
+            // Members are as old as their composite.
             let since = since.max(item.since);
             for member in &composite.members {
                 self::item(&mut text, &Item::member(member, &item.path), since);

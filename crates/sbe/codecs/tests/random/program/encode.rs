@@ -1,10 +1,10 @@
-//! The part of the program that writes messages of random content, and what they hold.
+//! Generates the part of the program that writes messages with random content and prints it.
 
 use taran_sbe::model::{Block, Presence, Primitive, Simple, TypeKind};
 
 use super::value::{self, Item, is_text, literal, rust};
 
-/// The statements that write a block to `m`, and what is behind it.
+/// Adds the statements that write a block to `m` and the groups and data after it.
 pub(super) fn block(text: &mut String, types: &str, block: &Block) {
     for field in &block.fields {
         item(text, types, &Item::field(field));
@@ -52,7 +52,7 @@ fn item(text: &mut String, types: &str, item: &Item<'_>) {
     }
     let method = item.method();
     let path = format!("{types}::{}", item.path);
-    // What nobody writes, a random value, and what is handed to the method `method` of it.
+    // The initial value, a random value, and the argument of the setter.
     let (default, random, set) = match &item.kind.kind {
         TypeKind::Composite(composite) => {
             *text += &format!("{{ let mut m = m.{method}();\nout.open(\"{{\");\n");

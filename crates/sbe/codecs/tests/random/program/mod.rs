@@ -1,5 +1,5 @@
-//! A program that uses the codecs of many schemas: it writes random messages by each, reads them by both versions of the
-//! schema, and prints what was read, for others to say the same or not.
+//! Generates a program that uses the codecs of many schemas: it writes random messages, reads them with both versions
+//! of the schema, and prints what was read for comparison.
 
 mod decode;
 mod encode;
@@ -37,7 +37,7 @@ fn main() {
                 let hex: String = buffer[..length].iter().map(|byte| format!("{byte:02x}")).collect();
                 println!("{reader} {hex} {}", read.0);
                 assert!(!show(&buffer[..length]).contains("Short"), "schema {reader}");
-                // Wherever a message is cut, somebody says so, and nobody panics.
+                // A truncated message causes an error, not a panic.
                 for end in [length / 3, length / 2, length - 1] {
                     let mut read = Json::default();
                     let _ = decode(&buffer[..end], &mut read);
@@ -49,7 +49,7 @@ fn main() {
 }
 "#;
 
-/// The text of the program for schemas, of which each two are versions of one; their codecs are in `sN.rs`.
+/// Returns the source of the program. Each two consecutive schemas are versions of one; their codecs are in `sN.rs`.
 pub(crate) fn program(schemas: &[Schema], rounds: u32, chance: &str, json: &str) -> String {
     let mut text = HEAD
         .replace("CHANCE", &format!("{chance:?}"))

@@ -1,17 +1,17 @@
-//! What a value is in Rust, and how it is shown.
+//! Rust types of values, and the code that prints them.
 
 use taran_sbe::model::{
     Constant, Field, Member, Presence, Primitive, Scalar, Simple, Type, TypeKind,
 };
 
-/// A field, or a member of a composite.
+/// Field or member of a composite.
 pub(super) struct Item<'a> {
     pub(super) name: &'a str,
     pub(super) kind: &'a Type,
     pub(super) presence: Presence,
     pub(super) constant: Option<&'a Constant>,
     pub(super) since: u32,
-    /// Its type in Rust, where it has one of its own.
+    /// Rust type, if the schema type has one.
     pub(super) path: String,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A member of a composite that has that path.
+    /// Returns a member of the composite with this path.
     pub(super) fn member(member: &'a Member, composite: &str) -> Self {
         let constant = match &member.kind.kind {
             TypeKind::Simple(simple) => simple.constant.as_ref(),
@@ -56,15 +56,14 @@ impl<'a> Item<'a> {
         self.presence == Presence::Constant
     }
 
-    /// Whether it is an `Option` because it may be null.
+    /// Returns true if the type is an `Option` because the value is optional.
     pub(super) fn is_nullable(&self) -> bool {
         let can = matches!(self.kind.kind, TypeKind::Simple(_) | TypeKind::Enum(_));
         can && self.presence == Presence::Optional
     }
 }
 
-/// Its type in Rust, as the documentation has it: said here once more rather than asked of the generator, so that what is
-/// wrong there is not right here.
+/// Returns the Rust type as documented. Independent of the generator, so that errors there are detected.
 pub(super) fn rust(primitive: Primitive) -> &'static str {
     match primitive {
         Primitive::Char | Primitive::Uint8 => "u8",
@@ -87,7 +86,7 @@ pub(super) fn is_text(simple: &Simple) -> bool {
             || simple.primitive == Primitive::Uint8 && has_encoding)
 }
 
-/// A value as it stands in source.
+/// Returns a literal of the value.
 pub(super) fn literal(scalar: Scalar, primitive: Primitive) -> String {
     let kind = rust(primitive);
     match scalar {
@@ -97,7 +96,7 @@ pub(super) fn literal(scalar: Scalar, primitive: Primitive) -> String {
     }
 }
 
-/// Whether the number `value` is null.
+/// Returns the condition that the number `value` is null.
 pub(super) fn is_null(simple: &Simple) -> String {
     match simple.null {
         Scalar::Real(null) if null.is_nan() => "value.is_nan()".to_owned(),
@@ -105,7 +104,7 @@ pub(super) fn is_null(simple: &Simple) -> String {
     }
 }
 
-/// Whether all that is in the array `value`, or in the field that it is a text for, is null.
+/// Returns the condition that all elements of the array or text `value` are null.
 pub(super) fn is_null_array(simple: &Simple) -> String {
     if is_text(simple) {
         let null = literal(simple.null, simple.primitive);
@@ -115,7 +114,7 @@ pub(super) fn is_null_array(simple: &Simple) -> String {
     format!("value.iter().all(|value| {{ let value = *value; {is_null} }})")
 }
 
-/// The statement that shows `value`, which is not null as a whole.
+/// Returns the statement that prints `value`, which is not null as a whole.
 pub(super) fn show(item: &Item<'_>) -> String {
     match &item.kind.kind {
         TypeKind::Simple(simple) if is_text(simple) => "out.text(&value);".to_owned(),
@@ -152,7 +151,7 @@ pub(super) fn show(item: &Item<'_>) -> String {
     }
 }
 
-/// What a constant is in JSON.
+/// Returns a constant as JSON.
 pub(super) fn constant(item: &Item<'_>) -> String {
     match (item.constant, &item.kind.kind) {
         (Some(Constant::Scalar(Scalar::Integer(raw))), TypeKind::Enum(kind)) => {
