@@ -56,7 +56,7 @@ impl fmt::Display for Diagnostic {
 }
 
 /// Maximum number of errors, and of warnings, reported for one schema.
-const MOST: usize = 1_000;
+const MAX_REPORTED: usize = 1_000;
 
 /// Largest id the standard allows for messages and their elements.
 pub(crate) const GREATEST_ID: u16 = u16::MAX;
@@ -64,13 +64,13 @@ pub(crate) const GREATEST_ID: u16 = u16::MAX;
 /// Problems found so far. Errors and warnings are bounded separately, so warnings cannot displace errors.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
-    errors: Told,
-    warnings: Told,
+    errors: Bounded,
+    warnings: Bounded,
 }
 
 /// Problems of one severity.
 #[derive(Debug, Default)]
-struct Told {
+struct Bounded {
     found: Vec<Diagnostic>,
     seen: HashSet<Diagnostic>,
     /// Position of the first problem that is not reported.
@@ -79,11 +79,11 @@ struct Told {
 
 impl Problems {
     pub(crate) fn add(&mut self, position: &Position, problem: Problem) {
-        let told = match problem.severity() {
+        let list = match problem.severity() {
             Severity::Error => &mut self.errors,
             Severity::Warning => &mut self.warnings,
         };
-        told.add(Diagnostic {
+        list.add(Diagnostic {
             position: position.clone(),
             problem,
         });
@@ -96,8 +96,8 @@ impl Problems {
     /// Returns all problems ordered by file and position, followed by a note for each severity that was truncated.
     pub(crate) fn in_order(self) -> Vec<Diagnostic> {
         let cut = [
-            self.errors.more(Problem::MoreErrors(MOST)),
-            self.warnings.more(Problem::MoreWarnings(MOST)),
+            self.errors.more(Problem::MoreErrors(MAX_REPORTED)),
+            self.warnings.more(Problem::MoreWarnings(MAX_REPORTED)),
         ];
         let mut found = self.errors.found;
         found.extend(self.warnings.found);
@@ -107,13 +107,13 @@ impl Problems {
     }
 }
 
-impl Told {
+impl Bounded {
     fn add(&mut self, diagnostic: Diagnostic) {
         // The same problem of a type is found again for each element that uses the type.
         if self.cut.is_some() || self.seen.contains(&diagnostic) {
             return;
         }
-        if self.found.len() < MOST {
+        if self.found.len() < MAX_REPORTED {
             self.seen.insert(diagnostic.clone());
             self.found.push(diagnostic);
         } else {

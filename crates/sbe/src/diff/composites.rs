@@ -95,7 +95,7 @@ fn gone(path: &str, one: &Member, report: &mut Report) {
         0 => Impact::Code,
         _ => Impact::Breaking,
     };
-    report.add(impact, path, &one.position, "is gone");
+    report.add(impact, path, &one.position, "is removed");
 }
 
 /// Encoded members by offset and length. No two members share a position.

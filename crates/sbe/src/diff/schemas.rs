@@ -72,7 +72,7 @@ fn messages(old: &Schema, new: &Schema, report: &mut Report) {
                     &two.position,
                     format!("had the template id {}, and has {}", one.id, two.id),
                 ),
-                None => (&one.position, "is gone".to_owned()),
+                None => (&one.position, "is removed".to_owned()),
             };
             report.add(Impact::Breaking, &one.name, place, what);
             continue;

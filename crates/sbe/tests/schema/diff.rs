@@ -587,14 +587,14 @@ fn removed_constant_member_affects_code_only() {
     assert_eq!(
         told_of(&with("", "")),
         [
-            (Impact::Code, "C.k is gone".to_owned()),
+            (Impact::Code, "C.k is removed".to_owned()),
             (Impact::Code, "M.k is removed; deprecate it instead".to_owned()),
         ]
     );
     assert_eq!(
         told_of(&constant("kk", "")),
         [
-            (Impact::Code, "C.k is gone".to_owned()),
+            (Impact::Code, "C.k is removed".to_owned()),
             (Impact::Extension, "C.kk is new, a constant".to_owned()),
             (Impact::Code, "M.kk was renamed from k to kk".to_owned()),
         ]

@@ -34,7 +34,7 @@ fn entity_expansion_is_rejected() {
     }
     bomb.push_str("]><messageSchema package=\"&a11;\" id=\"1\"/>");
     let told = compile("", &NoFiles(&bomb)).expect_err("it is refused");
-    assert!(told.to_string().contains("entities of its own"), "{told}");
+    assert!(told.to_string().contains("entity declarations"), "{told}");
     let endless =
         "<!DOCTYPE m [<!ENTITY a \"&b;\"><!ENTITY b \"&a;\">]><messageSchema package=\"&a;\"/>";
     assert!(compile("", &NoFiles(endless)).is_err());
@@ -93,7 +93,7 @@ fn include_outside_allowed_folders_is_rejected() {
     ] {
         let told = told(href).expect("it is refused");
         assert!(
-            told.contains("it lies outside of the folder of the schema"),
+            told.contains("outside the folder of the schema"),
             "{told}"
         );
         if !href.starts_with('/') {
@@ -239,7 +239,7 @@ fn warnings_do_not_displace_errors() {
         let is_cut = found.iter().any(|found| {
             found
                 .to_string()
-                .contains("warning: there are more warnings")
+                .contains("warning: further warnings")
         });
         assert_eq!(is_cut, count > 1_000, "{count}");
     }
