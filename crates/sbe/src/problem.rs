@@ -208,9 +208,7 @@ pub enum Problem {
     },
     #[error("there are no messages")]
     NoMessages,
-    #[error(
-        "<messageSchema> has no package, which the standard and the official tool require"
-    )]
+    #[error("<messageSchema> has no package, which the standard and the official tool require")]
     NoPackage,
     #[error("<messageSchema> has no version, which the standard requires; 0 is assumed")]
     NoVersion,
@@ -220,9 +218,7 @@ pub enum Problem {
     Empty(String),
     #[error("text has no meaning in <{0}> and is ignored")]
     StrayText(String),
-    #[error(
-        "id {id} of <{element}> is greater than {GREATEST_ID}, the maximum of the standard"
-    )]
+    #[error("id {id} of <{element}> is greater than {GREATEST_ID}, the maximum of the standard")]
     GreatId { element: String, id: u64 },
 
     // Duplicate names and numbers.
@@ -393,9 +389,7 @@ pub enum Problem {
     VarDataInField(String),
     #[error("{what} after varData in composite {composite} has no effect")]
     BehindVarData { what: String, composite: String },
-    #[error(
-        "length follows varData in composite {0}; it must precede it"
-    )]
+    #[error("length follows varData in composite {0}; it must precede it")]
     LengthBehindData(String),
     #[error(
         "variableLength: only varData of a <data> composite has variable length, and it needs no variableLength"
@@ -403,9 +397,7 @@ pub enum Problem {
     VariableLength,
     #[error("<data> cannot be constant")]
     DataConstant,
-    #[error(
-        "presence=\"optional\" has no effect on <data>: absent data has length 0"
-    )]
+    #[error("presence=\"optional\" has no effect on <data>: absent data has length 0")]
     DataOptional,
 
     // Versions.

@@ -360,10 +360,7 @@ fn decode_prints_messages_until_one_is_damaged() {
         &["decode", "--skip", "1", "shop.xml", "orders.bin"],
     );
     broken.assert_code(1);
-    assert_eq!(
-        broken.stderr,
-        "taran: at byte 1: schema id 0, expected 7\n"
-    );
+    assert_eq!(broken.stderr, "taran: at byte 1: schema id 0, expected 7\n");
     let beyond = ["decode", "--skip", "27", "shop.xml", "orders.bin"];
     sbe(&directory, &beyond).assert_code(2);
 }

@@ -124,7 +124,12 @@ fn unused_types(old: &Schema, new: &Schema, report: &mut Report) {
                 let around = Around::default();
                 types::compare(&one.name, (one, two), &two.position, around, report);
             }
-            None => report.add(Impact::Code, &one.name, &one.position, "the type is removed"),
+            None => report.add(
+                Impact::Code,
+                &one.name,
+                &one.position,
+                "the type is removed",
+            ),
         }
     }
 }

@@ -277,7 +277,9 @@ fn end(code: &mut Code, plan: &Plan<'_>) {
             code.blank();
             let elided = generics.replace("'a", "'_");
             code.block(format!("impl {name}{elided} {{"), |code| {
-                code.doc("The length of the message in bytes, including its header if that was written.");
+                code.doc(
+                    "The length of the message in bytes, including its header if that was written.",
+                );
                 code.line("#[inline]");
 
                 code.function("pub const fn finish", &["self"], "usize", |code| {

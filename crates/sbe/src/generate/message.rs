@@ -90,7 +90,9 @@ fn encode(code: &mut Code, schema: &Schema, message: &Message, own: Option<Strin
             });
             code.blank();
             code.doc("Writes a message that begins with its header; `own` writes the additional members of the header.");
-            code.doc("\nThe standard members are written afterwards and override what `own` writes.");
+            code.doc(
+                "\nThe standard members are written afterwards and override what `own` writes.",
+            );
             code.doc("\n# Errors\n\nWhen the buffer is too small.");
             code.line("#[inline]");
             let with = format!("own: impl FnOnce(&mut {own}<'_>)");

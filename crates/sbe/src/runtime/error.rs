@@ -86,18 +86,14 @@ impl fmt::Display for DecodeError {
                 "the block of {what} has {actual} bytes, but every version has at least {needed}"
             ),
             Self::WrongTemplate { expected, actual } => {
-                write!(
-                    out,
-                    "template id {actual}, expected {expected}"
-                )
+                write!(out, "template id {actual}, expected {expected}")
             }
             Self::UnknownTemplate { actual } => {
                 write!(out, "the schema has no message with the id {actual}")
             }
-            Self::WrongSchema { expected, actual } => write!(
-                out,
-                "schema id {actual}, expected {expected}"
-            ),
+            Self::WrongSchema { expected, actual } => {
+                write!(out, "schema id {actual}, expected {expected}")
+            }
             Self::BadCount {
                 what,
                 min,
@@ -171,7 +167,10 @@ impl fmt::Display for EncodeError {
                 "{what} needs {needed} bytes, but the buffer has only {actual} left"
             ),
             Self::TooLong { what, max, actual } => {
-                write!(out, "{what} holds at most {max} bytes, but {actual} were given")
+                write!(
+                    out,
+                    "{what} holds at most {max} bytes, but {actual} were given"
+                )
             }
             Self::TooManyEntries { what, max } => {
                 write!(out, "{what} has {max} entries, the maximum")

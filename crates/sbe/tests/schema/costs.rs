@@ -91,7 +91,11 @@ fn diff_renamed_composite_members_takes_linear_time() {
     );
     // The list is truncated; the remaining changes count as breaking because they are not examined.
     assert_eq!(changes.len(), 10_001);
-    assert!(changes[10_000].what.contains("the limit of 10000 was reached"));
+    assert!(
+        changes[10_000]
+            .what
+            .contains("the limit of 10000 was reached")
+    );
     assert_eq!(worst(&changes[..10_000]), Some(Impact::Code));
     assert_eq!(worst(&changes), Some(Impact::Breaking));
 }

@@ -375,7 +375,9 @@ fn name_moved_to_new_element_or_message_is_breaking() {
         ),
         [
             "code: Start: was renamed from Start to Halt".to_owned(),
-            format!("breaking: Start: is new, and has the name of the old element with id 1: {why}"),
+            format!(
+                "breaking: Start: is new, and has the name of the old element with id 1: {why}"
+            ),
         ]
     );
     assert_eq!(
@@ -398,8 +400,9 @@ fn name_moved_to_new_element_or_message_is_breaking() {
         ),
     ] {
         let found = told_of(&fields(old), &fields(new));
-        let expected =
-            format!("breaking: M.price: is new, and has the name of the old element with id 1: {why}");
+        let expected = format!(
+            "breaking: M.price: is new, and has the name of the old element with id 1: {why}"
+        );
         assert!(found.contains(&expected), "{found:#?}");
         assert!(
             found.contains(&"code: M.oldPrice: was renamed from price to oldPrice".to_owned()),
@@ -588,7 +591,10 @@ fn removed_constant_member_affects_code_only() {
         told_of(&with("", "")),
         [
             (Impact::Code, "C.k is removed".to_owned()),
-            (Impact::Code, "M.k is removed; deprecate it instead".to_owned()),
+            (
+                Impact::Code,
+                "M.k is removed; deprecate it instead".to_owned()
+            ),
         ]
     );
     assert_eq!(

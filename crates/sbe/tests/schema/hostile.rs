@@ -92,10 +92,7 @@ fn include_outside_allowed_folders_is_rejected() {
         "/dev/zero",
     ] {
         let told = told(href).expect("it is refused");
-        assert!(
-            told.contains("outside the folder of the schema"),
-            "{told}"
-        );
+        assert!(told.contains("outside the folder of the schema"), "{told}");
         if !href.starts_with('/') {
             assert_eq!(
                 told_of_include(&folder, href, std::slice::from_ref(&above)),
@@ -236,11 +233,9 @@ fn warnings_do_not_displace_errors() {
             .filter(|found| found.severity() == Severity::Error);
         assert_eq!(errors.count(), 1, "{count}");
         assert_eq!(found.len(), told + 1, "{count}");
-        let is_cut = found.iter().any(|found| {
-            found
-                .to_string()
-                .contains("warning: further warnings")
-        });
+        let is_cut = found
+            .iter()
+            .any(|found| found.to_string().contains("warning: further warnings"));
         assert_eq!(is_cut, count > 1_000, "{count}");
     }
 }

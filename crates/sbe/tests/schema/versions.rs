@@ -139,7 +139,8 @@ fn field_after_field_of_newer_type_is_reported() {
         .iter()
         .map(|told| told.problem.to_string())
         .collect();
-    let expected = "b was introduced in version 0, but follows a of version 2: older readers confuse them";
+    let expected =
+        "b was introduced in version 0, but follows a of version 2: older readers confuse them";
     assert_eq!(told, [expected]);
 }
 
@@ -280,6 +281,7 @@ fn element_since_version_is_at_least_that_of_container() {
         .iter()
         .map(|told| told.problem.to_string())
         .collect();
-    let expected = "b was introduced in version 2, but follows a of version 3: older readers confuse them";
+    let expected =
+        "b was introduced in version 2, but follows a of version 3: older readers confuse them";
     assert_eq!(told, [expected]);
 }

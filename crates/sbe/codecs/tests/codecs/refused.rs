@@ -58,10 +58,7 @@ fn decode_other_template_or_schema_returns_error() {
             actual: 1
         }
     );
-    assert_eq!(
-        error.to_string(),
-        "template id 1, expected 2"
-    );
+    assert_eq!(error.to_string(), "template id 1, expected 2");
     let mut other = bytes.clone();
     other[4] = 8;
     let wrong = DecodeError::WrongSchema {

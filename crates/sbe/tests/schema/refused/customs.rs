@@ -36,8 +36,7 @@ fn ids_above_two_bytes_are_reported() {
             1,
         )
     };
-    let unusual =
-        "the standard requires uint16 for templateId of the message header, not uint32";
+    let unusual = "the standard requires uint16 for templateId of the message header, not uint32";
     assert_eq!(warnings(&wide(65_535)), [unusual]);
     assert_eq!(
         warnings(&wide(65_536)),

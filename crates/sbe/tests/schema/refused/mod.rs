@@ -207,7 +207,10 @@ fn invalid_message_does_not_mask_nested_errors() {
             (5, "offset 8 of e overlaps"),
             (5, "presence=\"p\" is not"),
             (6, "unknown type None"),
-            (7, "h was introduced in version 2, but follows f of version 3"),
+            (
+                7,
+                "h was introduced in version 2, but follows f of version 3",
+            ),
             (9, "message M is already defined"),
             (9, "the id 70000 does not fit into templateId"),
             (9, "blockLength=\"b\" is not"),
@@ -293,7 +296,8 @@ fn invalid_member_is_not_reported_as_missing() {
         .collect();
     assert!(
         told.contains(
-            &"composite messageHeader needs a member version to be used as the message header".to_owned()
+            &"composite messageHeader needs a member version to be used as the message header"
+                .to_owned()
         ),
         "{told:#?}"
     );
