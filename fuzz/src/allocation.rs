@@ -1,4 +1,4 @@
-//! Counting what is allocated, so that a target can say how much an input may cost.
+//! Allocation counter, with which targets limit the memory that an input may cost.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -14,7 +14,7 @@ struct Counting;
 static COUNTING: Counting = Counting;
 
 fn count(allocated: usize, held: isize) {
-    // A thread that ends has no cells any more; what it still does counts for nobody.
+    // The cells of an ending thread are destroyed; its last allocations are not counted.
     let _ = ALLOCATED.try_with(|cell| cell.set(cell.get().saturating_add(allocated)));
     let _ = HELD.try_with(|cell| cell.set(cell.get().saturating_add(held)));
 }
@@ -47,12 +47,12 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Bytes that this thread has allocated and not given back. Memory that another thread gave back counts for that one.
+/// Returns the bytes that this thread has allocated minus those that it has freed.
 pub fn held() -> isize {
     HELD.with(Cell::get)
 }
 
-/// Runs `act`, which may allocate no more than `budget` bytes in all, given back or not.
+/// Runs `act`, which may allocate at most `budget` bytes in all, freed or not.
 ///
 /// # Panics
 /// If it allocates more.
@@ -62,7 +62,7 @@ pub fn within<T>(budget: usize, act: impl FnOnce() -> T) -> T {
     let allocated = ALLOCATED.with(Cell::get) - before;
     assert!(
         allocated <= budget,
-        "allocated {allocated} bytes where {budget} are enough"
+        "allocated {allocated} bytes, the budget is {budget}"
     );
     result
 }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_allocated_is_counted() {
+    fn held_counts_allocated_and_freed_bytes() {
         let before = held();
         let kept = within(1000, || vec![0_u8; 1000]);
         assert_eq!(held() - before, 1000);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "allocated 1001 bytes")]
-    fn too_much_is_told() {
+    fn within_over_budget_panics() {
         within(1000, || drop(vec![0_u8; 1001]));
     }
 }

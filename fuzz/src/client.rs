@@ -1,4 +1,4 @@
-//! A client whose driver is hostile: what a driver would share with it, in memory, and nobody behind it.
+//! Client of a hostile driver: the memory that a driver shares with its clients, without a driver.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use taran_protocol::response::Response;
 
 use crate::log::TERM_LENGTH;
 
-/// Where everything is.
+/// Aeron directory.
 pub const DIRECTORY: &str = "/hostile";
-/// Counters there is room for.
+/// Capacity in counters.
 pub const COUNTERS: usize = 16;
 
 const START: Now = Now {
@@ -25,12 +25,12 @@ const START: Now = Now {
     epoch_millis: 1_700_000_000_000,
 };
 
-/// What is shared.
+/// Shared memory of the simulated driver.
 #[derive(Debug)]
 pub struct Shared {
-    /// Time.
+    /// Clock of the client.
     pub clock: ManualClock,
-    /// The files.
+    /// Files.
     pub storage: MemoryStorage,
     /// `cnc.dat`.
     pub cnc: Cnc,
@@ -41,7 +41,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// A fresh directory.
+    /// Creates an empty directory with a CnC file.
     ///
     /// # Panics
     /// If there is no memory.
@@ -84,12 +84,12 @@ impl Shared {
             cnc,
             counters,
         };
-        shared.beat();
+        shared.heartbeat();
         shared.cnc.publish();
         shared
     }
 
-    /// Makes a log.
+    /// Creates a log.
     ///
     /// # Panics
     /// If there is no memory.
@@ -131,21 +131,21 @@ impl Shared {
         }
     }
 
-    /// Shows a sign of life.
-    pub fn beat(&self) {
+    /// Updates the driver heartbeat.
+    pub fn heartbeat(&self) {
         self.commands
             .set_heartbeat_ms(self.clock.read().epoch_millis);
     }
 
-    /// Says something.
-    pub fn say(&mut self, response: &Response<'_>) {
+    /// Sends a response.
+    pub fn send(&mut self, response: &Response<'_>) {
         let mut bytes = Vec::new();
         let type_id = response.encode(&mut bytes);
-        self.say_raw(type_id, &bytes);
+        self.send_raw(type_id, &bytes);
     }
 
-    /// Says any bytes, if they fit.
-    pub fn say_raw(&mut self, type_id: i32, bytes: &[u8]) {
+    /// Sends a record with any bytes, if it fits.
+    pub fn send_raw(&mut self, type_id: i32, bytes: &[u8]) {
         let _ = self.responses.transmit(type_id, bytes);
     }
 }

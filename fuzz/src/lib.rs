@@ -1,9 +1,9 @@
-//! Fuzz targets for every byte that comes from outside: the network, other processes' memory, files and texts.
+//! Fuzz targets for all external input: the network, memory shared with other processes, files and texts.
 //!
-//! A target is a function that takes any bytes. It asserts what has to hold whatever they are: bounded work and memory,
-//! results that are in range, texts that read as they were printed, streams beside it that stay intact. The programs in
-//! `fuzz_targets/` hand them to libFuzzer; `cargo xtask fuzz` builds and runs those. The first inputs of `corpus/` were made
-//! by the program in `seeds/`.
+//! A target is a function of arbitrary bytes. It asserts invariants that hold for all inputs: bounded work and memory,
+//! results in range, texts that parse to what was printed, and undisturbed concurrent streams. The programs in
+//! `fuzz_targets/` pass the targets to libFuzzer; `cargo xtask fuzz` builds and runs them. The program in `seeds/` creates
+//! the initial inputs of `corpus/`.
 
 #![warn(missing_docs)]
 

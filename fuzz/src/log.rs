@@ -1,4 +1,4 @@
-//! What a hostile process writes into a log buffer, from scripts.
+//! Writes of a hostile process to a log buffer, generated from scripts.
 
 use taran::{Header, Subscription};
 use taran_core::memory::Region;
@@ -6,15 +6,15 @@ use taran_protocol::log::LOG_METADATA_LENGTH;
 
 use crate::script::Script;
 
-/// Bytes in a term of most logs here.
+/// Term length of most logs here, in bytes.
 pub const TERM_LENGTH: i32 = 64 * 1024;
-/// Positions worth to be tried.
+/// Interesting positions.
 pub const POSITIONS: [i64; 8] = [0, 32, 65_504, 65_536, 131_072, 1 << 47, -32, i64::MAX];
 
 const OFFSETS: [i64; 6] = [0, 32, 64, 1024, 32_768, 65_504];
 const LENGTHS: [i64; 10] = [0, 32, 33, 64, 1024, -64, 31, 65_536, 65_472, 1_408];
 
-/// A frame anywhere in a term: length, flags and type, position.
+/// Writes a frame header anywhere in a term: length, flags, type and position.
 pub fn frame(log: &Region, script: &mut Script<'_>) {
     let partition = script.below(3);
     let term_length = (log.len() - LOG_METADATA_LENGTH) / 3;
@@ -30,7 +30,7 @@ pub fn frame(log: &Region, script: &mut Script<'_>) {
     log.write(at, &length.to_le_bytes());
 }
 
-/// A field of the metadata.
+/// Writes a field of the log metadata.
 pub fn metadata(log: &Region, script: &mut Script<'_>) {
     const FIELDS: [usize; 16] = [
         0, 8, 16, 24, 128, 136, 140, 256, 264, 272, 276, 280, 284, 320, 464, 496,
@@ -51,10 +51,10 @@ pub fn metadata(log: &Region, script: &mut Script<'_>) {
     log.write(start + at, &value.to_le_bytes());
 }
 
-/// Takes what has come. Whoever sent it, and whatever it is, it comes in bounds.
+/// Polls a subscription and checks that all fragments are within the bounds of their term.
 ///
 /// # Panics
-/// If it does not.
+/// If one is not.
 pub fn poll(subscription: &mut Subscription, mut each: impl FnMut(&Header<'_>)) {
     let polled = subscription.poll(
         |part, header| {

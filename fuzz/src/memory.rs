@@ -1,4 +1,4 @@
-//! Shared memory with any contents.
+//! Shared memory with arbitrary contents.
 
 use std::cell::OnceCell;
 
@@ -11,8 +11,8 @@ thread_local! {
     static MEMORY: OnceCell<Region> = const { OnceCell::new() };
 }
 
-/// A region that holds `contents`, until the next call; `None` if there are none or too many. To map memory for each
-/// input would take longer than most targets do.
+/// Returns a region with these contents, valid until the next call, or `None` if they are empty or too long. The mapping is
+/// reused, because a new mapping would take longer than most targets.
 pub fn region(contents: &[u8]) -> Option<Region> {
     let all = MEMORY.with(|memory| {
         memory

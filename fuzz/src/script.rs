@@ -1,38 +1,38 @@
-//! An input as a script: bytes that say, one after the other, what happens.
+//! Scripts: inputs that are read as a sequence of operations and values.
 //!
-//! [`Script`] reads, [`Composer`] writes the same, so that seeds can be composed from our own frames and commands. Reading
-//! never fails: behind the end there are zeros, so that every input means something and every change of it something else.
+//! [`Script`] reads scripts and [`Composer`] writes them, so that seeds can be composed of real frames and commands. Reading
+//! never fails: zeros follow the end, so that every input is a valid script.
 
-/// What is left of an input.
+/// Reader of the rest of an input.
 #[derive(Clone, Debug)]
 pub struct Script<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Script<'a> {
-    /// All of an input.
+    /// Creates a reader of a whole input.
     pub fn new(rest: &'a [u8]) -> Self {
         Self { rest }
     }
 
-    /// True when nothing is left.
+    /// Returns true if nothing is left.
     pub fn is_over(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// What is left.
+    /// Returns the unread bytes.
     pub fn rest(self) -> &'a [u8] {
         self.rest
     }
 
-    /// As many bytes as there are, up to `length`.
+    /// Reads up to `length` bytes.
     pub fn take(&mut self, length: usize) -> &'a [u8] {
         let (taken, rest) = self.rest.split_at(length.min(self.rest.len()));
         self.rest = rest;
         taken
     }
 
-    /// Bytes behind their length, which is two bytes wide.
+    /// Reads bytes with a two-byte length prefix.
     pub fn chunk(&mut self) -> &'a [u8] {
         let length = self.u16();
         self.take(length.into())
@@ -66,12 +66,12 @@ impl<'a> Script<'a> {
         i64::from_le_bytes(self.array())
     }
 
-    /// A byte as an index into something that has `count` (1 to 256) parts.
+    /// Reads a byte as an index below `count` (1 to 256).
     pub fn below(&mut self, count: usize) -> usize {
         usize::from(self.u8()) % count
     }
 
-    /// A byte that chooses among what is known; its highest bit asks for something near it, or for anything.
+    /// Reads a byte that selects a known value; its highest bits request a value near it, or any value.
     pub fn near(&mut self, known: &[i64]) -> i64 {
         let choice = self.u8();
         let chosen = known[usize::from(choice & 0x3F) % known.len()];
@@ -95,18 +95,18 @@ impl Composer {
         Self::default()
     }
 
-    /// What was written.
+    /// Returns the script.
     pub fn done(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Bytes as they are.
+    /// Writes bytes without a length.
     pub fn raw(mut self, bytes: &[u8]) -> Self {
         self.bytes.extend_from_slice(bytes);
         self
     }
 
-    /// Bytes behind their length; at most 65,535.
+    /// Writes at most 65,535 bytes with a length prefix.
     pub fn chunk(self, bytes: &[u8]) -> Self {
         let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
         self.u16(length).raw(&bytes[..length.into()])
@@ -132,7 +132,7 @@ impl Composer {
         self.raw(&number.to_le_bytes())
     }
 
-    /// What [`Script::near`] reads as the known value of that index.
+    /// Writes the byte that [`Script::near`] reads as the known value of that index.
     pub fn known(self, index: u8) -> Self {
         self.u8(index & 0x3F)
     }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_composed_is_read() {
+    fn script_reads_composed_values() {
         let bytes = Composer::new()
             .u8(3)
             .chunk(b"abc")

@@ -1,8 +1,8 @@
-//! Something that lives through many inputs, because to make it anew for each would take longer than to use it.
+//! State that is reused for many inputs, because its creation takes longer than its use.
 //!
-//! What fails then may have begun many inputs before. All inputs since it was made are its story. It is written into a file
-//! beside what fails, each input before it is tried, so that it is there however the process ends; and it is told again when
-//! `TARAN_FUZZ_STORY` names that file.
+//! The cause of a failure may be an earlier input. All inputs since the creation of the state (the story) are recorded in a
+//! file, each before it is tried, so that the file is complete even after a crash. The file is replayed if
+//! `TARAN_FUZZ_STORY` names it.
 
 use std::cell::RefCell;
 use std::env;
@@ -10,29 +10,29 @@ use std::fs::{self, File};
 use std::io::{self, Seek, Write};
 use std::sync::Once;
 
-/// Names a file with a story to tell before anything else.
-pub const TELL: &str = "TARAN_FUZZ_STORY";
-/// Names the file that the story is written to.
-pub const WRITE: &str = "TARAN_FUZZ_STORY_FILE";
+/// Variable with the file to replay before any other input.
+pub const REPLAY: &str = "TARAN_FUZZ_STORY";
+/// Variable with the file to which inputs are recorded.
+pub const RECORD: &str = "TARAN_FUZZ_STORY_FILE";
 
 thread_local! {
     static STORY: RefCell<Option<File>> = const { RefCell::new(None) };
 }
 
-/// A hero and how many inputs are left for it.
+/// Reused state, with the number of inputs after which it is recreated.
 #[derive(Debug)]
-pub struct Hero<T> {
+pub struct ReusedState<T> {
     it: Option<(T, usize)>,
 }
 
-impl<T> Hero<T> {
-    /// Not made yet.
+impl<T> ReusedState<T> {
+    /// Creates an instance whose state is created on the first input.
     pub const fn new() -> Self {
         Self { it: None }
     }
 
-    /// Lets it live through one more input. `act` says whether it can be used for another one.
-    pub fn live(
+    /// Runs one input. `act` returns true if the state can be reused.
+    pub fn run(
         &mut self,
         input: &[u8],
         lives: usize,
@@ -41,14 +41,14 @@ impl<T> Hero<T> {
     ) {
         static PREPARED: Once = Once::new();
         PREPARED.call_once(|| {
-            // Read first: it may be told from the file that the next one is written to.
-            let story =
-                env::var_os(TELL).map(|file| fs::read(file).expect("the story can be read"));
-            let file = env::var_os(WRITE)
-                .map(|file| File::create(file).expect("the story can be written"));
+            // Read first: the file to replay may be the file to record to.
+            let story = env::var_os(REPLAY)
+                .map(|file| fs::read(file).expect("the recorded inputs can be read"));
+            let file = env::var_os(RECORD)
+                .map(|file| File::create(file).expect("the inputs can be recorded"));
             STORY.set(file);
             if let Some(story) = story {
-                for input in chapters(&story) {
+                for input in recorded_inputs(&story) {
                     self.step(input, lives, &make, &mut act);
                 }
             }
@@ -66,7 +66,7 @@ impl<T> Hero<T> {
         let is_new = self.it.is_none();
         STORY.with_borrow_mut(|story| {
             if let Some(file) = story {
-                add(file, is_new, input).expect("the story can be written");
+                add(file, is_new, input).expect("the inputs can be recorded");
             }
         });
         let (mut it, left) = self.it.take().unwrap_or_else(|| (make(), lives));
@@ -76,14 +76,14 @@ impl<T> Hero<T> {
     }
 }
 
-impl<T> Default for Hero<T> {
+impl<T> Default for ReusedState<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-/// The inputs of a story.
-fn chapters(story: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// Returns the recorded inputs.
+fn recorded_inputs(story: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = story;
     std::iter::from_fn(move || {
         let (length, behind) = rest.split_first_chunk()?;

@@ -1,8 +1,8 @@
-//! The stream that nobody is meant to disturb.
+//! The stream that the inputs must not disturb.
 
 use taran::{OfferError, Publication, Subscription};
 
-use super::Bench;
+use super::DriverFixture;
 
 /// Longest message: two datagrams.
 const LENGTH_MAX: usize = 2000;
@@ -25,7 +25,7 @@ impl GoodStream {
     }
 
     /// Offers the next message.
-    pub(super) fn offer(&mut self, bench: &mut Bench) {
+    pub(super) fn offer(&mut self, driver: &mut DriverFixture) {
         let (publication, _) = self.ends.as_ref().expect("the stream was made");
         let message = message(self.offered);
         for _ in 0..200 {
@@ -35,7 +35,7 @@ impl GoodStream {
                     return;
                 }
                 Err(OfferError::Closed) => panic!("the good publication was closed"),
-                Err(_) => bench.step(std::time::Duration::from_millis(1)),
+                Err(_) => driver.step(std::time::Duration::from_millis(1)),
             }
         }
         panic!("the good publication takes nothing: {self:?}");

@@ -1,4 +1,4 @@
-//! A whole driver in memory and virtual time, a client of it with a stream that nobody is meant to disturb, and a stranger
+//! A whole driver in memory and virtual time, a client of it with a stream that the inputs must not disturb, and a remote
 //! on the network.
 
 mod good;
@@ -26,9 +26,9 @@ use good::GoodStream;
 
 /// The driver's address.
 pub const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// The stranger's addresses; it has a socket on each of [`PORTS`] of each.
-pub const STRANGERS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(10, 0, 0, 3)];
-/// The stranger's ports.
+/// The remote's addresses; it has a socket on each of [`PORTS`] of each.
+pub const REMOTE_HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(10, 0, 0, 3)];
+/// The remote's ports.
 pub const PORTS: [u16; 2] = [30_001, 30_002];
 
 const DIRECTORY: &str = "/fuzz";
@@ -36,12 +36,12 @@ const START: Now = Now {
     nanos: 1_000_000_000_000,
     epoch_millis: 1_700_000_000_000,
 };
-/// Files that can be reserved in all: logs that strangers ask for are counted in it.
+/// Files that can be reserved in all: logs that remotes ask for are counted in it.
 const CAPACITY: u64 = 64 << 20;
-/// A step of the driver's timers, which all timeouts below are multiples of.
+/// Timer interval of the driver; all timeouts below are multiples of it.
 pub const TICK: Duration = Duration::from_millis(20);
 
-/// Pauses between the datagrams of strangers to endpoints.
+/// Pauses between datagrams of remote hosts.
 pub const TIMES: [Duration; 6] = [
     Duration::ZERO,
     Duration::from_micros(1),
@@ -51,7 +51,7 @@ pub const TIMES: [Duration; 6] = [
     Duration::from_millis(250),
 ];
 
-/// Short timeouts, so that whatever strangers began is over soon.
+/// Short timeouts, so that remote state expires soon.
 const TIMEOUTS: [(&str, Duration); 11] = [
     ("aeron.image.liveness.timeout", IMAGE_TIMEOUT),
     ("aeron.rcv.status.message.timeout", STATUS_TIMEOUT),
@@ -83,14 +83,14 @@ const TIMEOUTS: [(&str, Duration); 11] = [
     ),
     ("aeron.retransmit.unicast.linger", Duration::from_millis(20)),
 ];
-/// After which a silent client is given up, and a command that nobody finishes.
+/// Timeout of silent clients and of unfinished ring claims.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Three heartbeats of an idle publication.
 const IMAGE_TIMEOUT: Duration = Duration::from_millis(300);
 const STATUS_TIMEOUT: Duration = Duration::from_millis(20);
-/// Turns after which a driver whose time stands still must have done everything: one command of thousands in each.
+/// Duty cycles after which a driver must be idle if time does not advance: one cycle per command.
 const TURNS_MAX: usize = 100_000;
-/// Between two looks at what is left.
+/// Interval of checks for remaining resources.
 const PAUSE: Duration = Duration::from_millis(80);
 
 /// The smallest buffers: those of a new driver are filled with zeros.
@@ -103,14 +103,14 @@ const OPTIONS: &[(&str, &str)] = &[
     ("aeron.timer.interval", "20ms"),
 ];
 
-/// Knows every name that starts with `host`.
+/// Resolver that knows every name that starts with `host`.
 #[derive(Debug, Default)]
 struct Names(VecDeque<(u64, Result<Vec<IpAddr>, String>)>);
 
 impl NameResolver for Names {
     fn start(&mut self, ticket: u64, host: &str) {
         let answer = match host.starts_with("host") {
-            true => Ok(vec![STRANGERS[0].into()]),
+            true => Ok(vec![REMOTE_HOSTS[0].into()]),
             false => Err("no such name".to_owned()),
         };
         self.0.push_back((ticket, answer));
@@ -121,9 +121,9 @@ impl NameResolver for Names {
     }
 }
 
-/// The driver and its world.
+/// Driver with its environment.
 #[derive(Debug)]
-pub struct Bench {
+pub struct DriverFixture {
     /// Time.
     pub clock: ManualClock,
     /// The driver's files.
@@ -135,17 +135,17 @@ pub struct Bench {
     /// The client whose things nobody is meant to disturb.
     pub client: Client,
     host: HostId,
-    strangers: Vec<Box<dyn Transport>>,
+    remotes: Vec<Box<dyn Transport>>,
     heard: ReceiveBatch,
     good: GoodStream,
     calm: Option<Belongings>,
-    /// Memory that all had when they were calm.
+    /// Allocated bytes at the baseline.
     held: isize,
-    /// Datagrams of strangers.
+    /// Datagrams of remotes.
     sent: u64,
 }
 
-/// What a driver holds.
+/// Resources of a driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Belongings {
     /// Ids and types.
@@ -154,7 +154,7 @@ struct Belongings {
     sockets: usize,
 }
 
-impl Bench {
+impl DriverFixture {
     /// A driver with options beyond the usual ones, and the good stream.
     ///
     /// # Panics
@@ -164,7 +164,7 @@ impl Bench {
         let network = SimNetwork::new(1, clock.clone());
         let here = network.host(&[HERE.into()]);
         let host = here.id();
-        let there = network.host(&STRANGERS.map(IpAddr::from));
+        let there = network.host(&REMOTE_HOSTS.map(IpAddr::from));
         let storage = MemoryStorage::with_capacity(CAPACITY);
         let mut context = DriverContext::new().aeron_dir(DIRECTORY);
         for (name, timeout) in TIMEOUTS {
@@ -186,22 +186,22 @@ impl Bench {
         parts.conductor.on_start();
         parts.sender.on_start();
         parts.receiver.on_start();
-        let strangers = STRANGERS.into_iter().flat_map(|address| {
+        let remotes = REMOTE_HOSTS.into_iter().flat_map(|address| {
             PORTS.map(|port| {
                 let spec = SocketSpec::bound(SocketAddr::from((address, port)));
                 there.clone().open(&spec).expect("the port is free")
             })
         });
-        let strangers = strangers.collect();
+        let remotes = remotes.collect();
         let client = connect(&storage, &clock);
-        let mut bench = Self {
+        let mut driver = Self {
             clock,
             storage,
             network,
             parts,
             client,
             host,
-            strangers,
+            remotes,
             heard: ReceiveBatch::new(1),
             good: GoodStream::default(),
             calm: None,
@@ -209,14 +209,14 @@ impl Bench {
             sent: 0,
         };
         let channel = "aeron:udp?endpoint=127.0.0.1:20000";
-        let subscription = bench.subscribe(channel, 1);
-        let publication = bench.publish(channel, 1);
-        bench.good = GoodStream::new(publication, subscription);
-        bench
+        let subscription = driver.subscribe(channel, 1);
+        let publication = driver.publish(channel, 1);
+        driver.good = GoodStream::new(publication, subscription);
+        driver
     }
 
-    /// From now on what the driver holds now is all that it may hold when strangers are quiet.
-    pub fn be_calm(&mut self) {
+    /// Records the current resources as the baseline of an undisturbed driver.
+    pub fn set_baseline(&mut self) {
         self.check_good_stream();
         for _ in 0..12 {
             self.step(4 * TICK);
@@ -225,13 +225,16 @@ impl Bench {
         self.held = allocation::held();
     }
 
-    /// No more memory is held than there was in calm times, and `most` bytes.
+    /// Checks that at most `most` bytes are allocated beyond the baseline.
+    ///
+    /// # Panics
+    /// If more are.
     pub fn check_held(&self, most: isize) {
         let held = allocation::held() - self.held;
         assert!(held < most, "{held} bytes are held");
     }
 
-    /// One turn of everybody at the present time; how much was done.
+    /// Runs one duty cycle of client and driver and returns the work count.
     pub fn turn(&mut self) -> usize {
         let now = self.clock.read();
         self.client.do_work(now)
@@ -240,8 +243,7 @@ impl Bench {
             + self.parts.receiver.do_work(now)
     }
 
-    /// Turns at the present time until nobody has anything to do: an agent takes few commands in a turn, and has many
-    /// turns between two timer ticks.
+    /// Runs duty cycles without advancing time until all agents are idle.
     ///
     /// # Panics
     /// If there is always something to do.
@@ -266,14 +268,14 @@ impl Bench {
         self.turn();
     }
 
-    /// Some timer intervals.
+    /// Advances time by timer intervals.
     pub fn rest(&mut self, ticks: usize) {
         for _ in 0..ticks {
             self.step(TICK);
         }
     }
 
-    /// Checks that no more datagrams were invalid than strangers have sent, each to at most `copies` sockets.
+    /// Checks that no more datagrams were invalid than remotes have sent, each to at most `copies` sockets.
     ///
     /// # Panics
     /// If more were, or something is in the error log that does not contain one of `allowed`.
@@ -286,7 +288,7 @@ impl Bench {
         }
     }
 
-    /// Waits for an answer of the driver.
+    /// Waits for the response of the driver.
     ///
     /// # Panics
     /// If there is none, or it is an error.
@@ -307,7 +309,7 @@ impl Bench {
     }
 
     /// Adds an exclusive publication.
-    pub fn publish_alone(&mut self, channel: &str, stream_id: i32) -> ExclusivePublication {
+    pub fn publish_exclusive(&mut self, channel: &str, stream_id: i32) -> ExclusivePublication {
         let pending = self
             .client
             .async_add_exclusive_publication(channel, stream_id);
@@ -320,20 +322,20 @@ impl Bench {
         self.answer(pending.expect("the driver takes commands"))
     }
 
-    /// Sends a datagram of a stranger.
-    pub fn send(&mut self, stranger: usize, to: SocketAddr, datagram: &[u8]) {
-        let count = self.strangers.len();
+    /// Sends a datagram of a remote.
+    pub fn send(&mut self, remote: usize, to: SocketAddr, datagram: &[u8]) {
+        let count = self.remotes.len();
         self.sent += 1;
         let transmit = Transmit::to(to, datagram);
-        // An empty port, or one that cannot be sent to, is the stranger's own fault.
-        let _ = self.strangers[stranger % count].send(&[transmit]);
+        // An empty port, or one that cannot be sent to, is the remote's own fault.
+        let _ = self.remotes[remote % count].send(&[transmit]);
     }
 
-    /// How many datagrams the strangers have got since the last call.
-    pub fn take_heard(&mut self) -> usize {
+    /// Returns the number of datagrams that the remote hosts received since the last call.
+    pub fn take_received(&mut self) -> usize {
         let mut heard = 0;
-        for stranger in &mut self.strangers {
-            while let Ok(count @ 1..) = stranger.receive(&mut self.heard) {
+        for remote in &mut self.remotes {
+            while let Ok(count @ 1..) = remote.receive(&mut self.heard) {
                 heard += count;
             }
         }
@@ -355,7 +357,7 @@ impl Bench {
         Cnc::open(&region).expect("the file is sound")
     }
 
-    /// What is in the driver's error log.
+    /// Returns the texts of the driver's error log.
     pub fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();
         error_log::read(&self.cnc().error_log, i64::MIN, |error| {
@@ -364,7 +366,7 @@ impl Bench {
         errors
     }
 
-    /// Checks that the stream that nobody is meant to disturb still flows, in order and intact.
+    /// Checks that the stream that the inputs must not disturb still flows, in order and intact.
     ///
     /// # Panics
     /// If it does not.
@@ -384,12 +386,12 @@ impl Bench {
         );
     }
 
-    /// Checks that nothing is left of what strangers began, who are quiet from now on: not beyond the time that all
+    /// Checks that nothing is left of what remotes began, who are quiet from now on: not beyond the time that all
     /// timeouts take one after the other.
     ///
     /// # Panics
     /// If something is left.
-    pub fn check_calm(&mut self) {
+    pub fn check_baseline(&mut self) {
         self.settle();
         let mut left = quiet();
         while Some(&self.belongings()) != self.calm.as_ref() && !left.is_zero() {
@@ -436,7 +438,7 @@ impl Bench {
     }
 }
 
-/// How long what strangers began may last when they are quiet: each timeout once, an image's twice (for its publisher and
+/// How long what remotes began may last when they are quiet: each timeout once, an image's twice (for its publisher and
 /// for its subscribers) and that of status messages five times more (for the last of them), and each is noticed a pause
 /// late.
 fn quiet() -> Duration {

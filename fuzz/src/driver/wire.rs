@@ -7,7 +7,7 @@ use taran_protocol::frame::{
 
 use crate::script::Script;
 
-/// What a stranger may know of the streams it speaks to. None is empty.
+/// What a remote may know of the streams it speaks to. None is empty.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// Session ids.

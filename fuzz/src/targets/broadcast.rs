@@ -12,9 +12,9 @@ use crate::allocation;
 use crate::client::{DIRECTORY, Shared};
 use crate::script::Script;
 
-/// Longer stories are cut.
+/// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 48;
-/// Of a client, whatever it is told.
+/// Memory limit of the client in bytes.
 const COST: usize = 4 << 20;
 
 const LOGS: [&str; 5] = ["shared", "exclusive", "image", "short", "none"];
@@ -26,7 +26,7 @@ const TIMES: [Duration; 4] = [
     Duration::from_secs(4),
 ];
 
-/// Lets a hostile driver talk.
+/// Runs the responses of a hostile driver.
 pub fn run(bytes: &[u8]) {
     let mut shared = fresh();
     allocation::within(COST, || act(&mut shared, bytes));
@@ -156,13 +156,13 @@ fn act(shared: &mut Shared, bytes: &[u8]) {
                     known @ 0..0x20 => 0x0F00 + i32::from(known),
                     _ => script.i32(),
                 };
-                shared.say_raw(type_id, script.chunk());
+                shared.send_raw(type_id, script.chunk());
             }
             5 => scribble(shared, &mut script),
             6 => {
                 shared.clock.advance(TIMES[usize::from(what & 3)]);
                 if what & 4 == 0 {
-                    shared.beat();
+                    shared.heartbeat();
                 }
             }
             _ => asked.use_it(),
@@ -267,7 +267,7 @@ fn say(shared: &mut Shared, script: &mut Script<'_>, ids: &[i64]) {
             session_id: counter_id,
         },
     };
-    shared.say(&response);
+    shared.send(&response);
 }
 
 /// Any bytes over what is shared.

@@ -12,16 +12,16 @@ use taran_protocol::cnc::Cnc;
 use taran_protocol::command::Command;
 use taran_protocol::response::Response;
 
-use crate::driver::{Bench, CLIENT_TIMEOUT, TICK};
+use crate::driver::{CLIENT_TIMEOUT, DriverFixture, TICK};
 use crate::script::Script;
-use crate::story::Hero;
+use crate::story::ReusedState;
 
-/// Inputs of a driver's life, and after how many hostile clients fall silent until the driver has given them up.
+/// Inputs per driver, and the interval of checks that all hostile clients have timed out.
 const LIVES: usize = 256;
 const QUIET_EVERY: usize = 8;
-/// Longer stories are cut.
+/// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 24;
-/// Of this driver: publications and subscriptions of eight inputs, and an error record for each text.
+/// Memory limit of the driver in bytes: publications and subscriptions of eight inputs, and an error record for each text.
 const HELD_MAX: isize = 64 << 20;
 
 const CHANNELS: [&str; 22] = [
@@ -69,7 +69,7 @@ const TIMES: [Duration; 5] = [
 
 /// The driver, its shared memory, and what is known of it.
 struct Commanding {
-    bench: Bench,
+    driver: DriverFixture,
     cnc: Cnc,
     producer: Producer,
     /// Ids of the good client and of what is its: the only thing that nobody may name.
@@ -91,19 +91,19 @@ struct Damage {
 }
 
 thread_local! {
-    static COMMANDING: RefCell<Hero<Commanding>> = const { RefCell::new(Hero::new()) };
+    static COMMANDING: RefCell<ReusedState<Commanding>> = const { RefCell::new(ReusedState::new()) };
 }
 
 /// Lets a hostile client act.
 pub fn run(bytes: &[u8]) {
-    COMMANDING.with_borrow_mut(|hero| hero.live(bytes, LIVES, Commanding::new, Commanding::act));
+    COMMANDING.with_borrow_mut(|state| state.run(bytes, LIVES, Commanding::new, Commanding::act));
 }
 
 impl Commanding {
     fn new() -> Self {
-        let mut bench = Bench::start(&[]);
-        bench.be_calm();
-        let cnc = bench.cnc();
+        let mut driver = DriverFixture::start(&[]);
+        driver.set_baseline();
+        let cnc = driver.cnc();
         let producer = Producer::open(&cnc.to_driver).expect("the ring is sound");
         // Far from the ids before.
         let first = producer.next_correlation_id();
@@ -112,7 +112,7 @@ impl Commanding {
         }
         let clients = [(); 3].map(|()| producer.next_correlation_id());
         Self {
-            bench,
+            driver,
             cnc,
             producer,
             good: 0..first + 5_000,
@@ -131,7 +131,7 @@ impl Commanding {
             }
             let what = script.u8();
             match what >> 6 {
-                3 => self.bench.step(TIMES[usize::from(what) % TIMES.len()]),
+                3 => self.driver.step(TIMES[usize::from(what) % TIMES.len()]),
                 2 => {
                     // Rarely: what is damaged ends the driver's life here, and a new one takes its time.
                     match what & 0x38 {
@@ -142,31 +142,31 @@ impl Commanding {
                         }
                         _ => self.record(&mut script),
                     }
-                    self.bench.turn();
+                    self.driver.turn();
                 }
                 _ => {
                     self.command(&mut script);
                     if what & 1 == 0 {
-                        self.bench.turn();
+                        self.driver.turn();
                     }
                 }
             }
         }
-        self.bench.turn();
-        self.bench.turn();
+        self.driver.turn();
+        self.driver.turn();
         if damage.ring > 0 || damage.rest {
-            self.bench.rest(3);
+            self.driver.rest(3);
             self.check_alive(damage);
             return false;
         }
-        self.bench.check_good_stream();
-        self.bench.check_held(HELD_MAX);
+        self.driver.check_good_stream();
+        self.driver.check_held(HELD_MAX);
         if damage.lasts {
             return false;
         }
         self.inputs += 1;
         if self.inputs.is_multiple_of(QUIET_EVERY) {
-            self.bench.check_calm();
+            self.driver.check_baseline();
         }
         true
     }
@@ -427,10 +427,10 @@ impl Commanding {
         let mut responses = Receiver::open(&self.cnc.to_clients).expect("nobody damaged it");
         let mut asked = None;
         let patience = damage.ring * (CLIENT_TIMEOUT + 2 * TICK) + CLIENT_TIMEOUT;
-        let end = self.bench.clock.read().nanos + patience.as_nanos() as i64;
-        while self.bench.clock.read().nanos < end {
-            self.bench.clock.advance(TICK);
-            self.bench.settle();
+        let end = self.driver.clock.read().nanos + patience.as_nanos() as i64;
+        while self.driver.clock.read().nanos < end {
+            self.driver.clock.advance(TICK);
+            self.driver.settle();
             if asked.is_none() {
                 let mut payload = Vec::new();
                 let command = Command::NextAvailableSessionId {
@@ -463,12 +463,12 @@ impl Commanding {
                 asked = None;
             }
         }
-        panic!("no answer: {}", self.bench.errors().join("\n"));
+        panic!("no answer: {}", self.driver.errors().join("\n"));
     }
 
     fn producer_beats(&mut self) {
-        self.bench.rest(3);
-        let age = self.bench.clock.read().epoch_millis - self.producer.consumer_heartbeat_ms();
+        self.driver.rest(3);
+        let age = self.driver.clock.read().epoch_millis - self.producer.consumer_heartbeat_ms();
         assert!(
             (0..=1000).contains(&age),
             "the last heartbeat is {age} ms old"

@@ -14,7 +14,7 @@ const COUNTERS: usize = 8;
 const METADATA_LENGTH: usize = 512;
 const VALUES_LENGTH: usize = 128;
 
-/// Longer stories tell nothing more.
+/// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 64;
 
 /// Scribbles over counters between the steps of their owner.

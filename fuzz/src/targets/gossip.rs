@@ -1,4 +1,4 @@
-//! Datagrams of strangers to the socket on which drivers tell each other their names.
+//! Datagrams of remote hosts to the socket on which drivers tell each other their names.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use taran_protocol::frame::{ResolutionEntry, write_resolution};
 
-use crate::driver::{Bench, HERE, PORTS, STRANGERS};
+use crate::driver::{DriverFixture, HERE, PORTS, REMOTE_HOSTS};
 use crate::script::Script;
-use crate::story::Hero;
+use crate::story::ReusedState;
 
-/// Inputs of a driver's life, and after how many strangers fall quiet.
+/// Inputs per driver, and the interval of checks that all remote state has expired.
 const LIVES: usize = 512;
 const QUIET_EVERY: usize = 16;
-/// Longer stories are cut.
+/// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 32;
-/// Of this driver: the names and neighbours it remembers at most.
+/// Memory limit of the driver in bytes: the names and neighbours it remembers at most.
 const HELD_MAX: isize = 4 << 20;
 /// Timer ticks after which silent neighbours and their names are forgotten.
 const QUIET_TICKS: usize = 60;
@@ -32,22 +32,22 @@ const TIMES: [Duration; 5] = [
 
 /// The driver.
 struct Gossiping {
-    bench: Bench,
+    driver: DriverFixture,
     inputs: usize,
 }
 
 thread_local! {
-    static GOSSIPING: RefCell<Hero<Gossiping>> = const { RefCell::new(Hero::new()) };
+    static GOSSIPING: RefCell<ReusedState<Gossiping>> = const { RefCell::new(ReusedState::new()) };
 }
 
-/// Lets strangers tell names.
+/// Lets remote hosts tell names.
 pub fn run(bytes: &[u8]) {
-    GOSSIPING.with_borrow_mut(|hero| hero.live(bytes, LIVES, Gossiping::new, Gossiping::act));
+    GOSSIPING.with_borrow_mut(|state| state.run(bytes, LIVES, Gossiping::new, Gossiping::act));
 }
 
 impl Gossiping {
     fn new() -> Self {
-        let mut bench = Bench::start(&[
+        let mut driver = DriverFixture::start(&[
             ("aeron.driver.resolver.name", "A"),
             ("aeron.driver.resolver.interface", "10.0.0.1:8050"),
             ("aeron.driver.resolver.bootstrap.neighbor", "10.0.0.2:30001"),
@@ -59,8 +59,8 @@ impl Gossiping {
                 "200ms",
             ),
         ]);
-        bench.be_calm();
-        Self { bench, inputs: 0 }
+        driver.set_baseline();
+        Self { driver, inputs: 0 }
     }
 
     fn act(&mut self, bytes: &[u8]) -> bool {
@@ -71,7 +71,7 @@ impl Gossiping {
             }
             let what = script.u8();
             if what & 0xC0 == 0xC0 {
-                self.bench
+                self.driver
                     .step(TIMES[usize::from(what & 0x3F) % TIMES.len()]);
                 continue;
             }
@@ -81,19 +81,19 @@ impl Gossiping {
                 resolution(&mut script)
             };
             let target = SocketAddr::from((HERE, 8050));
-            self.bench
+            self.driver
                 .send(usize::from(what >> 3 & 3), target, &datagram);
-            self.bench.turn();
+            self.driver.turn();
         }
-        self.bench.turn();
-        self.bench.check_good_stream();
-        self.bench.check_held(HELD_MAX);
+        self.driver.turn();
+        self.driver.check_good_stream();
+        self.driver.check_held(HELD_MAX);
         self.inputs += 1;
         if self.inputs.is_multiple_of(QUIET_EVERY) {
-            self.bench.rest(QUIET_TICKS);
-            self.bench.check_calm();
-            self.bench.take_heard();
-            self.bench.check_counts(1, &[]);
+            self.driver.rest(QUIET_TICKS);
+            self.driver.check_baseline();
+            self.driver.take_received();
+            self.driver.check_counts(1, &[]);
         }
         true
     }
@@ -106,7 +106,7 @@ fn resolution(script: &mut Script<'_>) -> Vec<u8> {
     for _ in 0..=what & 3 {
         let choice = script.u8();
         let ip: IpAddr = match choice & 7 {
-            0 | 1 => STRANGERS[usize::from(choice & 1)].into(),
+            0 | 1 => REMOTE_HOSTS[usize::from(choice & 1)].into(),
             2 => HERE.into(),
             3 => [0, 0, 0, 0].into(),
             4 => [224, 0, 1, 1].into(),

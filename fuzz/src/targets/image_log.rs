@@ -11,9 +11,9 @@ use crate::client::{DIRECTORY, Shared};
 use crate::log::{self, POSITIONS, TERM_LENGTH};
 use crate::script::Script;
 
-/// Longer stories are cut.
+/// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 64;
-/// Of a client, whatever it reads.
+/// Memory limit of the client in bytes.
 const COST: usize = 4 << 20;
 /// What is offered and polled at once.
 const PARTS_MAX: usize = 10;
@@ -102,7 +102,7 @@ impl Using {
                 log_name: exclusive_log,
             },
         ] {
-            shared.say(&response);
+            shared.send(&response);
             client.do_work(shared.clock.read());
         }
         let said = "the driver has answered";

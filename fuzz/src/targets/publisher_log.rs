@@ -8,16 +8,16 @@ use std::time::Duration;
 use taran::{ExclusivePublication, Publication, Storage, Subscription};
 use taran_core::memory::Region;
 
-use crate::driver::Bench;
+use crate::driver::DriverFixture;
 use crate::log::{self, POSITIONS};
 use crate::script::Script;
-use crate::story::Hero;
+use crate::story::ReusedState;
 
-/// Inputs of a driver's life: each leaves publications that may never drain.
+/// Inputs per driver; each leaves publications that may never drain.
 const LIVES: usize = 64;
-/// Longer stories are cut.
+/// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 32;
-/// Of this driver: the publications of some inputs, and an error record for each way to be broken.
+/// Memory limit of the driver in bytes: the publications of some inputs, and an error record for each way to be broken.
 const HELD_MAX: isize = 16 << 20;
 const QUIET_EVERY: usize = 8;
 
@@ -42,7 +42,7 @@ const TIMES: [Duration; 4] = [
 
 /// The driver.
 struct Publishing {
-    bench: Bench,
+    driver: DriverFixture,
     /// Keep the endpoints open, so that no input has to wait for one that is closing.
     _anchors: Vec<(Publication, Subscription)>,
     inputs: usize,
@@ -55,25 +55,25 @@ enum Either {
 }
 
 thread_local! {
-    static PUBLISHING: RefCell<Hero<Publishing>> = const { RefCell::new(Hero::new()) };
+    static PUBLISHING: RefCell<ReusedState<Publishing>> = const { RefCell::new(ReusedState::new()) };
 }
 
 /// Lets a hostile publisher write.
 pub fn run(bytes: &[u8]) {
-    PUBLISHING.with_borrow_mut(|hero| hero.live(bytes, LIVES, Publishing::new, Publishing::act));
+    PUBLISHING.with_borrow_mut(|state| state.run(bytes, LIVES, Publishing::new, Publishing::act));
 }
 
 impl Publishing {
     fn new() -> Self {
-        let mut bench = Bench::start(&[]);
+        let mut driver = DriverFixture::start(&[]);
         let anchors = CHANNELS.iter().zip(SUBSCRIPTIONS).map(|(channel, source)| {
-            let subscription = bench.subscribe(source, STREAM);
-            (bench.publish(channel, STREAM), subscription)
+            let subscription = driver.subscribe(source, STREAM);
+            (driver.publish(channel, STREAM), subscription)
         });
         let anchors = anchors.collect();
-        bench.be_calm();
+        driver.set_baseline();
         Self {
-            bench,
+            driver,
             _anchors: anchors,
             inputs: 0,
         }
@@ -86,15 +86,15 @@ impl Publishing {
         // A stream of its own, so that what is left of an earlier input is not joined.
         self.inputs += 1;
         let stream_id = STREAM + self.inputs as i32;
-        let mut subscription = self.bench.subscribe(SUBSCRIPTIONS[choice], stream_id);
+        let mut subscription = self.driver.subscribe(SUBSCRIPTIONS[choice], stream_id);
         let mut publication = if is_exclusive {
-            let exclusive = self.bench.publish_alone(CHANNELS[choice], stream_id);
+            let exclusive = self.driver.publish_exclusive(CHANNELS[choice], stream_id);
             Either::Exclusive(Box::new(exclusive))
         } else {
-            Either::Shared(self.bench.publish(CHANNELS[choice], stream_id))
+            Either::Shared(self.driver.publish(CHANNELS[choice], stream_id))
         };
         for _ in 0..4 {
-            self.bench.step(Duration::from_millis(1));
+            self.driver.step(Duration::from_millis(1));
         }
         let region = self.log(&publication);
         for _ in 0..STEPS_MAX {
@@ -108,7 +108,7 @@ impl Publishing {
                 4 => publication.offer(&vec![1; usize::from(script.u8()) * 16]),
                 5 => {
                     let counter = self
-                        .bench
+                        .driver
                         .parts
                         .counters
                         .counter(publication.position_limit_id());
@@ -116,21 +116,23 @@ impl Publishing {
                         counter.set(script.near(&POSITIONS));
                     }
                 }
-                6 => self.bench.step(TIMES[usize::from(what >> 3) % TIMES.len()]),
+                6 => self
+                    .driver
+                    .step(TIMES[usize::from(what >> 3) % TIMES.len()]),
                 _ => {
-                    self.bench.turn();
+                    self.driver.turn();
                     log::poll(&mut subscription, |_| ());
                 }
             }
         }
-        self.bench.step(Duration::from_millis(1));
+        self.driver.step(Duration::from_millis(1));
         log::poll(&mut subscription, |_| ());
-        self.bench.check_good_stream();
+        self.driver.check_good_stream();
         drop((publication, subscription));
-        self.bench.turn();
-        self.bench.check_held(HELD_MAX);
+        self.driver.turn();
+        self.driver.check_held(HELD_MAX);
         if self.inputs.is_multiple_of(QUIET_EVERY) {
-            self.bench.check_calm();
+            self.driver.check_baseline();
         }
         true
     }
@@ -138,7 +140,7 @@ impl Publishing {
     /// The log of a publication, as the process that publishes has it mapped.
     fn log(&self, publication: &Either) -> Region {
         let name = format!("/fuzz/publications/{}.logbuffer", publication.id());
-        let log = self.bench.storage.open(Path::new(&name));
+        let log = self.driver.storage.open(Path::new(&name));
         log.expect("the log is there")
     }
 }

@@ -8,16 +8,16 @@ use std::time::Duration;
 use taran::{Publication, Storage, Subscription};
 use taran_core::memory::Region;
 
-use crate::driver::Bench;
+use crate::driver::DriverFixture;
 use crate::log;
 use crate::script::Script;
-use crate::story::Hero;
+use crate::story::ReusedState;
 
-/// Inputs of a driver's life: each leaves an image that has to end.
+/// Inputs per driver; each leaves an image that has to end.
 const LIVES: usize = 64;
-/// Longer stories are cut.
+/// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 32;
-/// Of this driver: the streams of some inputs, and an error record for each way to be broken.
+/// Memory limit of the driver in bytes: the streams of some inputs, and an error record for each way to be broken.
 const HELD_MAX: isize = 16 << 20;
 const QUIET_EVERY: usize = 8;
 
@@ -41,31 +41,31 @@ const TIMES: [Duration; 4] = [
 
 /// The driver.
 struct Reading {
-    bench: Bench,
+    driver: DriverFixture,
     /// Keep the endpoints open, so that no input has to wait for one that is closing.
     _anchors: Vec<(Publication, Subscription)>,
     inputs: usize,
 }
 
 thread_local! {
-    static READING: RefCell<Hero<Reading>> = const { RefCell::new(Hero::new()) };
+    static READING: RefCell<ReusedState<Reading>> = const { RefCell::new(ReusedState::new()) };
 }
 
 /// Lets a hostile subscriber write.
 pub fn run(bytes: &[u8]) {
-    READING.with_borrow_mut(|hero| hero.live(bytes, LIVES, Reading::new, Reading::act));
+    READING.with_borrow_mut(|state| state.run(bytes, LIVES, Reading::new, Reading::act));
 }
 
 impl Reading {
     fn new() -> Self {
-        let mut bench = Bench::start(&[]);
+        let mut driver = DriverFixture::start(&[]);
         let anchors = ENDPOINTS.map(|channel| {
-            let subscription = bench.subscribe(channel, STREAM);
-            (bench.publish(&published(channel), STREAM), subscription)
+            let subscription = driver.subscribe(channel, STREAM);
+            (driver.publish(&published(channel), STREAM), subscription)
         });
-        bench.be_calm();
+        driver.set_baseline();
         Self {
-            bench,
+            driver,
             _anchors: anchors.into(),
             inputs: 0,
         }
@@ -77,8 +77,8 @@ impl Reading {
         // A stream of its own, so that what is left of an earlier input is not joined.
         self.inputs += 1;
         let stream_id = STREAM + self.inputs as i32;
-        let mut subscription = self.bench.subscribe(channel, stream_id);
-        let publication = self.bench.publish(&published(channel), stream_id);
+        let mut subscription = self.driver.subscribe(channel, stream_id);
+        let publication = self.driver.publish(&published(channel), stream_id);
         let region = self.image_log(&mut subscription);
         for _ in 0..STEPS_MAX {
             if script.is_over() {
@@ -88,9 +88,11 @@ impl Reading {
             match what & 7 {
                 0 | 1 => log::frame(&region, &mut script),
                 2 => log::metadata(&region, &mut script),
-                3 => self.bench.step(TIMES[usize::from(what >> 3) % TIMES.len()]),
+                3 => self
+                    .driver
+                    .step(TIMES[usize::from(what >> 3) % TIMES.len()]),
                 4 => {
-                    self.bench.turn();
+                    self.driver.turn();
                     log::poll(&mut subscription, |_| ());
                 }
                 _ => {
@@ -98,19 +100,19 @@ impl Reading {
                         // What does not fit comes with the next step.
                         let _ = publication.offer(&MESSAGE);
                     }
-                    self.bench.turn();
+                    self.driver.turn();
                     log::poll(&mut subscription, |_| ());
                 }
             }
         }
-        self.bench.step(Duration::from_millis(1));
+        self.driver.step(Duration::from_millis(1));
         log::poll(&mut subscription, |_| ());
-        self.bench.check_good_stream();
+        self.driver.check_good_stream();
         drop((publication, subscription));
-        self.bench.turn();
-        self.bench.check_held(HELD_MAX);
+        self.driver.turn();
+        self.driver.check_held(HELD_MAX);
         if self.inputs.is_multiple_of(QUIET_EVERY) {
-            self.bench.check_calm();
+            self.driver.check_baseline();
         }
         true
     }
@@ -119,12 +121,12 @@ impl Reading {
     fn image_log(&mut self, subscription: &mut Subscription) -> Region {
         for _ in 0..200 {
             if let Some(image) = subscription.images().first() {
-                let log = self.bench.storage.open(Path::new(image.log_path()));
+                let log = self.driver.storage.open(Path::new(image.log_path()));
                 return log.expect("the log is there");
             }
-            self.bench.step(Duration::from_millis(1));
+            self.driver.step(Duration::from_millis(1));
         }
-        panic!("no image: {}", self.bench.errors().join("\n"));
+        panic!("no image: {}", self.driver.errors().join("\n"));
     }
 }
 
@@ -142,17 +144,17 @@ mod tests {
     #[test]
     fn what_is_offered_makes_long_trains() {
         let mut reading = Reading::new();
-        let mut subscription = reading.bench.subscribe(ENDPOINTS[0], 99);
-        let publication = reading.bench.publish(&published(ENDPOINTS[0]), 99);
+        let mut subscription = reading.driver.subscribe(ENDPOINTS[0], 99);
+        let publication = reading.driver.publish(&published(ENDPOINTS[0]), 99);
         reading.image_log(&mut subscription);
         for _ in 0..40 {
             for _ in 0..MESSAGES[3] {
                 let _ = publication.offer(&MESSAGE);
             }
-            reading.bench.turn();
+            reading.driver.turn();
             log::poll(&mut subscription, |_| ());
         }
-        let direct = reading.bench.network.counts().direct_receives;
+        let direct = reading.driver.network.counts().direct_receives;
         assert!(
             direct > 10,
             "{direct} GSO batches were received into the term buffer"

@@ -1,4 +1,4 @@
-//! Datagrams of strangers to each kind of receive endpoint: unicast, multicast, several transports, unreliable with cubic
+//! Datagrams of remote hosts to each kind of receive endpoint: unicast, multicast, several transports, unreliable with cubic
 //! congestion control and timestamps, one session, responses.
 
 use std::cell::RefCell;
@@ -7,17 +7,17 @@ use std::net::{Ipv4Addr, SocketAddr};
 use taran::Subscription;
 
 use crate::driver::wire::{self, Known};
-use crate::driver::{Bench, HERE, TIMES};
+use crate::driver::{DriverFixture, HERE, TIMES};
 use crate::log;
 use crate::script::Script;
-use crate::story::Hero;
+use crate::story::ReusedState;
 
-/// Inputs of a driver's life, and after how many strangers fall quiet so that it can be seen what is left.
+/// Inputs per driver, and the interval of checks that all remote state has expired.
 const LIVES: usize = 512;
 const QUIET_EVERY: usize = 16;
-/// Longer stories are cut: they tell nothing that several inputs do not.
+/// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 32;
-/// Of this driver, however long it is flooded: images, their senders, endpoints.
+/// Memory limit of the driver in bytes, under any load: images, their senders, endpoints.
 const HELD_MAX: isize = 8 << 20;
 /// Timer ticks after which all images are gone.
 const QUIET_TICKS: usize = 30;
@@ -46,7 +46,7 @@ const DESTINATIONS: [&str; 2] = [
 
 /// The driver and its subscriptions.
 struct Receiving {
-    bench: Bench,
+    driver: DriverFixture,
     subscriptions: Vec<Subscription>,
     targets: Vec<SocketAddr>,
     known: Known,
@@ -54,32 +54,32 @@ struct Receiving {
 }
 
 thread_local! {
-    static RECEIVING: RefCell<Hero<Receiving>> = const { RefCell::new(Hero::new()) };
+    static RECEIVING: RefCell<ReusedState<Receiving>> = const { RefCell::new(ReusedState::new()) };
 }
 
-/// Lets strangers send to a driver that receives.
+/// Lets remote hosts send to a driver that receives.
 pub fn run(bytes: &[u8]) {
-    RECEIVING.with_borrow_mut(|hero| hero.live(bytes, LIVES, Receiving::new, Receiving::act));
+    RECEIVING.with_borrow_mut(|state| state.run(bytes, LIVES, Receiving::new, Receiving::act));
 }
 
 impl Receiving {
     fn new() -> Self {
-        let mut bench = Bench::start(&[]);
+        let mut driver = DriverFixture::start(&[]);
         let mut subscriptions: Vec<Subscription> = CHANNELS
             .iter()
-            .map(|(channel, stream_id)| bench.subscribe(channel, *stream_id))
+            .map(|(channel, stream_id)| driver.subscribe(channel, *stream_id))
             .collect();
-        let manual = bench.subscribe(MANUAL.0, MANUAL.1);
+        let manual = driver.subscribe(MANUAL.0, MANUAL.1);
         for destination in DESTINATIONS {
             let pending = manual.async_add_destination(destination);
-            bench.answer(pending.expect("the driver takes commands"));
+            driver.answer(pending.expect("the driver takes commands"));
         }
         subscriptions.push(manual);
-        bench.be_calm();
+        driver.set_baseline();
         let here = |port| SocketAddr::from((HERE, port));
         let group = |last, port| SocketAddr::from((Ipv4Addr::new(224, 0, 1, last), port));
         Self {
-            bench,
+            driver,
             subscriptions,
             targets: vec![
                 here(20_001),
@@ -110,23 +110,23 @@ impl Receiving {
             }
             let what = script.u8();
             if what & 0xC0 == 0xC0 {
-                self.bench
+                self.driver
                     .step(TIMES[usize::from(what & 0x3F) % TIMES.len()]);
                 self.poll();
                 continue;
             }
             let target = self.targets[usize::from(what & 7) % self.targets.len()];
             let datagram = wire::datagram(&mut script, &self.known);
-            self.bench
+            self.driver
                 .send(usize::from(what >> 3 & 3), target, &datagram);
             if what & 0x20 == 0 {
-                self.bench.turn();
+                self.driver.turn();
             }
         }
-        self.bench.turn();
+        self.driver.turn();
         self.poll();
-        self.bench.check_good_stream();
-        self.bench.check_held(HELD_MAX);
+        self.driver.check_good_stream();
+        self.driver.check_held(HELD_MAX);
         self.inputs += 1;
         if self.inputs.is_multiple_of(QUIET_EVERY) {
             self.rest();
@@ -152,12 +152,12 @@ impl Receiving {
 
     fn rest(&mut self) {
         for _ in 0..QUIET_TICKS {
-            self.bench.step(crate::driver::TICK);
+            self.driver.step(crate::driver::TICK);
             self.poll();
         }
-        self.bench.check_calm();
-        self.bench.take_heard();
-        self.bench
+        self.driver.check_baseline();
+        self.driver.take_received();
+        self.driver
             .check_counts(2, &["insufficient", "no image for SETUP"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Datagrams of strangers to each kind of send endpoint: unicast, multicast, several destinations by command and by
+//! Datagrams of remote hosts to each kind of send endpoint: unicast, multicast, several destinations by command and by
 //! themselves, minimum and tagged flow control, requests and responses.
 
 use std::cell::RefCell;
@@ -7,16 +7,16 @@ use std::net::SocketAddr;
 use taran::{Publication, Subscription};
 
 use crate::driver::wire::{self, Known};
-use crate::driver::{Bench, HERE, TIMES};
+use crate::driver::{DriverFixture, HERE, TIMES};
 use crate::script::Script;
-use crate::story::Hero;
+use crate::story::ReusedState;
 
-/// Inputs of a driver's life, and after how many strangers fall quiet.
+/// Inputs per driver, and the interval of checks that all remote state has expired.
 const LIVES: usize = 512;
 const QUIET_EVERY: usize = 16;
-/// Longer stories are cut.
+/// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 32;
-/// Of this driver, however long it is flooded: receivers and destinations that strangers pretend to be.
+/// Memory limit of the driver in bytes, under any load: receivers and destinations that remotes pretend to be.
 const HELD_MAX: isize = 8 << 20;
 /// Timer ticks after which all destinations and receivers that are silent are forgotten.
 const QUIET_TICKS: usize = 60;
@@ -55,12 +55,12 @@ const DESTINATIONS: [&str; 2] = [
     "aeron:udp?endpoint=10.0.0.2:30001",
     "aeron:udp?endpoint=host:30002",
 ];
-/// Where the term of each publication starts, so that strangers can speak of it.
+/// Where the term of each publication starts, so that remotes can speak of it.
 const TERM: &str = "|init-term-id=0|term-id=0|term-offset=0|term-length=65536";
 
 /// The driver and its publications.
 struct Sending {
-    bench: Bench,
+    driver: DriverFixture,
     publications: Vec<Publication>,
     /// Asks over a response channel.
     _asking: Subscription,
@@ -70,35 +70,35 @@ struct Sending {
 }
 
 thread_local! {
-    static SENDING: RefCell<Hero<Sending>> = const { RefCell::new(Hero::new()) };
+    static SENDING: RefCell<ReusedState<Sending>> = const { RefCell::new(ReusedState::new()) };
 }
 
-/// Lets strangers send to a driver that sends.
+/// Lets remote hosts send to a driver that sends.
 pub fn run(bytes: &[u8]) {
-    SENDING.with_borrow_mut(|hero| hero.live(bytes, LIVES, Sending::new, Sending::act));
+    SENDING.with_borrow_mut(|state| state.run(bytes, LIVES, Sending::new, Sending::act));
 }
 
 impl Sending {
     fn new() -> Self {
-        let mut bench = Bench::start(&[]);
-        let asking = bench.subscribe("aeron:udp?control=10.0.0.2:30002|control-mode=response", 28);
+        let mut driver = DriverFixture::start(&[]);
+        let asking = driver.subscribe("aeron:udp?control=10.0.0.2:30002|control-mode=response", 28);
         let mut publications: Vec<Publication> = CHANNELS
             .iter()
-            .map(|(channel, stream_id)| bench.publish(&format!("{channel}{TERM}"), *stream_id))
+            .map(|(channel, stream_id)| driver.publish(&format!("{channel}{TERM}"), *stream_id))
             .collect();
         let manual = publications[4].clone();
         for destination in DESTINATIONS {
             let pending = manual.async_add_destination(destination);
-            bench.answer(pending.expect("the driver takes commands"));
+            driver.answer(pending.expect("the driver takes commands"));
         }
         let request = format!(
             "aeron:udp?endpoint=10.0.0.2:30001|control=10.0.0.1:21008|session-id=8|response-correlation-id={}{TERM}",
             asking.registration_id()
         );
-        publications.push(bench.publish(&request, 28));
-        bench.be_calm();
+        publications.push(driver.publish(&request, 28));
+        driver.set_baseline();
         Self {
-            bench,
+            driver,
             publications,
             _asking: asking,
             targets: (21_001..=21_008)
@@ -122,7 +122,7 @@ impl Sending {
             }
             let what = script.u8();
             if what & 0xC0 == 0xC0 {
-                self.bench
+                self.driver
                     .step(TIMES[usize::from(what & 0x3F) % TIMES.len()]);
                 continue;
             }
@@ -136,26 +136,26 @@ impl Sending {
                 target => self.targets[usize::from(target)],
             };
             let datagram = wire::datagram(&mut script, &self.known);
-            self.bench
+            self.driver
                 .send(usize::from(what >> 3 & 3), target, &datagram);
             if what & 0x20 == 0 {
-                self.bench.turn();
+                self.driver.turn();
             }
         }
-        self.bench.turn();
+        self.driver.turn();
         self.check();
-        self.bench.check_good_stream();
+        self.driver.check_good_stream();
         self.inputs += 1;
         if self.inputs.is_multiple_of(QUIET_EVERY) {
-            self.bench.rest(QUIET_TICKS);
-            self.bench.check_calm();
-            self.bench.take_heard();
-            self.bench.check_counts(2, &["onPublicationError"]);
+            self.driver.rest(QUIET_TICKS);
+            self.driver.check_baseline();
+            self.driver.take_received();
+            self.driver.check_counts(2, &["onPublicationError"]);
         }
         true
     }
 
-    /// Whether it is taken depends on what strangers said.
+    /// Whether it is taken depends on what remotes said.
     fn offer(&mut self, index: usize, length: usize) {
         let publication = &self.publications[index % self.publications.len()];
         let before = publication.position();
@@ -165,10 +165,10 @@ impl Sending {
                 assert!(error.is_retryable() || length > publication.max_message_length())
             }
         }
-        self.bench.turn();
+        self.driver.turn();
     }
 
-    /// No stranger makes a publication end, run ahead of its window or lose its place.
+    /// No remote makes a publication end, run ahead of its window or lose its place.
     fn check(&self) {
         for publication in &self.publications {
             assert!(!publication.is_closed());
@@ -179,6 +179,6 @@ impl Sending {
                 "{window} bytes of window in terms of {term}"
             );
         }
-        self.bench.check_held(HELD_MAX);
+        self.driver.check_held(HELD_MAX);
     }
 }

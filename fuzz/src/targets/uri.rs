@@ -30,7 +30,7 @@ pub fn run(bytes: &[u8]) {
     };
     // Texts of the command ring are as long as they like; beyond the longest channel the cost stays the same.
     let length = text.len().min(2 * MAX_URI_LENGTH);
-    DEFAULTS.with(|_| ()); // made once, at nobody's cost
+    DEFAULTS.with(|_| ()); // created here so that it is not counted
     allocation::within(COST + COST_PER_BYTE * length, || read(text));
 }
 
