@@ -5,7 +5,7 @@ import org.agrona.concurrent.UnsafeBuffer;
 
 /**
  * The book that the tests of crates/sbe/codecs write, groups three deep, in one version of its schema: see Garage for how the
- * versions are made. What header and dimensions have of their own, the official codecs leave to whoever uses them.
+ * versions are made. What header and dimensions have of their own, the official codecs leave to their user.
  */
 final class Book_VERSION {
     /** An order: its number, its price, who placed it. */

@@ -5,7 +5,7 @@ import org.agrona.concurrent.UnsafeBuffer;
 
 /**
  * The disc that the tests of crates/sbe/codecs write, in one version of its schema: see Garage for how the versions are
- * made. What header and dimensions have of their own, the official codecs leave to whoever uses them.
+ * made. What header and dimensions have of their own, the official codecs leave to their user.
  */
 final class Music_VERSION {
     static int write(final UnsafeBuffer buffer) {

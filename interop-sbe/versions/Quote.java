@@ -9,7 +9,7 @@ final class Quote_VERSION {
         final QuoteEncoder quote = new QuoteEncoder();
         final FrameEncoder frame = new FrameEncoder();
         quote.wrapAndApplyHeader(buffer, 0, frame);
-        // Those have members of their own, which the official codecs leave to whoever uses them.
+        // Those have members of their own, which the official codecs leave to their user.
         frame.magic(0xBEEF).numGroups((short)2);
         frame.numVarDataFields((short)1); // v5
         frame.numVarDataFields((short)2); // v6

@@ -26,10 +26,14 @@ const DENIED: &[&str] = &[
 ];
 
 /// First words of a doc comment that make a question or a person its subject.
-const DENIED_STARTS: &[&str] = &["He", "How", "What", "Whether", "Who", "Whom", "Whose"];
+const DENIED_STARTS: &[&str] = &["He", "What", "Who", "Whom", "Whose"];
 
-/// Files that quote denied words on purpose.
-const EXEMPT: &[&str] = &["xtask/src/language.rs"];
+/// Files that quote denied words on purpose, or name the Unix user `nobody`.
+const EXEMPT: &[&str] = &[
+    "CONTRIBUTING.md",
+    "crates/cli/tests/bad_input/directories.rs",
+    "xtask/src/language.rs",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

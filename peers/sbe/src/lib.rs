@@ -1,6 +1,6 @@
 //! The same three messages written and read by our codecs, by those of the official tool, and by prost.
 //!
-//! Whoever reads adds up all that is in a message, so that nothing of the work can be left out.
+//! A reader sums all values of a message, so that the compiler cannot remove any of the work.
 
 #![forbid(unsafe_code)]
 

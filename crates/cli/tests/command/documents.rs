@@ -1,4 +1,4 @@
-//! What the documents say about tests is true: the tests are there.
+//! Checks of the documents: the tests, files, commands and specification sections that they name exist.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -315,7 +315,7 @@ struct TestCommand {
 }
 
 impl TestCommand {
-    /// What stands between backquotes; `…` stands for what the command before it began with.
+    /// Parses the text between backquotes; `…` repeats the beginning of the command before it.
     fn read(text: &str, before: &TestCommand) -> Option<TestCommand> {
         let (mut command, words) = match text.strip_prefix("… ") {
             Some(rest) => {
@@ -350,7 +350,7 @@ impl TestCommand {
         Some(command)
     }
 
-    /// Whether there are tests whose path has what each part of the filter says.
+    /// Returns true if some test's path contains each part of the filter.
     fn finds_tests(&self) -> bool {
         let packages = fs::read_dir(root().join("crates")).expect("the crates are there");
         let packages = packages.filter_map(|entry| Some(entry.ok()?.path()));
@@ -374,7 +374,7 @@ impl TestCommand {
         manifest.contains(&format!("name = \"{package}\""))
     }
 
-    /// Of the modules and functions that tests may be in.
+    /// Names of the modules and functions in which tests may be.
     fn names(&self, folder: &Path) -> Vec<String> {
         let mut names = Vec::new();
         match self.target.as_deref() {
@@ -434,8 +434,8 @@ fn guarantees_name_tests_that_exist() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The chores, by their names.
-fn chores() -> HashSet<String> {
+/// Names of the tasks of `cargo xtask`.
+fn tasks() -> HashSet<String> {
     let source = fs::read_to_string(root().join("xtask/src/main.rs")).expect("they are there");
     let names = source
         .split("name: \"")
@@ -460,16 +460,16 @@ fn pages() -> impl Iterator<Item = (PathBuf, String)> {
 }
 
 #[test]
-fn each_chore_and_each_fuzz_target_that_a_page_names_is_there() {
-    let chores = chores();
+fn pages_name_tasks_and_fuzz_targets_that_exist() {
+    let tasks = tasks();
     let (mut count, mut wrong) = (0, Vec::new());
     for (path, text) in pages() {
         for command in text.split("cargo xtask ").skip(1) {
             count += 1;
             let command = command.split(['`', '\n', '|', ';']).next().unwrap_or("");
             let mut words = command.split_whitespace();
-            let chore = words.next().unwrap_or("").trim_end_matches(['.', ',', ':']);
-            let is_there = match chore {
+            let task = words.next().unwrap_or("").trim_end_matches(['.', ',', ':']);
+            let is_there = match task {
                 "NAME" | "" => true,
                 "fuzz" => words.all(|target| {
                     let file = format!("fuzz/fuzz_targets/{target}.rs");
@@ -478,7 +478,7 @@ fn each_chore_and_each_fuzz_target_that_a_page_names_is_there() {
                         .all(|it| it.is_ascii_lowercase() || it == '_');
                     !is_name || root().join(file).exists()
                 }),
-                chore => chores.contains(chore),
+                task => tasks.contains(task),
             };
             if !is_there {
                 wrong.push(format!("{}: cargo xtask {command}", path.display()));

@@ -307,7 +307,7 @@ fn stream_tools_show_files_of_an_ended_driver() {
 
 #[test]
 fn stream_tools_without_driver_fail() {
-    let directory = Directory::new("nobody");
+    let directory = Directory::new("no-driver");
     for tool in TOOLS {
         on(&directory, &[tool, "-t", "1"])
             .assert_code(1)

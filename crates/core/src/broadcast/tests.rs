@@ -214,7 +214,7 @@ fn a_receiver_that_was_led_astray_comes_back() {
     assert_eq!(Ok(Some((2, b"two".to_vec()))), receive(&mut receiver));
 }
 
-/// What a message must look like, so that a mixture of two is noticed.
+/// The expected payload of a message, chosen so that a mixture of two messages is detected.
 fn message(number: u32) -> Vec<u8> {
     let mut payload = number.to_le_bytes().to_vec();
     payload.resize(4 + (number % 61) as usize, number as u8);
@@ -288,7 +288,7 @@ proptest! {
         }
     }
 
-    /// Otherwise a client would be kept busy, and full of errors, by damage that nobody mends.
+    /// Otherwise permanent damage would keep a client busy and flood it with errors.
     #[test]
     #[cfg_attr(miri, ignore = "properties take hours there")]
     fn damaged_positions_are_no_news_for_ever(

@@ -120,7 +120,7 @@ impl<C: Clock + fmt::Debug> IdleStrategy for Adaptive<C> {
     }
 }
 
-/// What to do on an idle cycle.
+/// Action of an idle cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Spin,

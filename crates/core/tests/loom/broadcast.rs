@@ -20,7 +20,7 @@ fn payload(type_id: i32) -> [u8; 4] {
     [type_id as u8; 4]
 }
 
-/// What a receiver got out of some calls: types in order, and how often it was lapped.
+/// Results of some receive calls: message types in order, and the number of times the receiver was lapped.
 fn receive(receiver: &mut Receiver, calls: usize, last: &mut i32) -> usize {
     let mut lapped = 0;
     for _ in 0..calls {

@@ -74,7 +74,7 @@ pub struct ReceiverImage {
     pub(super) spec: ReceiverImageSpec,
 }
 
-/// What the image does towards its sender.
+/// State of the image towards its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReceiveState {
     /// Follows the stream: sends NAKs and status messages.

@@ -30,7 +30,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     prop::collection::vec(call, 0..300)
 }
 
-/// What the two kinds have in common.
+/// The operations that both kinds of ring share.
 trait Ring {
     fn write(&mut self, type_id: i32, payload: &[u8]) -> Result<(), WriteError>;
     fn abort(&mut self, length: usize) -> Result<(), WriteError>;
@@ -129,7 +129,7 @@ fn check(mut ring: impl Ring, calls: Vec<Call>) -> Result<(), TestCaseError> {
                 prop_assert_eq!(Ok(consumed), count);
                 model.drain(..consumed);
             }
-            Call::Unblock => prop_assert!(!ring.unblock(), "nobody is stuck"),
+            Call::Unblock => prop_assert!(!ring.unblock(), "no producer is blocked"),
         }
         let (head, tail) = ring.positions();
         prop_assert!((0..=CAPACITY as i64).contains(&(tail - head)));

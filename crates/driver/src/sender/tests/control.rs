@@ -1,4 +1,4 @@
-//! What receivers say.
+//! Control frames from receivers.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

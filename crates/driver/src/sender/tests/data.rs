@@ -1,4 +1,4 @@
-//! The road: from the term buffer to the socket, within the window.
+//! Data path of the sender: from the term buffer to the socket, within the flow-control window.
 
 use super::*;
 

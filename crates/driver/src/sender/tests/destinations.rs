@@ -283,7 +283,7 @@ fn rtt_reply_goes_through_group_or_router() {
     assert_eq!(fixture.answered(address(7, 4_040), 7, 1), [group(4_040)]);
     assert_eq!(fixture.answered(address(7, 4_042), 7, 1), [group(4_042)]);
     assert_eq!(fixture.answered(address(2, 61_000), 8, 1), [router]);
-    // Strangers: at no destination, and at one whose receiver is another.
+    // Unknown receivers: one at no destination, one at the destination of another receiver.
     assert_eq!(fixture.answered(address(7, 61_000), 9, 1), []);
     assert_eq!(fixture.answered(address(1, 61_000), 9, 1), []);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What the receiver misses is this frame of 320 bytes.
+/// The receiver lacks this frame of 320 bytes.
 const MISSED: i64 = START + 10 * 320;
 
 /// A publication that has sent forty frames of 320 bytes.
