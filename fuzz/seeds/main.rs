@@ -3,8 +3,8 @@
 
 #[path = "../../crates/sbe/codecs/tests/random/chance.rs"]
 mod chance;
+mod remotes;
 mod sbe;
-mod strangers;
 mod tables;
 mod texts;
 mod wire;
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     let mut seeds = texts::seeds();
     seeds.extend(wire::seeds());
     seeds.extend(tables::seeds());
-    seeds.extend(strangers::seeds());
+    seeds.extend(remotes::seeds());
     seeds.extend(sbe::seeds());
     for seed in &seeds {
         if let Err(error) = seed.write(Path::new(&folder)) {

@@ -77,7 +77,7 @@ const SCHEMAS: [(&str, &str); 16] = [
     ("node", include_str!("../../crates/cluster/schema/node.xml")),
 ];
 
-/// What some of them include.
+/// Files that some of the schemas include.
 const INCLUDED: [(&str, &str); 2] = [
     (
         "music_types.xml",

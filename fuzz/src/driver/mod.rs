@@ -132,7 +132,7 @@ pub struct DriverFixture {
     pub network: SimNetwork,
     /// The driver.
     pub parts: DriverParts,
-    /// The client whose things nobody is meant to disturb.
+    /// The well-behaved client, whose resources the inputs must not disturb.
     pub client: Client,
     host: HostId,
     remotes: Vec<Box<dyn Transport>>,

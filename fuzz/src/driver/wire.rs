@@ -7,7 +7,7 @@ use taran_protocol::frame::{
 
 use crate::script::Script;
 
-/// What a remote may know of the streams it speaks to. None is empty.
+/// Identifiers of the attacked streams that a remote may know. No list is empty.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// Session ids.

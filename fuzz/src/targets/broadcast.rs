@@ -1,5 +1,5 @@
-//! What a hostile driver may say to a client: events with any fields, records of any bytes, any bytes over the buffer that
-//! carries them, and counters that lie.
+//! Output of a hostile driver to a client: events with arbitrary fields, arbitrary records, arbitrary bytes over the
+//! broadcast buffer, and false counters.
 
 use std::path::Path;
 use std::time::Duration;
@@ -134,7 +134,7 @@ impl Asked {
         if let Some(counter) = &self.got.counter {
             let before = counter.get();
             counter.set(7);
-            // A closed counter keeps its last value, whoever has the memory by now.
+            // A closed counter keeps its last value, even if its memory is in use again.
             let expected = if counter.is_closed() { before } else { 7 };
             assert_eq!(counter.get(), expected);
         }

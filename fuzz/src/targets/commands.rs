@@ -38,7 +38,7 @@ const CHANNELS: [&str; 22] = [
     "aeron-spy:aeron:udp?endpoint=10.0.0.1:23001",
     "aeron-spy:aeron:udp?tags=3",
     "aeron:udp?endpoint=host:23005",
-    "aeron:udp?endpoint=nobody:23005",
+    "aeron:udp?endpoint=unknown:23005",
     "aeron:udp?endpoint=10.0.0.1:23006|term-length=1g",
     "aeron:udp?endpoint=10.0.0.1:23007|mtu=8k|init-term-id=5|term-id=7|term-offset=64|term-length=128k",
     "aeron:udp?endpoint=10.0.0.1:23001|session-id=tag:2",
@@ -49,7 +49,7 @@ const CHANNELS: [&str; 22] = [
     "",
 ];
 
-/// What outlives its client by more than the driver's own timeouts.
+/// Channels whose resources outlive their client by more than the driver's own timeouts.
 const LASTING: [&str; 6] = [
     "aeron:udp?endpoint=10.0.0.1:23001|linger=20s",
     "aeron:udp?control=10.0.0.1:23003|control-mode=dynamic|fc=min,g:7/1,t:9223372036854775807ns",
@@ -72,7 +72,7 @@ struct Commanding {
     driver: DriverFixture,
     cnc: Cnc,
     producer: Producer,
-    /// Ids of the good client and of what is its: the only thing that nobody may name.
+    /// Ids of the well-behaved client and of its resources: the only ids that inputs must not name.
     good: Range<i64>,
     clients: [i64; 3],
     /// Ids of the latest commands.
@@ -80,7 +80,7 @@ struct Commanding {
     inputs: usize,
 }
 
-/// What an input has damaged beyond commands.
+/// Damage that an input did other than by commands.
 #[derive(Clone, Copy, Debug, Default)]
 struct Damage {
     /// Words of the ring: each may be the beginning of a record that holds up the driver.
@@ -316,8 +316,8 @@ impl Commanding {
         }
     }
 
-    /// What stays when its client is gone, or much longer: static counters, channels with timeouts of their own, records of
-    /// any bytes that may ask for either.
+    /// Resources that outlive their client: static counters, channels with timeouts of their own, and arbitrary records
+    /// that may request either.
     fn lasting(&self, script: &mut Script<'_>) {
         let kind = script.u8();
         let client_id = self.clients[script.below(3)];
@@ -369,7 +369,7 @@ impl Commanding {
     fn is_about_good_things(&self, payload: &[u8]) -> bool {
         let words = payload.windows(8).step_by(4);
         let mut ids = words.map(|word| i64::from_le_bytes(word.try_into().unwrap_or_default()));
-        // Zero is no id, and minus one is nobody's.
+        // Neither zero nor minus one is the id of a client.
         ids.any(|id| id > 0 && self.good.contains(&id))
             || payload.windows(5).any(|part| part == b"20000")
     }
@@ -424,7 +424,7 @@ impl Commanding {
         if damage.rest {
             return;
         }
-        let mut responses = Receiver::open(&self.cnc.to_clients).expect("nobody damaged it");
+        let mut responses = Receiver::open(&self.cnc.to_clients).expect("it is not damaged");
         let mut asked = None;
         let patience = damage.ring * (CLIENT_TIMEOUT + 2 * TICK) + CLIENT_TIMEOUT;
         let end = self.driver.clock.read().nanos + patience.as_nanos() as i64;

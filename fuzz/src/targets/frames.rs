@@ -11,7 +11,7 @@ const TERM_LENGTHS: [i32; 3] = [64 * 1024, 16 * 1024 * 1024, 1 << 30];
 
 /// Reads a datagram.
 pub fn run(datagram: &[u8]) {
-    // Nothing on the road allocates; `entries` does, below.
+    // Parsing does not allocate; `entries`, below, does.
     let Some(frame) = allocation::within(0, || Frame::parse(datagram).ok()) else {
         return;
     };

@@ -15,7 +15,7 @@ use crate::script::Script;
 const STEPS_MAX: usize = 64;
 /// Memory limit of the client in bytes.
 const COST: usize = 4 << 20;
-/// What is offered and polled at once.
+/// Maximum number of parts per vectored offer and poll.
 const PARTS_MAX: usize = 10;
 const BLOCK_MAX: usize = 4096;
 /// Where a poll that is bounded stops.

@@ -58,7 +58,7 @@ fn read(text: &str) {
     use_them(&driver);
 }
 
-/// What was printed is read as what it was.
+/// A printed option parses to the same value.
 fn again(id: OptionId, options: &OptionSet, read: &mut OptionSet) {
     if options.source(id) != &Source::Code {
         return;
@@ -71,7 +71,7 @@ fn again(id: OptionId, options: &OptionSet, read: &mut OptionSet) {
     }
 }
 
-/// What a driver that starts does with them.
+/// Uses the options as a starting driver does.
 fn use_them(options: &OptionSet) {
     let conflicts = validate(options);
     for conflict in &conflicts {

@@ -16,7 +16,7 @@ const ARCHIVE: &str = include_str!("../../../crates/archive/schema/archive.xml")
 
 /// The most values of a message.
 const LIMIT: usize = 2_000;
-/// What these values take while the lists that they are in grow, and their texts; it is done twice.
+/// Upper bound of the memory for decoded values and their texts while lists grow; everything is decoded twice.
 const COST: usize = 8 << 20;
 const COST_PER_BYTE: usize = 64;
 

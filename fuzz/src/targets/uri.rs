@@ -64,7 +64,7 @@ fn read(text: &str) {
     }
 }
 
-/// What users make of a channel is a channel.
+/// A channel rebuilt from a parsed one parses again, with the same parameters.
 fn derive(uri: &ChannelUri) {
     let built = ChannelUriBuilder::from_uri(uri).build();
     if let Ok(built) = &built {
@@ -84,7 +84,7 @@ fn derive(uri: &ChannelUri) {
     let _ = uri.with_endpoint_port("127.0.0.1:40123");
 }
 
-/// What the driver does with a channel that it could read.
+/// Interprets a parsed channel as the driver does.
 fn understand(channel: &Channel, role: Role) {
     match role {
         Role::Publication => {

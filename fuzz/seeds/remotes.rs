@@ -1,4 +1,4 @@
-//! Scripts of strangers and hostile processes, for targets with whole drivers and clients.
+//! Scripts of remote attackers and hostile processes, for targets with whole drivers and clients.
 
 use taran_fuzz::script::Composer;
 
