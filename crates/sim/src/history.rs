@@ -42,6 +42,24 @@ pub enum Event {
         /// Amount of work.
         work: usize,
     },
+    /// An agent of another process did work.
+    Process {
+        /// Process.
+        process: usize,
+        /// Agent.
+        agent: usize,
+        /// Amount of work.
+        work: usize,
+    },
+    /// Something that a process or an operation reports.
+    Note {
+        /// Process.
+        process: usize,
+        /// What.
+        name: &'static str,
+        /// A number that belongs to it.
+        value: i64,
+    },
     /// A message was accepted.
     Offered {
         /// Publisher.
@@ -100,7 +118,8 @@ impl Event {
     /// Returns the name of the event in the coverage table; duty cycles are not listed.
     fn kind(&self) -> &'static str {
         match self {
-            Self::Driver { .. } | Self::Client { .. } => "duty cycles",
+            Self::Driver { .. } | Self::Client { .. } | Self::Process { .. } => "duty cycles",
+            Self::Note { name, .. } => name,
             Self::Offered { .. } => "messages published",
             Self::Aborted { .. } => "messages aborted",
             Self::Refused { .. } => "messages refused",
@@ -140,7 +159,10 @@ impl History {
             eprintln!("{} {event:?}", Time(now_ns));
         }
         // Duty cycles are frequent and carry little information.
-        if matches!(event, Event::Driver { .. } | Event::Client { .. }) {
+        if matches!(
+            event,
+            Event::Driver { .. } | Event::Client { .. } | Event::Process { .. }
+        ) {
             return;
         }
         *self.kinds.entry(event.kind()).or_default() += 1;

@@ -31,11 +31,13 @@ pub mod check;
 mod history;
 pub mod link_profiles;
 pub mod network;
+pub mod process;
 pub mod scenario;
 pub mod seeds;
 pub mod traffic;
 mod world;
 
 pub use history::{Agent, Event};
+pub use process::{AfterKill, HostEnv, Invariant, Process, ProcessId, Turn};
 pub use traffic::{Lengths, PublisherSpec, SubscriberSpec};
 pub use world::{ClientId, ClientState, HostIndex, HostSpec, PublisherId, SubscriberId, World};

@@ -7,6 +7,7 @@ use taran_net::{BufferLimits, Interface, NetError, Network, SocketSpec, Transpor
 use super::SimNetwork;
 use super::socket::LIMITS;
 use super::transport::SimTransport;
+use crate::process::Lease;
 
 /// Id of a host on the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,11 +18,30 @@ pub struct HostId(pub(super) usize);
 pub struct SimHost {
     network: SimNetwork,
     id: HostId,
+    /// The process that the sockets belong to.
+    lease: Lease,
 }
 
 impl SimHost {
     pub(super) fn new(network: SimNetwork, id: HostId) -> Self {
-        Self { network, id }
+        Self {
+            network,
+            id,
+            lease: Lease::new(),
+        }
+    }
+
+    /// Returns the same host for the process with this lease.
+    pub(crate) fn with_lease(&self, lease: Lease) -> Self {
+        Self {
+            lease,
+            ..self.clone()
+        }
+    }
+
+    /// Closes all sockets of a process.
+    pub(crate) fn close_sockets_of(&self, lease: &Lease) {
+        self.network.lock().close_all_of(lease);
     }
 
     /// Returns the id of the host, which selects its links.
@@ -33,8 +53,9 @@ impl SimHost {
 
 impl Network for SimHost {
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
-        let socket = self.network.lock().open(self.id, spec)?;
-        let mut transport = SimTransport::new(self.network.clone(), socket, spec);
+        let socket = self.network.lock().open(self.id, spec, &self.lease)?;
+        let lease = self.lease.clone();
+        let mut transport = SimTransport::new(self.network.clone(), socket, spec, lease);
         if let Some(peer) = spec.connect {
             transport.connect(peer)?;
         }

@@ -8,6 +8,7 @@ use taran_net::{NetError, SocketSpec};
 use super::host::HostId;
 use super::socket::Socket;
 use super::state::{NetworkState, can_address};
+use crate::process::Lease;
 
 /// Ports assigned to sockets that bind port 0.
 pub(super) const EPHEMERAL: std::ops::RangeInclusive<u16> = 32_768..=60_999;
@@ -17,11 +18,20 @@ pub(super) const EPHEMERAL: std::ops::RangeInclusive<u16> = 32_768..=60_999;
 pub(super) struct SocketId(usize);
 
 impl NetworkState {
-    pub(super) fn open(&mut self, host: HostId, spec: &SocketSpec) -> Result<SocketId, NetError> {
+    pub(super) fn open(
+        &mut self,
+        host: HostId,
+        spec: &SocketSpec,
+        lease: &Lease,
+    ) -> Result<SocketId, NetError> {
         let refused = |kind: io::ErrorKind| NetError::Bind {
             address: spec.bind,
             source: kind.into(),
         };
+        lease.check().map_err(|source| NetError::Open {
+            bind: spec.bind,
+            source,
+        })?;
         if !spec.bind.ip().is_unspecified() && !self.owns(host, spec.bind.ip()) {
             return Err(refused(io::ErrorKind::AddrNotAvailable));
         }
@@ -34,7 +44,7 @@ impl NetworkState {
         } else if self.is_bound(host, bind, spec.reuse_address) {
             return Err(refused(io::ErrorKind::AddrInUse));
         }
-        let socket = Some(Socket::new(host, bind, spec));
+        let socket = Some(Socket::new(host, bind, spec, lease));
         let free = self.sockets.iter().position(Option::is_none);
         let index = free.unwrap_or(self.sockets.len());
         match self.sockets.get_mut(index) {
@@ -46,6 +56,15 @@ impl NetworkState {
 
     pub(super) fn close(&mut self, id: SocketId) {
         self.sockets[id.0] = None;
+    }
+
+    /// Closes all sockets of a process.
+    pub(super) fn close_all_of(&mut self, lease: &Lease) {
+        for socket in &mut self.sockets {
+            if (socket.as_ref()).is_some_and(|socket| socket.lease.is_same(lease)) {
+                *socket = None;
+            }
+        }
     }
 
     /// Returns an open socket. Its transport owns the id and closes the socket on drop.

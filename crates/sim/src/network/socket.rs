@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use taran_net::{BufferLengths, BufferLimits, SocketSpec};
 
 use super::host::HostId;
+use crate::process::Lease;
 
 /// Buffer limits of a typical Linux host.
 pub(super) const LIMITS: BufferLimits = BufferLimits {
@@ -26,6 +27,8 @@ const OVERHEAD: usize = 512;
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) host: HostId,
+    /// The process that it belongs to.
+    pub(super) lease: Lease,
     /// Requested address, with the assigned port.
     pub(super) bind: SocketAddr,
     /// Address as seen by peers: a wildcard address is replaced once there is a peer.
@@ -58,11 +61,12 @@ fn granted(asked: usize, max: usize) -> usize {
 }
 
 impl Socket {
-    pub(super) fn new(host: HostId, bind: SocketAddr, spec: &SocketSpec) -> Self {
+    pub(super) fn new(host: HostId, bind: SocketAddr, spec: &SocketSpec, lease: &Lease) -> Self {
         let (default, max) = (LIMITS.default, LIMITS.max);
         let multicast = spec.multicast.as_ref();
         Self {
             host,
+            lease: lease.clone(),
             bind,
             local: bind,
             peer: None,

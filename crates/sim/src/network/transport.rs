@@ -8,6 +8,8 @@ use taran_net::{
 
 use super::SimNetwork;
 use super::ports::SocketId;
+use super::socket::LIMITS;
+use crate::process::Lease;
 
 /// Multicast TTL if none was requested.
 const DEFAULT_TTL: u8 = 1;
@@ -24,13 +26,19 @@ pub(super) struct SimTransport {
 }
 
 impl SimTransport {
-    pub(super) fn new(network: SimNetwork, socket: SocketId, spec: &SocketSpec) -> Self {
+    pub(super) fn new(
+        network: SimNetwork,
+        socket: SocketId,
+        spec: &SocketSpec,
+        lease: Lease,
+    ) -> Self {
         let local = network.lock().socket(socket).local;
         let multicast = spec.multicast.as_ref();
         Self {
             inbox: Inbox {
                 network,
                 socket,
+                lease,
                 coalesces: spec.offload,
                 timestamps: spec.receive_timestamps,
             },
@@ -42,11 +50,24 @@ impl SimTransport {
     }
 }
 
+impl SimTransport {
+    /// Checks that the process of the transport is alive.
+    fn check_receive(&self) -> Result<(), NetError> {
+        let checked = self.inbox.lease.check();
+        checked.map_err(|source| NetError::Receive {
+            local: self.local,
+            source,
+        })
+    }
+}
+
 /// Receive side of a transport.
 #[derive(Debug)]
 struct Inbox {
     network: SimNetwork,
     socket: SocketId,
+    /// The right to use the socket. Once it is revoked, the socket is closed and its id may be that of another.
+    lease: Lease,
     coalesces: bool,
     timestamps: bool,
 }
@@ -68,6 +89,14 @@ impl Inbox {
 
 impl Transport for SimTransport {
     fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
+        if let (Err(source), Some(first)) = (self.inbox.lease.check(), batch.first()) {
+            return Err(NetError::Send {
+                local: self.local,
+                destination: first.destination.unwrap_or(self.local),
+                length: first.payload.len(),
+                source,
+            });
+        }
         let mut state = self.inbox.network.lock();
         let mut accepted = 0;
         for transmit in batch {
@@ -83,6 +112,7 @@ impl Transport for SimTransport {
     }
 
     fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
+        self.check_receive()?;
         self.inbox.take(batch);
         Ok(batch.datagram_count())
     }
@@ -92,6 +122,7 @@ impl Transport for SimTransport {
         head: &mut [u8],
         rest: &mut [u8],
     ) -> Result<Option<Received>, NetError> {
+        self.check_receive()?;
         self.inbox.take(&mut self.staging);
         let run = self.staging.datagram_runs().next();
         if run.is_some() {
@@ -111,6 +142,14 @@ impl Transport for SimTransport {
     }
 
     fn connect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
+        self.inbox
+            .lease
+            .check()
+            .map_err(|source| NetError::Connect {
+                local: self.local,
+                peer,
+                source,
+            })?;
         self.local = self.inbox.network.lock().connect(self.inbox.socket, peer)?;
         self.peer = Some(peer);
         Ok(())
@@ -134,16 +173,23 @@ impl Transport for SimTransport {
     }
 
     fn grow_receive_buffer(&mut self, bytes: usize) -> Result<(), NetError> {
+        self.check_receive()?;
         let mut state = self.inbox.network.lock();
         state.socket(self.inbox.socket).grow(bytes);
         Ok(())
     }
 
     fn buffer_lengths(&self) -> BufferLengths {
+        if self.inbox.lease.is_revoked() {
+            return LIMITS.default;
+        }
         self.inbox.network.lock().socket(self.inbox.socket).lengths
     }
 
     fn overflowed(&self) -> Option<u32> {
+        if self.inbox.lease.is_revoked() {
+            return None;
+        }
         let mut state = self.inbox.network.lock();
         Some(state.socket(self.inbox.socket).overflowed)
     }
@@ -155,6 +201,8 @@ impl Transport for SimTransport {
 
 impl Drop for SimTransport {
     fn drop(&mut self) {
-        self.inbox.network.lock().close(self.inbox.socket);
+        if !self.inbox.lease.is_revoked() {
+            self.inbox.network.lock().close(self.inbox.socket);
+        }
     }
 }

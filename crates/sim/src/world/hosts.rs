@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taran_core::agent::Agent;
-use taran_core::clock::{Now, WallClock, saturating_nanos};
+use taran_core::clock::{Now, saturating_nanos};
 use taran_core::counters::CountersReader;
 use taran_core::memory::MemoryStorage;
 use taran_driver::{DriverContext, DriverError, DriverParts, Environment};
 use taran_protocol::counter::SystemCounter;
 
 use super::clock::HostClock;
+use super::resolver::Names;
 use super::time_stepper::StallMeter;
 use super::{HostIndex, World};
 use crate::check::counter_consistency::CounterCheck;
@@ -98,10 +99,20 @@ pub(super) struct Host {
     pub(super) stalled_until_ns: i64,
     /// Number of drivers started so far.
     generation: u64,
-    wall: HostClock,
+    clock: HostClock,
     spec: HostSpec,
     /// Number of relocations.
     relocations: u8,
+}
+
+/// Handles to what a host has, for the environment of its processes.
+#[derive(Clone, Debug)]
+pub(crate) struct HostParts {
+    pub(crate) clock: HostClock,
+    pub(crate) storage: MemoryStorage,
+    pub(crate) directory: PathBuf,
+    pub(crate) network: SimHost,
+    pub(crate) names: Names,
 }
 
 /// A running driver.
@@ -149,10 +160,17 @@ impl Driver {
 impl Host {
     /// Returns the time as this host sees it.
     pub(super) fn at(&self, now: Now) -> Now {
-        let nanos = saturating_nanos(self.spec.ahead);
-        Now {
-            nanos: now.nanos + nanos,
-            epoch_millis: self.wall.epoch_nanos().div_euclid(1_000_000),
+        self.clock.at(now)
+    }
+
+    /// Returns handles to what the host has.
+    pub(super) fn parts(&self, names: &Names) -> HostParts {
+        HostParts {
+            clock: self.clock.clone(),
+            storage: self.storage.clone(),
+            directory: self.directory.clone(),
+            network: self.network.clone(),
+            names: names.clone(),
         }
     }
 }
@@ -161,6 +179,13 @@ impl World {
     /// Adds a host and starts its driver. The first one is called `host0` and has the address 10.0.0.1 (or fd00::1),
     /// and so on.
     pub fn add_host(&mut self, spec: HostSpec) -> HostIndex {
+        let host = self.add_host_without_driver(spec);
+        self.start_driver(host);
+        host
+    }
+
+    /// Adds a host with the same name and address, but starts no driver.
+    pub fn add_host_without_driver(&mut self, spec: HostSpec) -> HostIndex {
         let index = self.hosts.len();
         let host = Host {
             storage: MemoryStorage::new(),
@@ -169,15 +194,20 @@ impl World {
             driver: None,
             stalled_until_ns: 0,
             generation: 0,
-            wall: HostClock::new(self.clock.clone(), spec.ahead),
+            clock: HostClock::new(self.clock.clone(), spec.ahead),
             spec,
             relocations: 0,
         };
         self.hosts.push(host);
         let host = HostIndex(index);
         self.set_host_name(&format!("host{index}"), host);
-        self.start_driver(host);
         host
+    }
+
+    /// Returns the number of hosts.
+    #[must_use]
+    pub fn host_count(&self) -> usize {
+        self.hosts.len()
     }
 
     /// Moves a host to another address, which is returned. Its names resolve to that address from now on.
@@ -224,7 +254,7 @@ impl World {
             resolver: Box::new(self.names.resolver()),
             seed,
             now: host.at(now),
-            wall_clock: Arc::new(host.wall.clone()),
+            wall_clock: Arc::new(host.clock.clone()),
             pid: index.0 as i64 + 1,
         };
         let mut parts = DriverParts::build(context, environment)?;
@@ -283,6 +313,7 @@ impl World {
         self.record_op("stall host", host.0);
         let until_ns = self.clock.read().nanos + saturating_nanos(pause);
         self.hosts[host.0].stalled_until_ns = until_ns;
+        self.processes.stall_host(host, until_ns);
         for client in self.clients.iter_mut().filter(|client| client.host == host) {
             client.stalled_until_ns = until_ns;
         }
@@ -291,7 +322,7 @@ impl World {
     /// Steps the wall clock of a host forward or backward.
     pub fn step_clock(&mut self, host: HostIndex, by_ms: i64) {
         self.record_op("step clock", host.0);
-        self.hosts[host.0].wall.step(by_ms);
+        self.hosts[host.0].clock.step(by_ms);
     }
 
     /// Returns true while a host has a driver.

@@ -10,6 +10,7 @@ mod client;
 mod clock;
 mod error_logs;
 mod hosts;
+mod processes;
 mod resolver;
 mod step;
 mod time_stepper;
@@ -23,6 +24,7 @@ use taran_core::clock::{ManualClock, Now, WallClock, saturating_nanos};
 use crate::check::delivery::ImageCheck;
 use crate::history::{Event, History};
 use crate::network::{LinkFaults, SimNetwork};
+use crate::process::{AgentId, Invariant, ProcessTable, Shared};
 use crate::scenario::Coverage;
 use crate::seeds;
 use crate::traffic::{Ledger, Publisher, PublisherSpec, Subscriber, SubscriberSpec};
@@ -30,6 +32,7 @@ use crate::traffic::{Ledger, Publisher, PublisherSpec, Subscriber, SubscriberSpe
 use client::ClientSlot;
 pub use client::ClientState;
 use hosts::Host;
+pub(crate) use hosts::HostParts;
 pub use hosts::HostSpec;
 use resolver::Names;
 use step::Actor;
@@ -81,10 +84,15 @@ pub struct World {
     history: History,
     ledger: Ledger,
     hosts: Vec<Host>,
+    processes: ProcessTable,
+    shared: Shared,
+    invariants: Vec<Box<dyn Invariant>>,
     clients: Vec<ClientSlot>,
     publishers: Vec<Owned<Publisher>>,
     subscribers: Vec<Owned<Subscriber>>,
     order: Vec<Actor>,
+    /// Buffer for the agents of one step.
+    agents: Vec<AgentId>,
     checks_content: bool,
     /// Objects of killed processes. They are not dropped, as a killed process runs no destructors.
     killed: Vec<Box<dyn Any>>,
@@ -113,10 +121,14 @@ impl World {
             history: History::new(),
             ledger: Ledger::default(),
             hosts: Vec::new(),
+            processes: ProcessTable::default(),
+            shared: Shared::default(),
+            invariants: Vec::new(),
             clients: Vec::new(),
             publishers: Vec::new(),
             subscribers: Vec::new(),
             order: Vec::new(),
+            agents: Vec::new(),
             checks_content: true,
             killed: Vec::new(),
         }
@@ -259,6 +271,11 @@ impl World {
     /// Returns the time from the start to a moment of the world's clock, zero for earlier ones.
     pub(crate) fn elapsed_at(nanos: i64) -> Duration {
         Duration::from_nanos((nanos - START.nanos).max(0).unsigned_abs())
+    }
+
+    /// Returns the time of the world's clock in nanoseconds.
+    fn world_ns(&self) -> i64 {
+        self.clock.read().nanos
     }
 
     /// Returns the time of day in nanoseconds since 1970, as on a host without clock offset.

@@ -10,7 +10,7 @@ use crate::network::{HostId, SimNetwork};
 
 /// Host names. Each resolves to the current address of a host. Clones share the names.
 #[derive(Clone, Debug)]
-pub(super) struct Names {
+pub(crate) struct Names {
     network: SimNetwork,
     hosts: Arc<Mutex<BTreeMap<String, HostId>>>,
 }
@@ -29,7 +29,7 @@ impl Names {
     }
 
     /// Returns a resolver for a driver.
-    pub(super) fn resolver(&self) -> SimResolver {
+    pub(crate) fn resolver(&self) -> SimResolver {
         SimResolver {
             names: self.clone(),
             results: VecDeque::new(),
@@ -49,7 +49,7 @@ impl Names {
 
 /// Resolver that answers immediately.
 #[derive(Debug)]
-pub(super) struct SimResolver {
+pub(crate) struct SimResolver {
     names: Names,
     results: VecDeque<(u64, Result<Vec<IpAddr>, String>)>,
 }

@@ -8,6 +8,7 @@ use taran_core::clock::{Now, saturating_nanos};
 use super::{Owned, World};
 use crate::check::Violation;
 use crate::history::{Agent, Event};
+use crate::process::{AgentId, Turn};
 
 /// One of this many duty cycles is omitted, and one is repeated.
 const IRREGULARITY: u32 = 12;
@@ -21,6 +22,7 @@ pub(super) enum Actor {
     Client(usize),
     Publisher(usize),
     Subscriber(usize),
+    Process(AgentId),
 }
 
 impl World {
@@ -56,6 +58,7 @@ impl World {
         if work > 0 {
             self.check_drivers();
         }
+        self.check_invariants();
         self.time_stepper.record_work(work);
         work
     }
@@ -121,6 +124,10 @@ impl World {
         let subscribers = self.subscribers.iter().enumerate();
         let live = subscribers.filter(|(_, subscriber)| !subscriber.it.is_over());
         order.extend(live.map(|(index, _)| Actor::Subscriber(index)));
+        let mut agents = std::mem::take(&mut self.agents);
+        self.processes.agents(&mut agents);
+        order.extend(agents.drain(..).map(Actor::Process));
+        self.agents = agents;
         for index in 0..order.len() {
             if self.random.u32(0..IRREGULARITY) == 0 {
                 let other = self.random.usize(0..order.len());
@@ -138,6 +145,9 @@ impl World {
         let client = match actor {
             Actor::Conductor(host) | Actor::Sender(host) | Actor::Receiver(host) => {
                 return now.nanos < self.hosts[host].stalled_until_ns;
+            }
+            Actor::Process(agent) => {
+                return now.nanos < self.processes.slot(agent.process).stalled_until_ns;
             }
             Actor::Client(client) => client,
             Actor::Publisher(index) => self.publishers[index].client.0,
@@ -173,7 +183,35 @@ impl World {
                 let client = self.clients[client.0].connected();
                 it.do_work(client, now.nanos, &self.ledger, &mut self.history)
             }
+            Actor::Process(agent) => self.run_agent(agent, now),
         }
+    }
+
+    /// Runs one duty cycle of an agent of a process.
+    fn run_agent(&mut self, id: AgentId, now: Now) -> Result<usize, Violation> {
+        let AgentId { process, agent } = id;
+        let slot = self.processes.slot_mut(process);
+        if !slot.is_alive {
+            return Ok(0);
+        }
+        let mut turn = Turn {
+            agent,
+            now: self.hosts[slot.env.host().0].at(now),
+            world_ns: now.nanos,
+            env: &mut slot.env,
+            history: &mut self.history,
+            shared: &mut self.shared,
+        };
+        let work = slot.process.do_work(&mut turn)?;
+        if work > 0 {
+            let event = Event::Process {
+                process: process.0,
+                agent,
+                work,
+            };
+            self.history.record(now.nanos, event);
+        }
+        Ok(work)
     }
 
     fn run_driver_agent(
@@ -255,6 +293,11 @@ impl World {
                     line(format!("  {:>3} {value:>20} {}", counter.id, counter.label));
                 }
             });
+        }
+        for (id, slot) in self.processes.slots() {
+            let state = if slot.is_alive { "" } else { " (dead)" };
+            let what = slot.process.describe();
+            line(format!("process {}{state}: {what}", id.0));
         }
         line(format!("network: {:?}", self.network.counts()));
         text

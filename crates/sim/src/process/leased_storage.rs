@@ -1,0 +1,90 @@
+//! Storage of one process.
+
+use std::io;
+use std::path::Path;
+
+use taran_core::memory::{
+    CreateOptions, DirectoryLock, InsufficientSpace, MemoryError, MemoryStorage, Region, Storage,
+};
+
+use super::Lease;
+
+/// The storage of a host, as long as the lease is valid. A region that was mapped before remains readable and writable.
+#[derive(Clone, Debug)]
+pub(super) struct LeasedStorage {
+    storage: MemoryStorage,
+    lease: Lease,
+}
+
+impl LeasedStorage {
+    pub(super) fn new(storage: MemoryStorage, lease: Lease) -> Self {
+        Self { storage, lease }
+    }
+
+    fn check(&self, operation: &'static str, path: &Path) -> Result<(), MemoryError> {
+        self.lease.check().map_err(|source| MemoryError::Io {
+            operation,
+            path: path.to_path_buf(),
+            source,
+        })
+    }
+}
+
+impl Storage for LeasedStorage {
+    fn create(&self, path: &Path, len: u64, options: CreateOptions) -> Result<Region, MemoryError> {
+        self.check("create", path)?;
+        self.storage.create(path, len, options)
+    }
+
+    fn open(&self, path: &Path) -> Result<Region, MemoryError> {
+        self.check("open", path)?;
+        self.storage.open(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.lease.check()?;
+        self.storage.remove(path)
+    }
+
+    fn available(&self, directory: &Path) -> io::Result<u64> {
+        self.lease.check()?;
+        self.storage.available(directory)
+    }
+
+    fn capacity(&self, directory: &Path) -> Option<u64> {
+        self.storage.capacity(directory)
+    }
+
+    fn insufficient_space(&self, directory: &Path, requested: u64) -> InsufficientSpace {
+        self.storage.insufficient_space(directory, requested)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        !self.lease.is_revoked() && self.storage.exists(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.lease.check()?;
+        self.storage.create_dir_all(path)
+    }
+
+    fn try_lock(&self, directory: &Path) -> io::Result<DirectoryLock> {
+        self.lease.check()?;
+        self.storage.try_lock(directory)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.lease.check()?;
+        self.storage.remove_dir(path)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.lease.check()?;
+        self.storage.remove_dir_all(path)
+    }
+
+    fn write_file(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
+        self.lease.check()?;
+        self.storage.write_file(path, contents)
+    }
+}

@@ -1,0 +1,88 @@
+//! Processes of a world.
+//!
+//! Contract: [`World::spawn`](crate::World::spawn) passes the [`HostEnv`] of a new process to the function that creates
+//! it. From then on the world calls [`Process::do_work`] for each of its [`Process::agents`], in random order with all
+//! other agents, until the process is killed. [`World::kill`](crate::World::kill) revokes the handles of the
+//! environment and calls [`Process::on_kill`]; the object remains readable, and
+//! [`World::restart`](crate::World::restart) replaces it.
+//!
+//! An [`Invariant`] is checked after each step of the world.
+
+mod host_env;
+mod lease;
+mod leased_storage;
+mod shared;
+mod table;
+#[cfg(test)]
+mod tests;
+mod turn;
+
+use std::any::Any;
+
+use crate::World;
+use crate::check::Violation;
+
+pub use host_env::HostEnv;
+pub use lease::Lease;
+pub use turn::Turn;
+
+pub(crate) use shared::Shared;
+pub(crate) use table::{AgentId, ProcessTable};
+
+/// Index of a process in the order of creation. A restarted process keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessId(pub(crate) usize);
+
+/// A simulated process of the operating system: one or more agents (threads) that die together.
+pub trait Process: Any {
+    /// Runs one duty cycle of the agent [`Turn::agent`]: does the available work without waiting, and returns its
+    /// amount.
+    ///
+    /// # Errors
+    /// The process has observed a violated invariant.
+    fn do_work(&mut self, turn: &mut Turn<'_>) -> Result<usize, Violation>;
+
+    /// Adds the numbers of all agents that have duty cycles at present. The default is agent 0. A process that has
+    /// ended by itself adds none.
+    fn agents(&self, agents: &mut Vec<usize>) {
+        agents.push(0);
+    }
+
+    /// Returns the time of the next duty cycle that has work without input from elsewhere, in nanoseconds of the
+    /// monotonic clock of the host; `i64::MAX` if there is none. An idle world jumps to the first of these times.
+    fn next_deadline_ns(&self) -> i64 {
+        i64::MAX
+    }
+
+    /// Called when the process is killed, after its handles were revoked.
+    ///
+    /// Destructors that act on mapped memory, such as those of a [`taran::Client`], act on the memory of other
+    /// processes even then: such objects must be kept, and the default keeps the whole process.
+    fn on_kill(&mut self) -> AfterKill {
+        AfterKill::Keep
+    }
+
+    /// Describes the state, for the report of a failure.
+    fn describe(&self) -> String;
+}
+
+/// What happens to the object of a killed process that is restarted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterKill {
+    /// It is kept until the world ends, because its destructors would act on memory shared with other processes.
+    Keep,
+    /// It is dropped. Its destructors act only through handles of its [`HostEnv`], which are revoked.
+    Drop,
+}
+
+/// A property of the whole world, checked after each step. It may keep state from one check to the next.
+pub trait Invariant: Any {
+    /// Returns the name, for the report of a violation.
+    fn name(&self) -> &'static str;
+
+    /// Checks the invariant.
+    ///
+    /// # Errors
+    /// It is violated.
+    fn check(&mut self, world: &World) -> Result<(), Violation>;
+}
