@@ -15,7 +15,7 @@ use taran::{
     OfferError, Pending, Publication, Subscription,
 };
 use taran_driver::{DriverContext, MediaDriver};
-use taran_net::{FaultRates, FaultSpec, Faulty, Network, SocketNetwork};
+use taran_net::{FaultLayer, FaultRates, FaultSpec, LayeredNetwork, Network, SocketNetwork};
 use taran_protocol::option::ThreadingMode;
 
 thread_local! {
@@ -284,8 +284,9 @@ fn data_path_with_loss_allocates_nothing() {
         outgoing: FaultRates::default(),
         seed: 7,
     };
-    let network = Faulty::new(SocketNetwork::new(), spec);
-    let control = network.control();
+    let layer = FaultLayer::new(spec);
+    let control = layer.control();
+    let network = LayeredNetwork::with_layer(SocketNetwork::new(), layer);
     assert_no_allocations(&udp(), network);
     assert!(control.counts().lost > 0);
 }

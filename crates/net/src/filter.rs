@@ -1,13 +1,11 @@
-//! A network decorator that drops the datagrams that a filter rejects.
+//! A layer that drops the datagrams that a filter rejects.
 
 use std::fmt::Debug;
-use std::net::SocketAddr;
-use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{
-    BufferLengths, BufferLimits, Capabilities, Interface, NetError, Network, ReceiveBatch,
-    SocketSpec, Transmit, Transport,
+    LayerCapabilities, LowerLayers, NetError, NetworkLayer, ReceiveBatch, SocketSpec, Transmit,
+    TransportLayer,
 };
 
 /// Decides which datagrams pass. One filter serves all transports of a network in one direction.
@@ -19,51 +17,39 @@ pub trait DatagramFilter: Send + Debug {
 /// Shared by transports that may be on different threads. A direction without a filter takes no lock.
 type Shared = Option<Arc<Mutex<dyn DatagramFilter>>>;
 
-/// A network whose datagrams pass filters. A test aid: each datagram costs a lock, and runs are split up.
+/// A layer whose datagrams pass filters. A test aid: each datagram costs a lock, and runs are split up.
 #[derive(Debug)]
-pub struct Filtered<N> {
-    network: N,
+pub struct FilterLayer {
     incoming: Shared,
     outgoing: Shared,
 }
 
-impl<N: Network> Filtered<N> {
-    /// Wraps `network`; a direction without a filter is not changed.
+impl FilterLayer {
+    /// Creates the layer. Without a filter it applies to no transport.
     #[must_use]
-    pub fn new<I, O>(network: N, incoming: Option<I>, outgoing: Option<O>) -> Self
+    pub fn new<I, O>(incoming: Option<I>, outgoing: Option<O>) -> Self
     where
         I: DatagramFilter + 'static,
         O: DatagramFilter + 'static,
     {
         Self {
-            network,
             incoming: incoming.map(|filter| Arc::new(Mutex::new(filter)) as _),
             outgoing: outgoing.map(|filter| Arc::new(Mutex::new(filter)) as _),
         }
     }
 }
 
-impl<N: Network> Network for Filtered<N> {
-    fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
-        Ok(Box::new(FilteredTransport {
-            inner: self.network.open(spec)?,
-            incoming: self.incoming.clone(),
-            outgoing: self.outgoing.clone(),
-        }))
-    }
-
-    fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {
-        self.network.buffer_limits()
-    }
-
-    fn interfaces(&mut self) -> Result<Vec<Interface>, NetError> {
-        self.network.interfaces()
+impl NetworkLayer for FilterLayer {
+    fn layer(&mut self, _spec: &SocketSpec) -> Option<Box<dyn TransportLayer>> {
+        let (incoming, outgoing) = (self.incoming.clone(), self.outgoing.clone());
+        let is_needed = incoming.is_some() || outgoing.is_some();
+        is_needed.then(|| Box::new(TransportFilter { incoming, outgoing }) as _)
     }
 }
 
+/// The filters of one transport.
 #[derive(Debug)]
-struct FilteredTransport {
-    inner: Box<dyn Transport>,
+struct TransportFilter {
     incoming: Shared,
     outgoing: Shared,
 }
@@ -74,12 +60,23 @@ fn lock<'a>(
     filter.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Transport for FilteredTransport {
+impl TransportLayer for TransportFilter {
+    fn capabilities(&self) -> LayerCapabilities {
+        LayerCapabilities {
+            inspects_received: self.incoming.is_some(),
+            ..LayerCapabilities::default()
+        }
+    }
+
     /// Sends one datagram at a time: a datagram that the filter has seen must be sent or dropped, and not offered to
     /// the filter again.
-    fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
+    fn send(
+        &mut self,
+        batch: &[Transmit<'_>],
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
         let Some(filter) = &self.outgoing else {
-            return self.inner.send(batch);
+            return lower.send(batch);
         };
         let mut accepted = 0;
         for transmit in batch {
@@ -90,7 +87,7 @@ impl Transport for FilteredTransport {
                     ..*transmit
                 };
                 if lock(filter).admits(datagram) {
-                    match self.inner.send(&[alone]) {
+                    match lower.send(&[alone]) {
                         Ok(0) => return Ok(accepted),
                         Ok(_) => {}
                         Err(error) if accepted == 0 => return Err(error),
@@ -103,8 +100,12 @@ impl Transport for FilteredTransport {
         Ok(accepted)
     }
 
-    fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
-        let count = self.inner.receive(batch)?;
+    fn receive(
+        &mut self,
+        batch: &mut ReceiveBatch,
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        let count = lower.receive(batch)?;
         let Some(filter) = &self.incoming else {
             return Ok(count);
         };
@@ -114,55 +115,15 @@ impl Transport for FilteredTransport {
         }
         Ok(batch.datagram_count())
     }
-
-    fn connect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
-        self.inner.connect(peer)
-    }
-
-    fn peer(&self) -> Option<SocketAddr> {
-        self.inner.peer()
-    }
-
-    fn local_address(&self) -> SocketAddr {
-        self.inner.local_address()
-    }
-
-    fn raw_fd(&self) -> Option<RawFd> {
-        self.inner.raw_fd()
-    }
-
-    /// All datagrams pass through a batch, so parts are not supported.
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            receives_parts: false,
-            ..self.inner.capabilities()
-        }
-    }
-
-    fn grow_receive_buffer(&mut self, bytes: usize) -> Result<(), NetError> {
-        self.inner.grow_receive_buffer(bytes)
-    }
-
-    fn buffer_lengths(&self) -> BufferLengths {
-        self.inner.buffer_lengths()
-    }
-
-    fn overflowed(&self) -> Option<u32> {
-        self.inner.overflowed()
-    }
-
-    fn multicast_ttl(&self) -> u8 {
-        self.inner.multicast_ttl()
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, SocketAddr};
     use std::time::Duration;
 
     use super::*;
-    use crate::{SocketNetwork, conformance, wait};
+    use crate::{LayeredNetwork, Network, SocketNetwork, conformance, wait};
 
     /// Drops every third datagram.
     #[derive(Debug, Default)]
@@ -191,7 +152,8 @@ mod tests {
     /// Sends ten datagrams as one batch; returns the first byte of each that arrives.
     fn exchange(incoming: bool, outgoing: bool) -> Vec<u8> {
         let filter = |wanted: bool| wanted.then(DropEveryThird::default);
-        let mut network = Filtered::new(SocketNetwork::new(), filter(incoming), filter(outgoing));
+        let layer = FilterLayer::new(filter(incoming), filter(outgoing));
+        let mut network = LayeredNetwork::with_layer(SocketNetwork::new(), layer);
         let mut receiver = network.open(&SocketSpec::bound(any())).unwrap();
         let peer = receiver.local_address();
         let mut sender = network
@@ -219,10 +181,10 @@ mod tests {
 
     #[test]
     fn filter_that_admits_everything_conforms() {
-        let network = SocketNetwork::new();
+        let layer = FilterLayer::new(Some(AdmitAll), Some(AdmitAll));
         let mut settle = || std::thread::sleep(Duration::from_millis(1));
         conformance::run(
-            &mut Filtered::new(network, Some(AdmitAll), Some(AdmitAll)),
+            &mut LayeredNetwork::with_layer(SocketNetwork::new(), layer),
             Ipv4Addr::LOCALHOST.into(),
             &mut settle,
         );

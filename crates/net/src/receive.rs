@@ -13,7 +13,7 @@ const SLOT_PITCH: usize = SLOT_LENGTH + 5 * 64;
 ///
 /// A slot holds a [`DatagramRun`]: one datagram, or several of one source that the kernel coalesced (GRO).
 /// [`datagrams`](Self::datagrams) iterates over single datagrams.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ReceiveBatch {
     memory: Box<[u8]>,
     slots: usize,

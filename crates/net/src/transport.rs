@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
-use crate::{NetError, ReceiveBatch, Received, Transmit};
+use crate::{LayerCapabilities, NetError, ReceiveBatch, Received, Transmit};
 
 /// One bound, non-blocking end of a network. Opened by [`Network::open`](crate::Network::open), then moved to the agent
 /// that uses it; closed on drop.
@@ -52,7 +52,8 @@ pub trait Transport: Send + Debug {
         None
     }
 
-    /// Returns the capabilities of the backend beyond single datagrams.
+    /// Returns the capabilities beyond single datagrams. They do not change while the transport is open, except for
+    /// `max_segments`.
     fn capabilities(&self) -> Capabilities;
 
     /// Requests a receive buffer of at least `bytes` bytes; the system's limit may grant less. Never shrinks the
@@ -78,8 +79,7 @@ pub trait Transport: Send + Debug {
     }
 }
 
-/// Capabilities of a backend beyond single datagrams, for reports and tests. Callers only need to check
-/// [`receives_parts`](Self::receives_parts).
+/// Capabilities of a transport, with its layers, beyond single datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// The largest number of datagrams that one call passes to the kernel as one message (GSO); one without
@@ -91,16 +91,45 @@ pub struct Capabilities {
     pub receive_timestamps: bool,
     /// True if [`Transport::receive_parts`] receives.
     pub receives_parts: bool,
+    /// Length in bytes of the longest datagram that [`Transport::send`] takes. Longer ones are errors. What the layers
+    /// add ([`expansion`](Self::expansion)) is already subtracted. A path may take less.
+    pub max_datagram: usize,
+    /// Bytes that the layers add to each datagram on the wire.
+    pub expansion: usize,
+    /// True if a layer changes the bytes of datagrams. A layer may then use one key for a whole [`Transmit`], so that
+    /// datagrams of different streams must not share one.
+    pub transforms: bool,
 }
 
 impl Capabilities {
+    /// Length in bytes of the longest UDP datagram over IPv4.
+    pub const MAX_DATAGRAM_V4: usize = 65_507;
+
+    /// Length in bytes of the longest UDP datagram over IPv6.
+    pub const MAX_DATAGRAM_V6: usize = 65_527;
+
     /// One datagram at a time.
     pub const PLAIN: Self = Self {
         max_segments: 1,
         coalesces: false,
         receive_timestamps: false,
         receives_parts: false,
+        max_datagram: Self::MAX_DATAGRAM_V4,
+        expansion: 0,
+        transforms: false,
     };
+
+    /// Returns the capabilities of this transport below one more layer.
+    #[must_use]
+    pub fn below(self, layer: LayerCapabilities) -> Self {
+        Self {
+            receives_parts: self.receives_parts && !layer.inspects_received && !layer.transforms,
+            max_datagram: self.max_datagram.saturating_sub(layer.expansion),
+            expansion: self.expansion + layer.expansion,
+            transforms: self.transforms || layer.transforms,
+            ..self
+        }
+    }
 }
 
 /// Lengths of socket buffers in bytes, as the system reports them. (Linux reports twice the requested value, because it

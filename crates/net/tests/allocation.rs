@@ -7,8 +7,8 @@ use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use taran_net::{
-    FaultRates, FaultSpec, Faulty, Network, ReceiveBatch, SocketNetwork, SocketSpec, Transmit,
-    Transport,
+    FaultLayer, FaultRates, FaultSpec, LayeredNetwork, Network, ReceiveBatch, SocketNetwork,
+    SocketSpec, Transmit, Transport,
 };
 
 thread_local! {
@@ -98,7 +98,10 @@ fn faults_allocate_nothing() {
         seed: 1,
     };
     assert_eq!(
-        allocations_of(&mut Faulty::new(SocketNetwork::new(), spec)),
+        allocations_of(&mut LayeredNetwork::with_layer(
+            SocketNetwork::new(),
+            FaultLayer::new(spec)
+        )),
         0
     );
 }

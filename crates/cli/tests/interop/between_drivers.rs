@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::path::Path;
 
 use taran_driver::{DriverContext, MediaDriver};
-use taran_net::{FaultRates, FaultSpec, Faulty, SocketNetwork};
+use taran_net::{FaultLayer, FaultRates, FaultSpec, LayeredNetwork, SocketNetwork};
 use taran_protocol::option::ThreadingMode;
 
 use crate::drivers::Driver;
@@ -36,14 +36,12 @@ fn exchange_with_loss(loss: f64, count: u64) {
         loss,
         ..FaultRates::default()
     };
-    let network = Faulty::new(
-        SocketNetwork::new(),
-        FaultSpec {
-            incoming: rates,
-            outgoing: rates,
-            seed: 0x7a72_616e,
-        },
-    );
+    let faults = FaultSpec {
+        incoming: rates,
+        outgoing: rates,
+        seed: 0x7a72_616e,
+    };
+    let network = LayeredNetwork::with_layer(SocketNetwork::new(), FaultLayer::new(faults));
     let ours = MediaDriver::launch(
         DriverContext::new()
             .aeron_dir(&dir)

@@ -3,8 +3,8 @@
 //! Agents write binary records into a bounded queue; a separate thread formats them and writes the lines. A disabled
 //! event costs one bit test. If the queue is full, events are dropped and counted; agents never wait.
 
+mod frame_log;
 mod frame_text;
-mod logged_network;
 mod record;
 mod text;
 mod writer;
@@ -18,7 +18,7 @@ use taran_core::ring::many_to_one::{Consumer, Producer};
 use taran_core::ring::{RingError, TRAILER_LENGTH};
 use taran_protocol::event::{EventCode, EventSet};
 
-pub(crate) use logged_network::LoggedNetwork;
+pub(crate) use frame_log::FrameLog;
 pub(crate) use writer::{EventWriter, EventWriterSpec};
 
 use record::Record;

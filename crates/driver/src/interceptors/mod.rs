@@ -11,7 +11,7 @@ mod multi_gap_loss;
 mod random_loss;
 mod stream_offsets;
 
-use taran_net::{DatagramFilter, Filtered, Network};
+use taran_net::{DatagramFilter, FilterLayer};
 use taran_protocol::option::{OptionId, OptionSet};
 
 use arguments::Arguments;
@@ -58,12 +58,9 @@ impl Interceptors {
         })
     }
 
-    /// Wraps the network with the interceptors, if there are any.
-    pub(crate) fn wrap(self, network: Box<dyn Network>) -> Box<dyn Network> {
-        if self.incoming.is_none() && self.outgoing.is_none() {
-            return network;
-        }
-        Box::new(Filtered::new(network, self.incoming, self.outgoing))
+    /// Returns the interceptors as a network layer, which applies to no transport if there are none.
+    pub(crate) fn into_layer(self) -> FilterLayer {
+        FilterLayer::new(self.incoming, self.outgoing)
     }
 }
 

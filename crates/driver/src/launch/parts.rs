@@ -11,7 +11,7 @@ use taran_core::error_log::{ErrorHandler, ErrorLog};
 use taran_core::loss_report::LossReport;
 use taran_core::memory::Storage;
 use taran_core::queue;
-use taran_net::Network;
+use taran_net::{LayeredNetwork, Network, NetworkLayer};
 use taran_protocol::counter::{SystemCounter, SystemLabels};
 use taran_protocol::option::OptionSet;
 
@@ -24,7 +24,7 @@ use crate::conductor::{
 };
 use crate::context::{DriverContext, shortfalls, validate_limits};
 use crate::error::DriverError;
-use crate::event_log::LoggedNetwork;
+use crate::event_log::{EventLog, FrameLog};
 use crate::interceptors::Interceptors;
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
@@ -100,10 +100,9 @@ impl DriverParts {
         } = environment;
         let interceptors = Interceptors::from_options(context.options())
             .map_err(|conflict| DriverError::Conflicts(vec![conflict]))?;
-        let mut network = interceptors.wrap(network);
-        let limits = network.buffer_limits()?;
         let events = context.events.clone();
-        network = LoggedNetwork::wrap(network, &events);
+        let mut network = layered(network, &events, interceptors);
+        let limits = network.buffer_limits()?;
         let conflicts = validate_limits(context.options(), &limits);
         if !conflicts.is_empty() {
             return Err(DriverError::Conflicts(conflicts));
@@ -239,6 +238,21 @@ impl DriverParts {
     pub fn describe(options: &OptionSet) -> String {
         crate::context::print_configuration(options)
     }
+}
+
+/// Puts the driver's layers on top of a network. This is their order: the event log shows what the driver sends, also if
+/// an interceptor drops it, and what is left of what arrives.
+fn layered(
+    network: Box<dyn Network>,
+    events: &EventLog,
+    interceptors: Interceptors,
+) -> Box<dyn Network> {
+    let mut layers: Vec<Box<dyn NetworkLayer>> = Vec::new();
+    if let Some(log) = FrameLog::new(events) {
+        layers.push(Box::new(log));
+    }
+    layers.push(Box::new(interceptors.into_layer()));
+    Box::new(LayeredNetwork::new(network, layers))
 }
 
 /// Returns an error handler that writes to `aeron.fallback.logger` when the error log is full.

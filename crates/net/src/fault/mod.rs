@@ -1,6 +1,6 @@
-//! A network decorator that injects faults: loss, duplication and reordering.
+//! A layer that injects faults: loss, duplication and reordering.
 //!
-//! [`Faulty`] wraps any network. Each of its transports draws a random number for each datagram, also inside batches,
+//! [`FaultLayer`] applies to every transport of a network. Each transport draws a random number for each datagram, also inside batches,
 //! separately for the two directions. The numbers come from a seed, and each datagram that is sent or received takes
 //! exactly one, so the same traffic suffers the same faults.
 
@@ -13,8 +13,8 @@ mod transport;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{BufferLimits, Interface, NetError, Network, SocketSpec, Transport};
-use transport::FaultyTransport;
+use crate::{NetworkLayer, SocketSpec, TransportLayer};
+use transport::TransportFaults;
 
 /// Probabilities of the faults of a datagram, each from 0 (never) to 1 (always). Their sum is at most 1: a datagram
 /// suffers at most one fault.
@@ -46,7 +46,7 @@ impl FaultRates {
     }
 }
 
-/// Initial faults of a [`Faulty`] network.
+/// Initial faults of a [`FaultLayer`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FaultSpec {
     /// Faults of received datagrams.
@@ -57,7 +57,7 @@ pub struct FaultSpec {
     pub seed: u64,
 }
 
-/// Datagrams of all transports of a [`Faulty`] network, by what happened to them.
+/// Datagrams of all transports of a [`FaultLayer`], by what happened to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
     /// Passed unchanged.
@@ -70,24 +70,22 @@ pub struct FaultCounts {
     pub reordered: u64,
 }
 
-/// A network whose transports drop, duplicate and reorder datagrams.
+/// A layer that drops, duplicates and reorders datagrams of every transport.
 #[derive(Debug)]
-pub struct Faulty<N> {
-    network: N,
+pub struct FaultLayer {
     seed: u64,
     opened: u64,
     control: FaultControl,
 }
 
-impl<N: Network> Faulty<N> {
-    /// Wraps `network`.
+impl FaultLayer {
+    /// Creates the layer.
     #[must_use]
-    pub fn new(network: N, spec: FaultSpec) -> Self {
+    pub fn new(spec: FaultSpec) -> Self {
         let control = FaultControl::default();
         control.set_incoming(spec.incoming);
         control.set_outgoing(spec.outgoing);
         Self {
-            network,
             seed: spec.seed,
             opened: 0,
             control,
@@ -101,30 +99,20 @@ impl<N: Network> Faulty<N> {
     }
 }
 
-impl<N: Network> Network for Faulty<N> {
-    fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
-        let inner = self.network.open(spec)?;
+impl NetworkLayer for FaultLayer {
+    fn layer(&mut self, _spec: &SocketSpec) -> Option<Box<dyn TransportLayer>> {
         // Each transport has its own generators, so that its faults do not depend on the traffic of other transports.
         let mut seeds = fastrand::Rng::with_seed(self.seed.wrapping_add(self.opened));
         self.opened += 1;
-        Ok(Box::new(FaultyTransport::new(
-            inner,
+        Some(Box::new(TransportFaults::new(
             &self.control,
             seeds.fork(),
             seeds.fork(),
         )))
     }
-
-    fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {
-        self.network.buffer_limits()
-    }
-
-    fn interfaces(&mut self) -> Result<Vec<Interface>, NetError> {
-        self.network.interfaces()
-    }
 }
 
-/// Changes the faults of a [`Faulty`] network at run time. Clones refer to the same network.
+/// Changes the faults of a [`FaultLayer`] at run time. Clones refer to the same layer.
 #[derive(Clone, Debug, Default)]
 pub struct FaultControl {
     shared: Arc<Shared>,

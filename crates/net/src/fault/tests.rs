@@ -3,7 +3,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::*;
-use crate::{ReceiveBatch, SocketNetwork, Transmit, conformance, wait};
+use crate::{
+    LayeredNetwork, Network, ReceiveBatch, SocketNetwork, Transmit, Transport, conformance, wait,
+};
 
 const SEGMENT: usize = 8;
 
@@ -13,8 +15,9 @@ fn any() -> SocketAddr {
 
 /// Sends numbered datagrams in batches through a network with those faults; returns the numbers that arrive.
 fn exchange(spec: FaultSpec, count: u64) -> (Vec<u64>, FaultCounts) {
-    let mut network = Faulty::new(SocketNetwork::new(), spec);
-    let control = network.control();
+    let layer = FaultLayer::new(spec);
+    let control = layer.control();
+    let mut network = LayeredNetwork::with_layer(SocketNetwork::new(), layer);
     let mut receiver = network.open(&SocketSpec::bound(any())).unwrap();
     let peer = receiver.local_address();
     let mut sender = network
@@ -67,16 +70,11 @@ fn network_without_faults_conforms() {
         wait(&[], Duration::from_micros(50)).unwrap();
     };
     let localhost = IpAddr::from(Ipv4Addr::LOCALHOST);
-    conformance::run(
-        &mut Faulty::new(SocketNetwork::new(), FaultSpec::default()),
-        localhost,
-        settle,
-    );
-    conformance::run(
-        &mut Faulty::new(SocketNetwork::without_offload(), FaultSpec::default()),
-        localhost,
-        settle,
-    );
+    for network in [SocketNetwork::new(), SocketNetwork::without_offload()] {
+        let layer = FaultLayer::new(FaultSpec::default());
+        let mut network = LayeredNetwork::with_layer(network, layer);
+        conformance::run(&mut network, localhost, settle);
+    }
 }
 
 #[test]
@@ -148,8 +146,9 @@ fn same_seed_gives_same_faults() {
 
 #[test]
 fn rates_can_change_at_run_time() {
-    let mut network = Faulty::new(SocketNetwork::new(), FaultSpec::default());
-    let control = network.control();
+    let layer = FaultLayer::new(FaultSpec::default());
+    let control = layer.control();
+    let mut network = LayeredNetwork::with_layer(SocketNetwork::new(), layer);
     let mut receiver = network.open(&SocketSpec::bound(any())).unwrap();
     let peer = receiver.local_address();
     let mut sender = network

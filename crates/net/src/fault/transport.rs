@@ -1,23 +1,19 @@
-//! A transport that injects faults.
-
-use std::net::SocketAddr;
-use std::os::fd::RawFd;
+//! The faults of one transport.
 
 use super::FaultControl;
 use super::reorder_buffer::ReorderBuffer;
 use super::rng::{Direction, FaultAction, FaultRng};
-use crate::{BufferLengths, Capabilities, NetError, ReceiveBatch, Transmit, Transport};
+use crate::{LayerCapabilities, LowerLayers, NetError, ReceiveBatch, Transmit, TransportLayer};
 
-/// Slots of the batch that is received from the inner transport.
+/// Slots of the batch that is received from the layers below.
 const SLOTS: usize = 16;
 
-/// A decorator of any transport that applies the faults.
+/// A layer that applies the faults.
 ///
 /// Outgoing: consecutive datagrams that pass stay one batch. Incoming: datagrams are delivered from `arrived` one by
 /// one; those that do not fit into the caller's batch stay there (and are not visible to a wait on the descriptor).
 #[derive(Debug)]
-pub(super) struct FaultyTransport {
-    inner: Box<dyn Transport>,
+pub(super) struct TransportFaults {
     outgoing: FaultRng,
     outgoing_delayed: ReorderBuffer,
     incoming: FaultRng,
@@ -27,15 +23,13 @@ pub(super) struct FaultyTransport {
     delivered: (usize, usize),
 }
 
-impl FaultyTransport {
+impl TransportFaults {
     pub(super) fn new(
-        inner: Box<dyn Transport>,
         control: &FaultControl,
         outgoing: fastrand::Rng,
         incoming: fastrand::Rng,
     ) -> Self {
         Self {
-            inner,
             outgoing: FaultRng::new(outgoing, &control.shared, Direction::Outgoing),
             outgoing_delayed: ReorderBuffer::new(),
             incoming: FaultRng::new(incoming, &control.shared, Direction::Incoming),
@@ -46,7 +40,11 @@ impl FaultyTransport {
     }
 
     /// Sends the next datagrams of a batch that have the same action, and returns how many bytes were accepted.
-    fn send_run(&mut self, rest: Transmit<'_>) -> Result<usize, NetError> {
+    fn send_run(
+        &mut self,
+        rest: Transmit<'_>,
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
         let stride = rest.stride();
         let count = rest
             .datagrams()
@@ -60,7 +58,7 @@ impl FaultyTransport {
                 segment_size: stride,
                 ..rest
             };
-            let accepted = self.inner.send(&[run])?;
+            let accepted = lower.send(&[run])?;
             let count = accepted.div_ceil(stride);
             self.outgoing.on_passed(count);
             self.outgoing_delayed.on_passed(count);
@@ -80,13 +78,13 @@ impl FaultyTransport {
                     .push(rest.destination, None, datagram, overtakers);
             }
             FaultAction::Pass | FaultAction::Delay(_) | FaultAction::Duplicate => {
-                if self.inner.send(&[alone])? == 0 {
+                if lower.send(&[alone])? == 0 {
                     return Ok(0);
                 }
                 self.outgoing_delayed.on_passed(1);
                 if action == FaultAction::Duplicate {
                     // Without buffer space the duplicate is lost, which is permitted.
-                    let _ = self.inner.send(&[alone]);
+                    let _ = lower.send(&[alone]);
                 }
             }
         }
@@ -96,14 +94,13 @@ impl FaultyTransport {
 
     /// Sends the delayed datagrams that are due. A datagram whose send fails is lost: its sender has seen success
     /// already.
-    fn send_delayed(&mut self) {
-        let inner = &mut self.inner;
+    fn send_delayed(&mut self, lower: &mut LowerLayers<'_>) {
         self.outgoing_delayed.release(|held| {
             let transmit = match held.address {
                 Some(destination) => Transmit::to(destination, &held.bytes),
                 None => Transmit::connected(&held.bytes),
             };
-            !matches!(inner.send(&[transmit]), Ok(0))
+            !matches!(lower.send(&[transmit]), Ok(0))
         });
     }
 
@@ -154,19 +151,30 @@ fn deliver_delayed(held: &mut ReorderBuffer, batch: &mut ReceiveBatch) {
     });
 }
 
-impl Transport for FaultyTransport {
-    fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
+impl TransportLayer for TransportFaults {
+    fn capabilities(&self) -> LayerCapabilities {
+        LayerCapabilities {
+            inspects_received: true,
+            ..LayerCapabilities::default()
+        }
+    }
+
+    fn send(
+        &mut self,
+        batch: &[Transmit<'_>],
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
         self.outgoing_delayed.on_call();
         let mut accepted = 0;
         for transmit in batch {
             let mut rest = *transmit;
             while !rest.payload.is_empty() {
-                let taken = match self.send_run(rest) {
+                let taken = match self.send_run(rest, lower) {
                     Ok(taken) => taken,
                     Err(error) if accepted == 0 => return Err(error),
                     Err(_) => 0,
                 };
-                self.send_delayed();
+                self.send_delayed(lower);
                 if taken == 0 {
                     return Ok(accepted);
                 }
@@ -175,63 +183,27 @@ impl Transport for FaultyTransport {
                 rest.payload = &rest.payload[taken..];
             }
         }
-        self.send_delayed();
+        self.send_delayed(lower);
         Ok(accepted)
     }
 
-    fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
+    fn receive(
+        &mut self,
+        batch: &mut ReceiveBatch,
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
         batch.clear();
         self.outgoing_delayed.on_call();
-        self.send_delayed();
+        self.send_delayed(lower);
         self.incoming_delayed.on_call();
         if self.delivered.0 >= self.arrived.datagram_runs().len() {
             // No more than the caller's batch can take: datagrams that stay here are not visible on the descriptor.
             self.arrived.clear_to(batch.free_slots().len());
-            self.inner.receive(&mut self.arrived)?;
+            lower.receive(&mut self.arrived)?;
             self.delivered = (0, 0);
         }
         self.deliver(batch);
         deliver_delayed(&mut self.incoming_delayed, batch);
         Ok(batch.datagram_count())
-    }
-
-    fn connect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
-        self.inner.connect(peer)
-    }
-
-    fn peer(&self) -> Option<SocketAddr> {
-        self.inner.peer()
-    }
-
-    fn local_address(&self) -> SocketAddr {
-        self.inner.local_address()
-    }
-
-    fn raw_fd(&self) -> Option<RawFd> {
-        self.inner.raw_fd()
-    }
-
-    /// All datagrams pass through a batch, so parts are not supported.
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            receives_parts: false,
-            ..self.inner.capabilities()
-        }
-    }
-
-    fn grow_receive_buffer(&mut self, bytes: usize) -> Result<(), NetError> {
-        self.inner.grow_receive_buffer(bytes)
-    }
-
-    fn buffer_lengths(&self) -> BufferLengths {
-        self.inner.buffer_lengths()
-    }
-
-    fn overflowed(&self) -> Option<u32> {
-        self.inner.overflowed()
-    }
-
-    fn multicast_ttl(&self) -> u8 {
-        self.inner.multicast_ttl()
     }
 }

@@ -200,6 +200,12 @@ impl Transport for SocketTransport {
             coalesces: self.coalesces,
             receive_timestamps: self.timestamps,
             receives_parts: true,
+            max_datagram: if self.bind.is_ipv4() {
+                Capabilities::MAX_DATAGRAM_V4
+            } else {
+                Capabilities::MAX_DATAGRAM_V6
+            },
+            ..Capabilities::PLAIN
         }
     }
 

@@ -1,0 +1,238 @@
+//! The layer stack: code that sees, changes or drops datagrams between an agent and a backend.
+//!
+//! A [`NetworkLayer`] is the part of a network, a [`TransportLayer`] its part of one transport. [`LayeredNetwork`]
+//! opens transports of the network below and puts the layers on top of them, in the order of one list: a sent datagram
+//! passes the first layer first, a received one the last layer first. A transport that no layer applies to is that of
+//! the network below, without any cost per call.
+//!
+//! A layer implements what it changes; [`LayeredTransport`] forwards everything else, once for all layers. What a layer
+//! prevents or needs is in its [`LayerCapabilities`], which the transport combines with those of the backend.
+
+use std::fmt::Debug;
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+
+use crate::{
+    BufferLengths, BufferLimits, Capabilities, Interface, NetError, Network, ReceiveBatch,
+    Received, SocketSpec, Transmit, Transport,
+};
+
+/// A layer of all transports of a network.
+pub trait NetworkLayer: Send + Debug {
+    /// Returns the layer of a transport that was opened as `spec` says, or `None` if the transport needs none. Called
+    /// once for each transport.
+    fn layer(&mut self, spec: &SocketSpec) -> Option<Box<dyn TransportLayer>>;
+}
+
+/// A layer of one transport.
+///
+/// Contract: `send` and `receive` obey the rules of [`Transport::send`] and [`Transport::receive`] and call the layers
+/// below through `lower` any number of times. They never wait, and allocate nothing after the first calls.
+pub trait TransportLayer: Send + Debug {
+    /// Returns what the layer prevents or needs.
+    fn capabilities(&self) -> LayerCapabilities {
+        LayerCapabilities::default()
+    }
+
+    /// Sends a batch. Returns how many bytes of `batch` were accepted, also if the layers below got other bytes.
+    fn send(
+        &mut self,
+        batch: &[Transmit<'_>],
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        lower.send(batch)
+    }
+
+    /// Clears `batch`, fills it with what has arrived, and returns the number of datagrams.
+    fn receive(
+        &mut self,
+        batch: &mut ReceiveBatch,
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        lower.receive(batch)
+    }
+}
+
+/// What a layer prevents or needs. The default is a layer that sees sent datagrams only and changes nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LayerCapabilities {
+    /// True if received datagrams have to pass [`TransportLayer::receive`], so that
+    /// [`Transport::receive_parts`] cannot bypass the layer.
+    pub inspects_received: bool,
+    /// True if the layer changes the bytes of datagrams ([`Capabilities::transforms`]).
+    pub transforms: bool,
+    /// Bytes that the layer adds to each sent datagram, and removes from each received one.
+    pub expansion: usize,
+}
+
+/// The layers below a layer, and the transport.
+#[derive(Debug)]
+pub struct LowerLayers<'a> {
+    layers: &'a mut [Box<dyn TransportLayer>],
+    transport: &'a mut dyn Transport,
+}
+
+impl LowerLayers<'_> {
+    /// Sends through the next layer, or the transport. See [`Transport::send`].
+    pub fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
+        match self.layers.split_first_mut() {
+            None => self.transport.send(batch),
+            Some((layer, layers)) => layer.send(
+                batch,
+                &mut LowerLayers {
+                    layers,
+                    transport: self.transport,
+                },
+            ),
+        }
+    }
+
+    /// Receives through the next layer, or the transport. See [`Transport::receive`].
+    pub fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
+        match self.layers.split_first_mut() {
+            None => self.transport.receive(batch),
+            Some((layer, layers)) => layer.receive(
+                batch,
+                &mut LowerLayers {
+                    layers,
+                    transport: self.transport,
+                },
+            ),
+        }
+    }
+
+    /// Returns the peer of the transport.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.transport.peer()
+    }
+
+    /// Returns the address of the transport.
+    #[must_use]
+    pub fn local_address(&self) -> SocketAddr {
+        self.transport.local_address()
+    }
+}
+
+/// A network with layers on top.
+#[derive(Debug)]
+pub struct LayeredNetwork<N> {
+    network: N,
+    layers: Vec<Box<dyn NetworkLayer>>,
+}
+
+impl<N: Network> LayeredNetwork<N> {
+    /// Puts `layers` on top of `network`, the one next to the agents first.
+    #[must_use]
+    pub fn new(network: N, layers: Vec<Box<dyn NetworkLayer>>) -> Self {
+        Self { network, layers }
+    }
+
+    /// Puts one layer on top of `network`.
+    #[must_use]
+    pub fn with_layer(network: N, layer: impl NetworkLayer + 'static) -> Self {
+        Self::new(network, vec![Box::new(layer)])
+    }
+}
+
+impl<N: Network> Network for LayeredNetwork<N> {
+    fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
+        let transport = self.network.open(spec)?;
+        let layers: Vec<_> = self
+            .layers
+            .iter_mut()
+            .filter_map(|layer| layer.layer(spec))
+            .collect();
+        if layers.is_empty() {
+            return Ok(transport);
+        }
+        Ok(Box::new(LayeredTransport { layers, transport }))
+    }
+
+    fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {
+        self.network.buffer_limits()
+    }
+
+    fn interfaces(&mut self) -> Result<Vec<Interface>, NetError> {
+        self.network.interfaces()
+    }
+}
+
+/// A transport with at least one layer.
+#[derive(Debug)]
+struct LayeredTransport {
+    /// The one next to the agent first.
+    layers: Vec<Box<dyn TransportLayer>>,
+    transport: Box<dyn Transport>,
+}
+
+impl LayeredTransport {
+    fn all_layers(&mut self) -> LowerLayers<'_> {
+        LowerLayers {
+            layers: &mut self.layers,
+            transport: &mut *self.transport,
+        }
+    }
+}
+
+impl Transport for LayeredTransport {
+    fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
+        self.all_layers().send(batch)
+    }
+
+    fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
+        self.all_layers().receive(batch)
+    }
+
+    fn receive_parts(
+        &mut self,
+        head: &mut [u8],
+        rest: &mut [u8],
+    ) -> Result<Option<Received>, NetError> {
+        if self.capabilities().receives_parts {
+            self.transport.receive_parts(head, rest)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn connect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
+        self.transport.connect(peer)
+    }
+
+    fn peer(&self) -> Option<SocketAddr> {
+        self.transport.peer()
+    }
+
+    fn local_address(&self) -> SocketAddr {
+        self.transport.local_address()
+    }
+
+    fn raw_fd(&self) -> Option<RawFd> {
+        self.transport.raw_fd()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let layers = self.layers.iter().map(|layer| layer.capabilities());
+        layers.fold(self.transport.capabilities(), Capabilities::below)
+    }
+
+    fn grow_receive_buffer(&mut self, bytes: usize) -> Result<(), NetError> {
+        self.transport.grow_receive_buffer(bytes)
+    }
+
+    fn buffer_lengths(&self) -> BufferLengths {
+        self.transport.buffer_lengths()
+    }
+
+    fn overflowed(&self) -> Option<u32> {
+        self.transport.overflowed()
+    }
+
+    fn multicast_ttl(&self) -> u8 {
+        self.transport.multicast_ttl()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+use crate::{SocketNetwork, conformance};
+
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn any() -> SocketAddr {
+    SocketAddr::new(LOCALHOST, 0)
+}
+
+fn settle() {
+    thread::sleep(Duration::from_micros(50));
+}
+
+/// Records the calls that pass it. Applies to transports that may use offload.
+#[derive(Clone, Debug)]
+struct Recorder {
+    name: &'static str,
+    calls: Arc<Mutex<Vec<String>>>,
+    capabilities: LayerCapabilities,
+}
+
+impl Recorder {
+    fn record(&self, call: &str) {
+        self.calls
+            .lock()
+            .unwrap()
+            .push(format!("{} {call}", self.name));
+    }
+}
+
+impl NetworkLayer for Recorder {
+    fn layer(&mut self, spec: &SocketSpec) -> Option<Box<dyn TransportLayer>> {
+        spec.offload.then(|| Box::new(self.clone()) as _)
+    }
+}
+
+impl TransportLayer for Recorder {
+    fn capabilities(&self) -> LayerCapabilities {
+        self.capabilities
+    }
+
+    fn send(
+        &mut self,
+        batch: &[Transmit<'_>],
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        self.record("send");
+        lower.send(batch)
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut ReceiveBatch,
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        let count = lower.receive(batch)?;
+        self.record("received");
+        Ok(count)
+    }
+}
+
+/// Two recording layers, `upper` and `lower`, on top of sockets, and their calls.
+fn recorded(
+    capabilities: LayerCapabilities,
+) -> (LayeredNetwork<SocketNetwork>, Arc<Mutex<Vec<String>>>) {
+    let calls = Arc::default();
+    let layer = |name| -> Box<dyn NetworkLayer> {
+        Box::new(Recorder {
+            name,
+            calls: Arc::clone(&calls),
+            capabilities,
+        })
+    };
+    let layers = vec![layer("upper"), layer("lower")];
+    (LayeredNetwork::new(SocketNetwork::new(), layers), calls)
+}
+
+#[test]
+fn layers_are_passed_in_order_of_the_list() {
+    let (mut network, calls) = recorded(LayerCapabilities::default());
+    let mut transport = network.open(&SocketSpec::bound(any())).unwrap();
+    let own = transport.local_address();
+    transport.send(&[Transmit::to(own, b"frame")]).unwrap();
+    transport.receive(&mut ReceiveBatch::new(1)).unwrap();
+    assert_eq!(
+        *calls.lock().unwrap(),
+        [
+            "upper send",
+            "lower send",
+            "lower received",
+            "upper received"
+        ]
+    );
+}
+
+#[test]
+fn transport_without_layers_is_that_of_the_network_below() {
+    let (mut network, calls) = recorded(LayerCapabilities::default());
+    let spec = SocketSpec {
+        offload: false,
+        ..SocketSpec::bound(any())
+    };
+    let mut transport = network.open(&spec).unwrap();
+    assert!(
+        format!("{transport:?}").starts_with("SocketTransport"),
+        "{transport:?}"
+    );
+    let own = transport.local_address();
+    transport.send(&[Transmit::to(own, b"frame")]).unwrap();
+    assert!(calls.lock().unwrap().is_empty());
+}
+
+#[test]
+fn capabilities_combine_those_of_all_layers() {
+    let of_socket = SocketNetwork::new()
+        .open(&SocketSpec::bound(any()))
+        .unwrap()
+        .capabilities();
+    let with = |layer| {
+        let (mut network, _) = recorded(layer);
+        let transport = network.open(&SocketSpec::bound(any())).unwrap();
+        transport.capabilities()
+    };
+    assert_eq!(with(LayerCapabilities::default()), of_socket);
+    let inspecting = with(LayerCapabilities {
+        inspects_received: true,
+        ..LayerCapabilities::default()
+    });
+    assert_eq!(
+        inspecting,
+        Capabilities {
+            receives_parts: false,
+            ..of_socket
+        }
+    );
+    let expanding = with(LayerCapabilities {
+        inspects_received: true,
+        transforms: true,
+        expansion: 20,
+    });
+    assert_eq!(
+        expanding,
+        Capabilities {
+            receives_parts: false,
+            transforms: true,
+            expansion: 40,
+            max_datagram: of_socket.max_datagram - 40,
+            ..of_socket
+        }
+    );
+}
+
+#[test]
+fn inspected_datagrams_are_not_received_in_parts() {
+    for inspects_received in [false, true] {
+        let (mut network, _) = recorded(LayerCapabilities {
+            inspects_received,
+            ..LayerCapabilities::default()
+        });
+        let mut transport = network.open(&SocketSpec::bound(any())).unwrap();
+        let own = transport.local_address();
+        transport.send(&[Transmit::to(own, b"frame")]).unwrap();
+        let received = transport.receive_parts(&mut [0; 32], &mut vec![0; 65_536]);
+        assert_eq!(received.unwrap().is_some(), !inspects_received);
+    }
+}
+
+/// Inverts all bytes and adds eight, as a cipher with an authentication tag does.
+#[derive(Clone, Debug)]
+struct Sealer {
+    sealed: Vec<u8>,
+    arrived: ReceiveBatch,
+}
+
+const TAG: [u8; 8] = *b"tag bits";
+
+impl NetworkLayer for Sealer {
+    fn layer(&mut self, _spec: &SocketSpec) -> Option<Box<dyn TransportLayer>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl TransportLayer for Sealer {
+    fn capabilities(&self) -> LayerCapabilities {
+        LayerCapabilities {
+            inspects_received: true,
+            transforms: true,
+            expansion: TAG.len(),
+        }
+    }
+
+    fn send(
+        &mut self,
+        batch: &[Transmit<'_>],
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        let mut accepted = 0;
+        for transmit in batch {
+            self.sealed.clear();
+            for datagram in transmit.datagrams() {
+                self.sealed.extend(datagram.iter().map(|byte| !byte));
+                self.sealed.extend(TAG);
+            }
+            let sealed_stride = transmit.stride() + TAG.len();
+            let sealed = Transmit {
+                payload: &self.sealed,
+                segment_size: sealed_stride,
+                ..*transmit
+            };
+            match lower.send(&[sealed]) {
+                Ok(bytes) if bytes == self.sealed.len() => accepted += transmit.payload.len(),
+                Ok(bytes) => return Ok(accepted + bytes / sealed_stride * transmit.stride()),
+                Err(error) if accepted == 0 => return Err(error),
+                Err(_) => return Ok(accepted),
+            }
+        }
+        Ok(accepted)
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut ReceiveBatch,
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        batch.clear();
+        self.arrived.clear_to(batch.free_slots().len());
+        lower.receive(&mut self.arrived)?;
+        for datagram in self.arrived.datagrams() {
+            if let Some(sealed) = datagram.payload.strip_suffix(&TAG) {
+                let opened: Vec<u8> = sealed.iter().map(|byte| !byte).collect();
+                batch.push_coalesced(datagram.source, datagram.timestamp_ns, &opened);
+            }
+        }
+        Ok(batch.datagram_count())
+    }
+}
+
+#[test]
+fn transforming_layer_with_expansion_conforms() {
+    let sealer = Sealer {
+        sealed: Vec::new(),
+        arrived: ReceiveBatch::new(16),
+    };
+    for network in [SocketNetwork::new(), SocketNetwork::without_offload()] {
+        let mut network = LayeredNetwork::with_layer(network, sealer.clone());
+        conformance::run(&mut network, LOCALHOST, &mut settle);
+    }
+}
