@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran::{Client, Context, ManualClock, MemoryStorage, Now, Progress, Storage};
+use taran::{Client, ClientBuilder, ManualClock, MemoryStorage, Now, Progress, Storage};
 use taran_core::broadcast::Transmitter;
 use taran_core::counters::{Counter, CounterSpec, CounterTable};
 use taran_core::memory::{CreateOptions, Region};
@@ -119,13 +119,13 @@ impl Shared {
     /// If that is not possible.
     pub fn connect(&self) -> Client {
         let nothing: [(&str, &str); 0] = [];
-        let context = Context::with_environment(nothing)
+        let builder = ClientBuilder::with_environment(nothing)
             .aeron_dir(DIRECTORY)
             .storage(Arc::new(self.storage.clone()))
             .clock(self.clock.clone())
             .on_error(|_| ())
             .invoker(true);
-        match context.connecting().poll(self.clock.read()) {
+        match builder.connecting().poll(self.clock.read()) {
             Ok(Progress::Connected(client)) => client,
             other => panic!("not connected: {other:?}"),
         }

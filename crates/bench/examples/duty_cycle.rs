@@ -11,7 +11,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use taran::{Client, Context, Pending};
+use taran::{Client, Pending};
 use taran_core::affinity;
 use taran_driver::{DriverContext, MediaDriver};
 use taran_protocol::option::ThreadingMode;
@@ -59,7 +59,7 @@ impl Agents {
         let driver = MediaDriver::launch_embedded(
             DriverContext::new().threading_mode(ThreadingMode::Invoker),
         )?;
-        let client = Context::new()
+        let client = Client::builder()
             .aeron_dir(driver.aeron_dir())
             .invoker(true)
             .connect()?;
@@ -72,7 +72,7 @@ impl Agents {
     }
 
     /// Waits for a registration. The client reports a timeout if the driver does not respond.
-    fn wait_for<T>(&mut self, mut pending: Pending<T>) -> Result<T, taran::AddError> {
+    fn wait_for<T>(&mut self, mut pending: Pending<T>) -> Result<T, taran::CommandError> {
         loop {
             if let Some(result) = pending.poll() {
                 return result;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use taran::{Client, Context, ExclusivePublication, Pending, Subscription};
+use taran::{Client, ExclusivePublication, Pending, Subscription};
 use taran_core::affinity;
 use taran_driver::{DriverContext, MediaDriver};
 
@@ -28,7 +28,7 @@ pub enum RunError {
     Connect(#[from] taran::ConnectError),
     /// The driver rejected a publication or subscription.
     #[error(transparent)]
-    Add(#[from] taran::AddError),
+    Add(#[from] taran::CommandError),
     /// A send failed permanently.
     #[error("sending: {0}")]
     Offer(#[from] taran::OfferError),
@@ -114,12 +114,12 @@ impl Side {
             None => Some((spec.launch_driver)(spec)?),
         };
         let is_invoked = driver.is_some() && spec.threading == "INVOKER";
-        let context = match (&spec.aeron_dir, &driver) {
-            (Some(dir), _) => Context::new().aeron_dir(dir),
-            (None, Some(driver)) => Context::new().aeron_dir(driver.aeron_dir()),
-            (None, None) => Context::new(),
+        let builder = match (&spec.aeron_dir, &driver) {
+            (Some(dir), _) => Client::builder().aeron_dir(dir),
+            (None, Some(driver)) => Client::builder().aeron_dir(driver.aeron_dir()),
+            (None, None) => Client::builder(),
         };
-        let client = context.invoker(is_invoked).connect()?;
+        let client = builder.invoker(is_invoked).connect()?;
         Ok(Side {
             client,
             driver,

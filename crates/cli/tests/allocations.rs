@@ -11,7 +11,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use taran::{
-    Action, Client, Context, ControlledFragmentAssembler, ExclusivePublication, FragmentAssembler,
+    Action, Client, ControlledFragmentAssembler, ExclusivePublication, FragmentAssembler,
     OfferError, Pending, Publication, Subscription,
 };
 use taran_driver::{DriverContext, MediaDriver};
@@ -102,7 +102,7 @@ impl Fixture {
             // The conductor performs its one-second timer work many times during the measurement.
             .timer_interval(Duration::from_millis(5));
         let driver = MediaDriver::launch_embedded(context).expect("the driver starts");
-        let client = Context::new()
+        let client = Client::builder()
             .aeron_dir(driver.aeron_dir())
             .keepalive_interval(Duration::from_millis(5))
             .invoker(true)
@@ -127,7 +127,7 @@ impl Fixture {
         }
     }
 
-    fn await_added<T>(&mut self, pending: Result<Pending<T>, taran::AddError>) -> T {
+    fn await_added<T>(&mut self, pending: Result<Pending<T>, taran::CommandError>) -> T {
         let mut pending = pending.expect("the command is sent");
         self.run_until(|| pending.poll())
             .expect("the driver agrees")

@@ -2,21 +2,20 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
-use std::error::Error;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 use std::thread::Thread;
 
-use taran::{AddError, Context};
+use taran::{Client, ClientBuilder, CommandError};
 
-fn main() -> Result<(), Box<dyn Error>> {
-    run(Context::new())
+fn main() -> Result<(), taran::Error> {
+    run(Client::builder())
 }
 
-pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
-    let client = context.connect()?;
+pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
+    let client = builder.connect()?;
 
     // Both commands are sent at once; their results are polled.
     let mut publication = client.async_add_publication("aeron:ipc", 1001)?;
@@ -39,7 +38,7 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
             .async_add_counter(1_101, b"", "asynchronous")?
             .await?;
         counter.set(i64::from(session_id));
-        Ok::<_, AddError>(session_id)
+        Ok::<_, CommandError>(session_id)
     })?;
     println!("session {session_id} is free");
 

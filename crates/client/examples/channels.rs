@@ -1,11 +1,10 @@
 //! Channels: building with validation, parsing, and modification. Needs no driver.
 
-use std::error::Error;
 use std::time::Duration;
 
 use taran::{ChannelUri, ChannelUriBuilder, ControlMode, Param};
 
-pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), taran::Error> {
     // One method per parameter; values are validated before they reach a driver.
     let multicast = ChannelUriBuilder::udp()
         .endpoint("224.20.30.39:40456")

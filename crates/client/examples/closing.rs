@@ -6,15 +6,15 @@ use std::error::Error;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use taran::{CloseReason, Context, ImageHandlers};
+use taran::{Client, ClientBuilder, ImageHandlers};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    run(Context::new())
+    run(Client::builder())
 }
 
-pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(builder: ClientBuilder) -> Result<(), Box<dyn Error>> {
     let (error_sender, errors) = mpsc::channel();
-    let client = context
+    let client = builder
         // Asynchronous errors: a lost driver, a failed channel, a panic in a handler.
         .on_error(|error| eprintln!("{error}"))
         // Errors that receivers report for a publication of this client.
@@ -22,10 +22,7 @@ pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
             let _ = error_sender.send(error.clone());
         })
         // The last callback.
-        .on_close(|reason| match reason {
-            CloseReason::Closed => println!("closed"),
-            CloseReason::Lost(lost) => println!("lost: {lost}"),
-        })
+        .on_close(|reason| println!("{reason}"))
         // Other threads have this time to commit their claims before the streams end.
         .close_linger(Duration::from_millis(1))
         .connect()?;

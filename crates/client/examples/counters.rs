@@ -4,17 +4,17 @@
 
 use std::error::Error;
 
-use taran::Context;
+use taran::{Client, ClientBuilder};
 
 /// Type ids from 1000 are for applications.
 const ORDERS: i32 = 1_101;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    run(Context::new())
+    run(Client::builder())
 }
 
-pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
-    let client = context.connect()?;
+pub(crate) fn run(builder: ClientBuilder) -> Result<(), Box<dyn Error>> {
+    let client = builder.connect()?;
 
     // Handlers are called for the counters of all clients.
     let watching = client.add_unavailable_counter_handler(|counters, registration_id, id| {

@@ -2,18 +2,16 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
-use std::error::Error;
-
-use taran::{ChannelUriBuilder, Context};
+use taran::{ChannelUriBuilder, Client, ClientBuilder};
 
 const TERM_LENGTH: usize = 64 * 1024;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    run(Context::new())
+fn main() -> Result<(), taran::Error> {
+    run(Client::builder())
 }
 
-pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
-    let client = context.connect()?;
+pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
+    let client = builder.connect()?;
     let original = ChannelUriBuilder::ipc().term_length(TERM_LENGTH).build()?;
     let mut reader = client.add_subscription(&original, 1001)?;
     let mut publication = client.add_exclusive_publication(&original, 1001)?;

@@ -2,11 +2,11 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
-use taran::Context;
+use taran::Client;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let channel = "aeron:udp?endpoint=localhost:40123";
-    let client = Context::new().connect()?;
+    let client = Client::builder().connect()?;
     let mut subscription = client.add_subscription(channel, 1001)?;
     let publication = client.add_publication(channel, 1001)?;
 

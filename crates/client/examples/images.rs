@@ -5,14 +5,14 @@
 use std::error::Error;
 use std::sync::mpsc;
 
-use taran::{Action, Context, ImageHandlers};
+use taran::{Action, Client, ClientBuilder, ImageHandlers};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    run(Context::new())
+    run(Client::builder())
 }
 
-pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
-    let client = context.connect()?;
+pub(crate) fn run(builder: ClientBuilder) -> Result<(), Box<dyn Error>> {
+    let client = builder.connect()?;
 
     // Handlers run on the client conductor; they receive a view, which may be kept.
     let (image_sender, images) = mpsc::channel();

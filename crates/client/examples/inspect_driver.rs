@@ -2,16 +2,14 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
-use std::error::Error;
+use taran::{Client, ClientBuilder, counter_type};
 
-use taran::{Context, counter_type};
-
-fn main() -> Result<(), Box<dyn Error>> {
-    run(&Context::new())
+fn main() -> Result<(), taran::Error> {
+    run(&Client::builder())
 }
 
-pub(crate) fn run(context: &Context) -> Result<(), Box<dyn Error>> {
-    let driver = context.inspect_driver()?;
+pub(crate) fn run(builder: &ClientBuilder) -> Result<(), taran::Error> {
+    let driver = builder.inspect_driver()?;
     println!("{}: process {}", driver.aeron_dir().display(), driver.pid());
     match driver.heartbeat_age() {
         Some(age) if driver.is_active() => println!("active, last heartbeat {age:?} ago"),

@@ -2,16 +2,14 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
-use std::error::Error;
+use taran::{ChannelUriBuilder, Client, ClientBuilder, ControlMode, Subscription};
 
-use taran::{ChannelUriBuilder, Client, Context, ControlMode, Subscription};
-
-fn main() -> Result<(), Box<dyn Error>> {
-    run(Context::new())
+fn main() -> Result<(), taran::Error> {
+    run(Client::builder())
 }
 
 /// Adds a receiver with a port that the system assigns. Returns it with its channel.
-fn receiver(client: &Client) -> Result<(Subscription, String), Box<dyn Error>> {
+fn receiver(client: &Client) -> Result<(Subscription, String), taran::Error> {
     let subscription = client.add_subscription("aeron:udp?endpoint=127.0.0.1:0", 1001)?;
     loop {
         if let Some(channel) = subscription.try_resolve_channel_endpoint_port() {
@@ -21,8 +19,8 @@ fn receiver(client: &Client) -> Result<(Subscription, String), Box<dyn Error>> {
     }
 }
 
-pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
-    let client = context.connect()?;
+pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
+    let client = builder.connect()?;
     let ((mut first, to_first), (mut second, to_second)) = (receiver(&client)?, receiver(&client)?);
 
     let channel = ChannelUriBuilder::udp()

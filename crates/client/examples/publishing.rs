@@ -2,12 +2,10 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
-use std::error::Error;
+use taran::{Client, ClientBuilder, OfferError};
 
-use taran::{Context, OfferError};
-
-fn main() -> Result<(), Box<dyn Error>> {
-    run(Context::new())
+fn main() -> Result<(), taran::Error> {
+    run(Client::builder())
 }
 
 /// Repeats an offer while its error is retryable: no receiver yet, back-pressure, term rotation.
@@ -20,8 +18,8 @@ fn retry<T>(mut offer: impl FnMut() -> Result<T, OfferError>) -> Result<T, Offer
     }
 }
 
-pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
-    let client = context.connect()?;
+pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
+    let client = builder.connect()?;
     let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
     // Any number of threads may use a publication; all clones refer to the same one.
     let publication = client.add_publication("aeron:ipc", 1001)?;

@@ -6,14 +6,14 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use taran::{Context, RawBlock};
+use taran::{Client, ClientBuilder, RawBlock};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    run(Context::new())
+    run(Client::builder())
 }
 
-pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
-    let client = context.connect()?;
+pub(crate) fn run(builder: ClientBuilder) -> Result<(), Box<dyn Error>> {
+    let client = builder.connect()?;
     let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
     let publication = client.add_publication("aeron:ipc", 1001)?;
     while !publication.is_connected() || subscription.has_no_images() {

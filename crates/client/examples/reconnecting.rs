@@ -7,7 +7,8 @@ use std::error::Error;
 use std::thread;
 
 use taran::{
-    AddError, Client, ConnectError, Context, Lost, OfferError, PollError, Publication, Subscription,
+    Client, ClientBuilder, CommandError, ConnectError, Lost, OfferError, PollError, Publication,
+    Subscription,
 };
 
 const CHANNEL: &str = "aeron:ipc?term-length=64k";
@@ -20,13 +21,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     };
     let on_lost = |lost| println!("{lost}");
-    run(Context::new, 100_000_000, on_message, on_lost)
+    run(Client::builder, 100_000_000, on_message, on_lost)
 }
 
-/// Sends the message numbers below `messages` and receives each of them once, across restarts of the driver. `context`
-/// creates the context of each client; `on_lost` is called with the reason of each loss.
+/// Sends the message numbers below `messages` and receives each of them once, across restarts of the driver. `builder`
+/// creates the builder of each client; `on_lost` is called with the reason of each loss.
 pub(crate) fn run(
-    context: impl Fn() -> Context,
+    builder: impl Fn() -> ClientBuilder,
     messages: u64,
     mut on_message: impl FnMut(u64),
     mut on_lost: impl FnMut(Lost),
@@ -34,7 +35,7 @@ pub(crate) fn run(
     // The driver's logs are lost with it: the application sends unreceived messages again.
     let mut received = 0;
     while received < messages {
-        let outcome = Session::open(&context).and_then(|mut session| {
+        let outcome = Session::open(&builder).and_then(|mut session| {
             while received < messages {
                 session.exchange(&mut received, &mut on_message)?;
             }
@@ -60,8 +61,8 @@ struct Session {
 }
 
 impl Session {
-    fn open(context: &impl Fn() -> Context) -> Result<Session, Failure> {
-        let client = context().connect()?;
+    fn open(builder: &impl Fn() -> ClientBuilder) -> Result<Session, Failure> {
+        let client = builder().connect()?;
         Ok(Session {
             subscription: client.add_subscription(CHANNEL, STREAM)?,
             publication: client.add_publication(CHANNEL, STREAM)?,
@@ -116,12 +117,12 @@ impl From<ConnectError> for Failure {
     }
 }
 
-impl From<AddError> for Failure {
-    fn from(error: AddError) -> Failure {
+impl From<CommandError> for Failure {
+    fn from(error: CommandError) -> Failure {
         match error {
-            AddError::DriverLost(lost) => Failure::Lost(lost),
+            CommandError::DriverLost(lost) => Failure::Lost(lost),
             // A driver that does not answer may have died.
-            AddError::Timeout { .. } => Failure::NoDriver,
+            CommandError::Timeout { .. } => Failure::NoDriver,
             other => Failure::Other(other.into()),
         }
     }

@@ -5,18 +5,20 @@
 use std::error::Error;
 use std::sync::mpsc;
 
-use taran::{ChannelUriBuilder, Context, ControlMode, ImageHandlers, Publication, Subscription};
+use taran::{
+    ChannelUriBuilder, Client, ClientBuilder, ControlMode, ImageHandlers, Publication, Subscription,
+};
 
 const REQUESTS: i32 = 1001;
 const RESPONSES: i32 = 1002;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    run(Context::new(), "127.0.0.1:40456")
+    run(Client::builder(), "127.0.0.1:40456")
 }
 
 /// `control` is the control address of the response channel.
-pub(crate) fn run(context: Context, control: &str) -> Result<(), Box<dyn Error>> {
-    let client = context.connect()?;
+pub(crate) fn run(builder: ClientBuilder, control: &str) -> Result<(), Box<dyn Error>> {
+    let client = builder.connect()?;
     let responses = || {
         ChannelUriBuilder::udp()
             .control(control)

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use taran::Context;
+use taran::Client;
 use taran_driver::{DriverContext, MediaDriver};
 use taran_protocol::option::ThreadingMode;
 
@@ -23,7 +23,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     };
 
     // While the client waits for the driver, it invokes the driver.
-    let client = Context::new()
+    let client = Client::builder()
         .aeron_dir(directory)
         .invoker(true)
         .driver_invoker(invoke_driver.clone())

@@ -2,16 +2,16 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
-use std::error::Error;
+use taran::{
+    Action, Client, ClientBuilder, ControlledFragmentAssembler, FragmentAssembler, Publication,
+};
 
-use taran::{Action, Context, ControlledFragmentAssembler, FragmentAssembler, Publication};
-
-fn main() -> Result<(), Box<dyn Error>> {
-    run(Context::new())
+fn main() -> Result<(), taran::Error> {
+    run(Client::builder())
 }
 
-pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
-    let client = context.connect()?;
+pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
+    let client = builder.connect()?;
     let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
     let publication = client.add_publication("aeron:ipc", 1001)?;
     send(&publication, b"short")?;

@@ -2,16 +2,14 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
-use std::error::Error;
+use taran::{ChannelUriBuilder, Client, ClientBuilder, ControlMode};
 
-use taran::{ChannelUriBuilder, Context, ControlMode};
-
-fn main() -> Result<(), Box<dyn Error>> {
-    run(Context::new())
+fn main() -> Result<(), taran::Error> {
+    run(Client::builder())
 }
 
-pub(crate) fn run(context: Context) -> Result<(), Box<dyn Error>> {
-    let client = context.connect()?;
+pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
+    let client = builder.connect()?;
     let channel = ChannelUriBuilder::udp()
         .control_mode(ControlMode::Manual)
         .build()?;

@@ -7,6 +7,7 @@ use taran_protocol::counter::{SocketKey, channel_status, type_id};
 
 /// Status of a channel, as reported by the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ChannelStatus {
     /// The driver is setting the channel up.
     Initializing,

@@ -22,7 +22,7 @@ use crate::callback::thread_token;
 use crate::client_state::ClientState;
 use crate::closing::Closing;
 use crate::conductor::Conductor;
-use crate::error::AddError;
+use crate::error::CommandError;
 use crate::handlers::Handlers;
 use crate::pending::{Completer, Pending};
 use crate::registry::{EncodedCommand, InFlight, Registry, Request};
@@ -148,7 +148,7 @@ impl ClientCore {
         self: &Arc<Self>,
         request: impl FnOnce(Completer<T>) -> Request,
         command: impl FnOnce(i64) -> Command<'c>,
-    ) -> Result<Pending<T>, AddError> {
+    ) -> Result<Pending<T>, CommandError> {
         let correlation_id = self.next_correlation_id();
         let (pending, completer) = Pending::new(self, correlation_id);
         let in_flight = InFlight {
@@ -180,7 +180,7 @@ impl ClientCore {
     pub(crate) fn request_or_queue<'c>(
         self: &Arc<Self>,
         command: impl FnOnce(i64) -> Command<'c>,
-    ) -> Result<Pending<()>, AddError> {
+    ) -> Result<Pending<()>, CommandError> {
         let correlation_id = self.next_correlation_id();
         let (pending, completer) = Pending::new(self, correlation_id);
         let request = Request::Operation { completer };
@@ -237,7 +237,7 @@ impl ClientCore {
         self.to_driver.write(encoded.type_id, &encoded.bytes)
     }
 
-    fn send(&self, encoded: &EncodedCommand) -> Result<(), AddError> {
+    fn send(&self, encoded: &EncodedCommand) -> Result<(), CommandError> {
         let length = encoded.bytes.len();
         for _ in 0..SEND_ATTEMPTS {
             match self.try_send(encoded) {
@@ -245,7 +245,7 @@ impl ClientCore {
                 Err(error) if is_transient(&error) => std::thread::yield_now(),
                 Err(_) => {
                     let max = self.to_driver.max_message_length();
-                    return Err(AddError::TooLong {
+                    return Err(CommandError::TooLong {
                         item: "command",
                         length,
                         max,
@@ -253,7 +253,7 @@ impl ClientCore {
                 }
             }
         }
-        Err(AddError::DriverBufferFull { length })
+        Err(CommandError::DriverBufferFull { length })
     }
 
     // --- running the conductor ---
@@ -278,7 +278,7 @@ impl ClientCore {
         self.do_work(now)
     }
 
-    /// Runs one duty cycle of the driver if the context has a driver invoker. Returns `None` if it has none, and
+    /// Runs one duty cycle of the driver if the builder has a driver invoker. Returns `None` if it has none, and
     /// `Some(0)` if another thread is running the driver.
     pub(crate) fn invoke_driver(&self) -> Option<usize> {
         let mut driver = match self.driver.try_lock() {
@@ -365,10 +365,10 @@ impl Drop for DutyCycleGuard<'_> {
 }
 
 /// Checks the length of a channel against the limit of the protocol.
-pub(crate) fn check_channel(channel: &str) -> Result<(), AddError> {
+pub(crate) fn check_channel(channel: &str) -> Result<(), CommandError> {
     let (length, max) = (channel.len(), CHANNEL_LENGTH_MAX);
     if length > max {
-        return Err(AddError::TooLong {
+        return Err(CommandError::TooLong {
             item: "channel",
             length,
             max,

@@ -3,15 +3,36 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::error::{AddError, Lost, OfferError, PollError};
+use crate::error::{CommandError, Lost, OfferError, PollError};
 
 /// Why a client is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CloseReason {
     /// The application closed it, or dropped the last clone.
     Closed,
     /// The client lost its driver, or the driver timed it out.
     Lost(Lost),
+}
+
+impl CloseReason {
+    /// Returns the reason of the loss; `None` if the application closed the client.
+    #[must_use]
+    pub fn lost(&self) -> Option<Lost> {
+        match self {
+            Self::Closed => None,
+            Self::Lost(lost) => Some(*lost),
+        }
+    }
+}
+
+impl std::fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Closed => f.write_str("the application has closed the client"),
+            Self::Lost(lost) => lost.fmt(f),
+        }
+    }
 }
 
 /// Open, then closed for good. The first reason is kept.
@@ -50,7 +71,7 @@ impl ClientState {
     }
 }
 
-impl From<CloseReason> for AddError {
+impl From<CloseReason> for CommandError {
     fn from(reason: CloseReason) -> Self {
         match reason {
             CloseReason::Closed => Self::Closed,

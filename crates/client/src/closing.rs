@@ -12,7 +12,7 @@ use taran_protocol::command::Command;
 use crate::callback::thread_token;
 use crate::client_core::ClientCore;
 use crate::client_state::CloseReason;
-use crate::error::{AddError, ClientError, Lost};
+use crate::error::{ClientError, CommandError, Lost};
 use crate::image::ImageView;
 use crate::registry::Registry;
 use crate::subscription::SubscriptionState;
@@ -115,7 +115,10 @@ impl ClientCore {
     }
 
     /// Closes all resources and fails all pending commands. Returns the subscriptions with the images that they had.
-    fn close_resources(&self, error: &AddError) -> Vec<(Arc<SubscriptionState>, Vec<ImageView>)> {
+    fn close_resources(
+        &self,
+        error: &CommandError,
+    ) -> Vec<(Arc<SubscriptionState>, Vec<ImageView>)> {
         let registry = {
             let mut registry = self.registry();
             let taken = std::mem::take(&mut *registry);

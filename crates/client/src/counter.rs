@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use taran_core::counters::Counter as SharedCounter;
 
 use crate::client_core::ClientCore;
-use crate::error::AddError;
+use crate::error::CommandError;
 use crate::pending::Pending;
 use crate::removal::ResourceKind;
 
@@ -47,7 +47,7 @@ impl Drop for CounterHandle {
 }
 
 impl CounterHandle {
-    fn close(&self) -> Result<Option<Pending<()>>, AddError> {
+    fn close(&self) -> Result<Option<Pending<()>>, CommandError> {
         if self.is_static {
             self.state.mark_closed();
             return Ok(None);
@@ -61,7 +61,7 @@ impl ClientCore {
     pub(crate) fn close_counter(
         self: &Arc<Self>,
         state: &CounterState,
-    ) -> Result<Pending<()>, AddError> {
+    ) -> Result<Pending<()>, CommandError> {
         if !state.mark_closed() {
             return Err(self.state.close_reason().into());
         }
@@ -226,7 +226,7 @@ impl Counter {
     ///
     /// # Errors
     /// The counter or its client is closed already.
-    pub fn async_close(&self) -> Result<Option<Pending<()>>, AddError> {
+    pub fn async_close(&self) -> Result<Option<Pending<()>>, CommandError> {
         self.0.close()
     }
 }

@@ -19,7 +19,7 @@ pub(crate) type OnPublicationError = dyn FnMut(&PublicationError) + Send;
 pub(crate) type OnError = dyn FnMut(&ClientError) + Send;
 pub(crate) type OnClose = dyn FnMut(CloseReason) + Send;
 
-/// Id of the handlers set with the context, which cannot be removed. Correlation ids of a driver are never negative.
+/// Id of the handlers set with the builder, which cannot be removed. Correlation ids of a driver are never negative.
 const CONTEXT_HANDLER_ID: i64 = -1;
 
 /// Identifies a handler that was added to a client, for [`Client::remove_handler`](crate::Client::remove_handler).
@@ -52,7 +52,7 @@ pub struct PublicationError {
     pub text: String,
 }
 
-/// Client-wide handlers, as set in the context.
+/// Client-wide handlers, as set in the builder.
 #[derive(Default)]
 pub(crate) struct HandlerSet {
     pub(crate) available_image: Option<Box<OnImage>>,
@@ -135,7 +135,7 @@ impl Handlers {
     }
 }
 
-/// Handlers for the images of one subscription. Events without a handler here go to the handlers of the context.
+/// Handlers for the images of one subscription. Events without a handler here go to the handlers of the builder.
 ///
 /// ```
 /// use taran::ImageHandlers;

@@ -3,17 +3,17 @@
 //! Messages are sent in *streams*: each [`Subscription`] to a channel and stream id receives, in order, what each
 //! [`Publication`] on the same channel and stream id offers, over UDP or shared memory. A *media driver* transports the
 //! messages. It is a separate program (`taran driver`, or any Aeron 1.51 driver) that shares memory with this library;
-//! [`Context`] describes how it is found.
+//! [`ClientBuilder`] describes how it is found.
 //!
 //! ```
-//! use taran::Context;
+//! use taran::Client;
 //! # use taran_driver::{DriverContext, MediaDriver};
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     # let driver = MediaDriver::launch_embedded(DriverContext::new().ipc_term_buffer_length(65_536))?;
 //!     # let directory = driver.aeron_dir();
 //!     // The directory of the driver. Without this line: AERON_DIR, or the default directory.
-//!     let client = Context::new().aeron_dir(directory).connect()?;
+//!     let client = Client::builder().aeron_dir(directory).connect()?;
 //!     let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
 //!     let publication = client.add_publication("aeron:ipc", 1001)?;
 //!
@@ -38,26 +38,27 @@
 //! # Results
 //!
 //! Results are typed; there are no special return values. [`Publication::offer`] returns an [`OfferError`] if a message
-//! was not accepted; most causes are temporary, and the message is offered again. Commands to the driver fail with an
-//! [`AddError`], connecting with a [`ConnectError`]; the error texts say what to do. Asynchronous errors are passed to
-//! the handler set with [`Context::on_error`].
+//! was not accepted; most causes are temporary, and the message is offered again. Commands to the driver fail with a
+//! [`CommandError`], connecting with a [`ConnectError`]; all errors convert to [`Error`], and their texts say what to do.
+//! Asynchronous errors are passed to the handler set with [`ClientBuilder::on_error`].
 //!
 //! # Closing
 //!
 //! Closing and dropping are equivalent. After either has returned, the resource is closed and no callback about it
 //! runs. Memory stays mapped while any handle refers to it. If the driver dies, the client is lost but the process
-//! continues: calls fail with [`Lost`], and the handler set with [`Context::on_close`] is called.
+//! continues: calls fail with [`Lost`], and the handler set with [`ClientBuilder::on_close`] is called.
 //!
 //! # Threads
 //!
 //! A [`Client`] and a [`Publication`] can be cloned and used by many threads. An [`ExclusivePublication`] and a
 //! [`Subscription`] belong to one thread at a time. The *client conductor*, which communicates with the driver and
-//! calls handlers, runs on a thread of its own; with [`Context::invoker`] there is no such thread, and the application
+//! calls handlers, runs on a thread of its own; with [`ClientBuilder::invoker`] there is no such thread, and the application
 //! calls [`Client::invoke`]. Offering, claiming and polling do not allocate and take no lock.
 
 #![forbid(unsafe_code)]
 
 mod assembly;
+mod builder;
 mod callback;
 mod channel_status;
 mod client;
@@ -66,7 +67,6 @@ mod client_state;
 mod closing;
 mod conductor;
 mod connect;
-mod context;
 mod counter;
 mod error;
 mod handlers;
@@ -87,14 +87,14 @@ pub use assembly::{
     ControlledFragmentAssembler, FragmentAssembler, ImageControlledFragmentAssembler,
     ImageFragmentAssembler,
 };
+pub use builder::ClientBuilder;
 pub use channel_status::ChannelStatus;
 pub use client::Client;
 pub use client_state::CloseReason;
 pub use connect::{Connecting, DriverView, Progress};
-pub use context::Context;
 pub use counter::Counter;
 pub use error::{
-    AddError, ClientError, ConnectError, Lost, OfferError, PollError, RawPollError,
+    ClientError, CommandError, ConnectError, Error, Lost, OfferError, PollError, RawPollError,
     RegistrationError,
 };
 pub use handlers::{HandlerId, ImageHandlers, PublicationError};

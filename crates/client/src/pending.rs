@@ -11,7 +11,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
 use crate::client_core::ClientCore;
-use crate::error::AddError;
+use crate::error::CommandError;
 
 /// Maximum time that a waiting thread sleeps before it checks the result again.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
@@ -22,13 +22,13 @@ const INVOKER_PAUSE: Duration = Duration::from_micros(100);
 #[derive(Debug)]
 enum State<T> {
     Waiting(Option<Waker>),
-    Done(Result<T, AddError>),
+    Done(Result<T, CommandError>),
     Taken,
 }
 
 impl<T> State<T> {
     /// Returns the outcome, once.
-    fn take(&mut self) -> Option<Result<T, AddError>> {
+    fn take(&mut self) -> Option<Result<T, CommandError>> {
         match std::mem::replace(self, Self::Taken) {
             Self::Done(outcome) => Some(outcome),
             other => {
@@ -58,7 +58,7 @@ pub(crate) struct Completer<T>(Arc<Slot<T>>);
 impl<T> Completer<T> {
     /// Stores the outcome and wakes the waiting thread or task. Must be called without a lock held: an outcome whose
     /// [`Pending`] was dropped is dropped here.
-    pub(crate) fn complete(self, outcome: Result<T, AddError>) {
+    pub(crate) fn complete(self, outcome: Result<T, CommandError>) {
         let mut state = self.0.lock();
         let unclaimed = match &mut *state {
             State::Waiting(waker) => {
@@ -113,23 +113,23 @@ impl<T> Pending<T> {
 
     /// Returns the result if the driver has answered; `None` if it has not, or if the result was returned before. Never
     /// blocks. In invoker mode [`Client::invoke`](crate::Client::invoke) must be called to process responses.
-    pub fn poll(&mut self) -> Option<Result<T, AddError>> {
+    pub fn poll(&mut self) -> Option<Result<T, CommandError>> {
         self.slot.lock().take()
     }
 
-    /// Waits for the result. The command fails with [`AddError::Timeout`] after the driver timeout. In invoker mode
+    /// Waits for the result. The command fails with [`CommandError::Timeout`] after the driver timeout. In invoker mode
     /// this method runs the conductor itself; a driver set with
-    /// [`Context::driver_invoker`](crate::Context::driver_invoker) is run as well.
+    /// [`ClientBuilder::driver_invoker`](crate::ClientBuilder::driver_invoker) is run as well.
     ///
     /// # Errors
-    /// The error of the command; [`AddError::CalledFromCallback`] inside a callback, where waiting would deadlock.
-    pub fn wait(mut self) -> Result<T, AddError> {
+    /// The error of the command; [`CommandError::CalledFromCallback`] inside a callback, where waiting would deadlock.
+    pub fn wait(mut self) -> Result<T, CommandError> {
         loop {
             if let Some(outcome) = self.poll() {
                 return outcome;
             }
             if self.client.is_in_duty_cycle() {
-                return Err(AddError::CalledFromCallback);
+                return Err(CommandError::CalledFromCallback);
             }
             let driver = self.client.invoke_driver();
             if driver.is_some() || self.client.is_invoked() {
@@ -153,7 +153,7 @@ impl<T> Pending<T> {
 }
 
 impl<T> Future for Pending<T> {
-    type Output = Result<T, AddError>;
+    type Output = Result<T, CommandError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let mut state = self.slot.lock();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use taran_protocol::command::Command;
 
 use crate::counter::{Counter, CounterHandle, CounterState};
-use crate::error::AddError;
+use crate::error::CommandError;
 use crate::handlers::ImageHandlers;
 use crate::mapped_logs::MappedLogs;
 use crate::pending::Completer;
@@ -73,7 +73,7 @@ pub(crate) enum Request {
 
 impl Request {
     /// Completes the request with an error. Must be called without the registry's lock.
-    pub(crate) fn fail(self, error: AddError) {
+    pub(crate) fn fail(self, error: CommandError) {
         match self {
             Self::Publication { completer, .. } => completer.complete(Err(error)),
             Self::ExclusivePublication { completer, .. } => completer.complete(Err(error)),

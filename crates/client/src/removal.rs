@@ -5,7 +5,7 @@ use std::sync::Arc;
 use taran_protocol::command::Command;
 
 use crate::client_core::ClientCore;
-use crate::error::AddError;
+use crate::error::CommandError;
 use crate::pending::Pending;
 use crate::registry::Request;
 
@@ -47,12 +47,12 @@ impl ClientCore {
         self: &Arc<Self>,
         kind: ResourceKind,
         registration_id: i64,
-    ) -> Result<Pending<()>, AddError> {
+    ) -> Result<Pending<()>, CommandError> {
         self.state.check_open()?;
         if let Some(pending) = self.withdraw(kind, registration_id)? {
             return Ok(pending);
         }
-        let unknown = || AddError::UnknownRegistration {
+        let unknown = || CommandError::UnknownRegistration {
             kind: kind.name(),
             registration_id,
         };
@@ -91,7 +91,7 @@ impl ClientCore {
         self: &Arc<Self>,
         kind: ResourceKind,
         registration_id: i64,
-    ) -> Result<Option<Pending<()>>, AddError> {
+    ) -> Result<Option<Pending<()>>, CommandError> {
         let request = {
             let mut registry = self.registry();
             let is_requested = registry
@@ -107,7 +107,7 @@ impl ClientCore {
         };
         let removal = self.request_removal(kind, registration_id, false);
         if let Some(request) = request {
-            request.fail(AddError::Withdrawn);
+            request.fail(CommandError::Withdrawn);
         }
         removal.map(Some)
     }
@@ -118,7 +118,7 @@ impl ClientCore {
         kind: ResourceKind,
         registration_id: i64,
         revoke: bool,
-    ) -> Result<Pending<()>, AddError> {
+    ) -> Result<Pending<()>, CommandError> {
         let client_id = self.client_id;
         self.request_or_queue(|correlation_id| match kind {
             ResourceKind::Publication => Command::RemovePublication {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{Context, Lost};
+use taran::{ClientBuilder, Lost};
 use taran_driver::{DriverContext, MediaDriver};
 use taran_protocol::option::ThreadingMode;
 
@@ -23,7 +23,7 @@ macro_rules! examples {
             #[test]
             fn $name() {
                 let driver = driver();
-                $name::run(context(&driver)).unwrap();
+                $name::run(builder(&driver)).unwrap();
             }
         )*
     };
@@ -46,8 +46,8 @@ fn driver() -> MediaDriver {
     MediaDriver::launch_embedded(DriverContext::new().ipc_term_buffer_length(64 * 1024)).unwrap()
 }
 
-fn context(driver: &MediaDriver) -> Context {
-    Context::with_environment::<&str, &str>([]).aeron_dir(driver.aeron_dir())
+fn builder(driver: &MediaDriver) -> ClientBuilder {
+    ClientBuilder::with_environment::<&str, &str>([]).aeron_dir(driver.aeron_dir())
 }
 
 #[path = "../examples/channels.rs"]
@@ -73,7 +73,7 @@ mod inspect_driver;
 #[test]
 fn inspect_driver() {
     let driver = driver();
-    inspect_driver::run(&context(&driver)).unwrap();
+    inspect_driver::run(&builder(&driver)).unwrap();
 }
 
 #[path = "../examples/responses.rs"]
@@ -86,7 +86,7 @@ fn responses() {
     // A loopback address specific to this process, and a port outside the ephemeral range.
     let [_, _, high, low] = std::process::id().to_be_bytes();
     let control = format!("127.{}.{low}.1:9459", 64 | (high & 0x3f));
-    responses::run(context(&driver), &control).unwrap();
+    responses::run(builder(&driver), &control).unwrap();
 }
 
 #[path = "../examples/reconnecting.rs"]
@@ -109,9 +109,9 @@ fn reconnecting() {
     let client = {
         let (directory, received) = (directory.clone(), Arc::clone(&received));
         let losses = Arc::clone(&losses);
-        let context = move || {
-            let context = Context::with_environment::<&str, &str>([]).aeron_dir(&directory);
-            context
+        let builder = move || {
+            let builder = ClientBuilder::with_environment::<&str, &str>([]).aeron_dir(&directory);
+            builder
                 .driver_timeout(Duration::from_secs(1))
                 .on_error(|_| ())
         };
@@ -122,7 +122,7 @@ fn reconnecting() {
             }
         };
         thread::spawn(move || {
-            let run = reconnecting::run(context, DRIVERS * MESSAGES, on_message, on_lost);
+            let run = reconnecting::run(builder, DRIVERS * MESSAGES, on_message, on_lost);
             run.map_err(|error| error.to_string())
         })
     };

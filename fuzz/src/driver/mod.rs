@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran::{Client, Context, ExclusivePublication, Pending, Progress, Publication, Subscription};
+use taran::{Client, ClientBuilder, ExclusivePublication, Pending, Progress, Publication, Subscription};
 use taran_core::agent::Agent;
 use taran_core::clock::{ManualClock, Now};
 use taran_core::error_log;
@@ -449,7 +449,7 @@ fn quiet() -> Duration {
 /// A client of the driver, without a thread of its own.
 fn connect(storage: &MemoryStorage, clock: &ManualClock) -> Client {
     let nothing: [(&str, &str); 0] = [];
-    let context = Context::with_environment(nothing)
+    let builder = ClientBuilder::with_environment(nothing)
         .aeron_dir(DIRECTORY)
         .storage(Arc::new(storage.clone()))
         .clock(clock.clone())
@@ -457,7 +457,7 @@ fn connect(storage: &MemoryStorage, clock: &ManualClock) -> Client {
         // What a client keeps mapped for a while would count as held.
         .resource_linger(Duration::ZERO)
         .invoker(true);
-    match context.connecting().poll(clock.read()) {
+    match builder.connecting().poll(clock.read()) {
         Ok(Progress::Connected(client)) => client,
         other => panic!("not connected: {other:?}"),
     }

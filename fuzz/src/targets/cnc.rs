@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use taran::{Context, DriverView, ManualClock, MemoryStorage, Now, Progress, Storage};
+use taran::{Client, DriverView, ManualClock, MemoryStorage, Now, Progress, Storage};
 use taran_protocol::cnc::{CNC_FILE_NAME, Cnc, CncSpec};
 
 use crate::allocation;
@@ -91,19 +91,19 @@ fn patched(mut script: Script<'_>) -> Vec<u8> {
 }
 
 fn look(storage: &MemoryStorage) {
-    let context = || {
-        Context::new()
+    let builder = || {
+        Client::builder()
             .aeron_dir(DIRECTORY)
             .storage(Arc::new(storage.clone()))
             .clock(ManualClock::new(NOW))
             .on_error(|_| ())
             .invoker(true)
     };
-    match context().inspect_driver() {
+    match builder().inspect_driver() {
         Ok(driver) => inspect(&driver),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
-    match context().connecting().poll(NOW) {
+    match builder().connecting().poll(NOW) {
         Ok(Progress::Connected(client)) => {
             let pending = client.async_add_counter(5, b"key", "label");
             for _ in 0..3 {

@@ -135,11 +135,11 @@ fn wait_lost(mut poll: impl FnMut() -> Result<usize, PollError>) -> Lost {
     let mut lost = None;
     wait_until("the loss of the driver", || match poll() {
         Ok(_) => false,
-        Err(PollError::DriverLost(why)) => {
-            lost = Some(why);
+        Err(error) => {
+            assert!(error.lost().is_some(), "{error}");
+            lost = error.lost();
             true
         }
-        Err(PollError::Closed) => panic!("the subscription was not closed"),
     });
     lost.unwrap()
 }

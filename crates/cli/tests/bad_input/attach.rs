@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{Client, ConnectError, Context};
+use taran::{Client, ConnectError};
 
 use crate::own_address::own_address;
 
@@ -24,7 +24,7 @@ pub(crate) fn connect(directory: &Path) -> Client {
 
 /// The same, with a driver timeout.
 pub(crate) fn connect_within(directory: &Path, timeout: Duration) -> Result<Client, ConnectError> {
-    Context::new()
+    Client::builder()
         .aeron_dir(directory)
         .driver_timeout(timeout)
         .connect()

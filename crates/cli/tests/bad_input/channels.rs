@@ -6,7 +6,8 @@
 //! have made, get one of their own.
 
 use taran::{
-    AddError, Client, ErrorCode, ExclusivePublication, Publication, RegistrationError, Subscription,
+    Client, CommandError, ErrorCode, ExclusivePublication, Publication, RegistrationError,
+    Subscription,
 };
 use taran_protocol::uri::Role;
 use taran_protocol::uri::vectors::{self, Vector};
@@ -34,7 +35,7 @@ fn driver(directory: &Directory) -> Driver {
     Driver::start(directory.path(), &options)
 }
 
-fn add(client: &Client, vector: &Vector, channel: &str) -> Result<Added, AddError> {
+fn add(client: &Client, vector: &Vector, channel: &str) -> Result<Added, CommandError> {
     let stream_id = vector.stream_id;
     match vector.role {
         Role::Publication if vector.exclusive => client
@@ -50,7 +51,7 @@ fn add(client: &Client, vector: &Vector, channel: &str) -> Result<Added, AddErro
     }
 }
 
-fn check(vector: &Vector, channel: &str, result: Result<Added, AddError>) -> Option<Added> {
+fn check(vector: &Vector, channel: &str, result: Result<Added, CommandError>) -> Option<Added> {
     let rejected = match result {
         Ok(added) => {
             assert!(
@@ -59,7 +60,7 @@ fn check(vector: &Vector, channel: &str, result: Result<Added, AddError>) -> Opt
             );
             return Some(added);
         }
-        Err(AddError::Registration(rejected)) => rejected,
+        Err(CommandError::Registration(rejected)) => rejected,
         Err(other) => panic!("{vector:?}: {other}"),
     };
     check_rejection(vector, channel, &rejected);
@@ -161,7 +162,7 @@ fn channel_table_of_send_destinations_holds() {
         let channel = vector.channel(free_port(), 7);
         match (publication.add_destination(&channel), vector.expected_error) {
             (Ok(_), None) => {}
-            (Err(AddError::Registration(rejected)), Some(code)) => {
+            (Err(CommandError::Registration(rejected)), Some(code)) => {
                 assert_eq!(rejected.code, code, "{vector:?}: {}", rejected.text);
                 assert!(rejected.text.contains(&channel), "{}", rejected.text);
             }
@@ -204,7 +205,7 @@ fn destinations_without_manual_control_are_rejected() {
             Role::ReceiveDestination => {
                 let subscription = client.add_subscription(manual, 10).unwrap();
                 let rejected = subscription.add_destination(&channel).unwrap_err();
-                let AddError::Registration(rejected) = rejected else {
+                let CommandError::Registration(rejected) = rejected else {
                     panic!("{vector:?}: {rejected}");
                 };
                 assert_eq!(
@@ -229,7 +230,7 @@ fn too_long_channel_is_rejected_by_the_client() {
     for length in [4_096, 1_000_000] {
         let rejected = client.add_publication(long(length), 10).unwrap_err();
         assert!(
-            matches!(rejected, AddError::TooLong { max: 4_095, .. }),
+            matches!(rejected, CommandError::TooLong { max: 4_095, .. }),
             "{rejected:?}"
         );
         assert_says(

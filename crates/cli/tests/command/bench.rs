@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use taran::{Action, Context};
+use taran::{Action, Client};
 
 use crate::own_address::own_address;
 use crate::process::{Directory, Driver, Outcome, Process, run, taran};
@@ -184,7 +184,7 @@ impl FilteringServer {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, channels) = (Arc::clone(&stop), channels.clone());
         let thread = thread::spawn(move || {
-            let client = Context::new()
+            let client = Client::builder()
                 .aeron_dir(dir)
                 .connect()
                 .expect("the driver runs");

@@ -145,7 +145,7 @@ fn cycle_time_metric_is_in_seconds() {
 fn openmetrics_labels_with_special_characters_are_escaped() {
     let directory = Directory::new("labels");
     let driver = Driver::start(directory.path(), &[]);
-    let client = taran::Context::new()
+    let client = taran::Client::builder()
         .aeron_dir(directory.path())
         .connect()
         .unwrap();
@@ -224,7 +224,7 @@ fn stat_errors_and_version_print_json() {
     assert_eq!(stat["counters"].as_array().unwrap().len(), 46);
     assert_eq!(stat["counters"][0]["label"], "Bytes sent");
 
-    let refused = taran::Context::new()
+    let refused = taran::Client::builder()
         .aeron_dir(directory.path())
         .connect()
         .unwrap()

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{Client, Context, Publication, Subscription};
+use taran::{Client, Publication, Subscription};
 
 use crate::own_address::own_address;
 
@@ -54,7 +54,7 @@ impl Traffic {
     }
 
     fn new(directory: &Path, channel: &str, stream_id: i32, messages: usize) -> Traffic {
-        let client = Context::new()
+        let client = Client::builder()
             .aeron_dir(directory)
             .driver_timeout(TIMEOUT)
             .connect()

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use taran::{Client, Counter, Pending, Publication};
 use taran_protocol::counter::SystemCounter;
 
-use crate::fixture::{PORT, TIMEOUT, context, number};
+use crate::fixture::{PORT, TIMEOUT, builder, number};
 use crate::observer::Observer;
 use crate::own_address::own_address;
 use crate::process::{Directory, Driver};
@@ -107,10 +107,10 @@ struct ChurnClient {
 impl ClientGroup {
     fn connect(directory: &Path) -> ClientGroup {
         let clients = (0..CLIENTS).map(|_| {
-            let context = context(directory)
+            let builder = builder(directory)
                 .invoker(true)
                 .resource_linger(Duration::ZERO);
-            let client = context.connect().unwrap();
+            let client = builder.connect().unwrap();
             // The first command of a client also allocates its heartbeat counter.
             let first = client.add_counter(2_000, &[], "first").unwrap();
             ChurnClient {

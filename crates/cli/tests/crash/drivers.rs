@@ -5,9 +5,9 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{AddError, Client, CloseReason, Lost};
+use taran::{Client, CloseReason, CommandError, Lost};
 
-use crate::fixture::{PORT, context, exchange_messages, number};
+use crate::fixture::{PORT, builder, exchange_messages, number};
 use crate::observer::Observer;
 use crate::own_address::own_address;
 use crate::process::{Directory, Driver, Process, signal, taran};
@@ -57,7 +57,7 @@ fn killed_driver_is_reported_and_its_successor_starts_empty() {
         let clients: Vec<Client> = (0..3)
             .map(|_| {
                 let close_sender = close_sender.clone();
-                context(directory.path())
+                builder(directory.path())
                     .driver_timeout(TIMEOUT)
                     .on_error(|_| ())
                     .on_close(move |end| close_sender.send(end).unwrap())
@@ -97,7 +97,7 @@ fn killed_driver_is_reported_and_its_successor_starts_empty() {
         );
     }
     let driver = Driver::start(directory.path(), &OPTIONS);
-    let client = context(directory.path()).connect().unwrap();
+    let client = builder(directory.path()).connect().unwrap();
     exchange(&client, &channels, 100);
     drop(client);
     driver.stop("TERM").assert_code(15).assert_silent();
@@ -118,7 +118,7 @@ fn exchange(client: &Client, channels: &[String], messages: u64) {
 fn generate_load(client: &Client, channels: &[String], seed: u64) -> u64 {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut requested = 0;
-    let mut ask = || -> Result<(), AddError> {
+    let mut ask = || -> Result<(), CommandError> {
         let channel = &channels[random.usize(..channels.len())];
         let stream_id = random.i32(1..4);
         requested += 1;

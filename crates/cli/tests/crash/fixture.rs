@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{Client, Context, Publication, Subscription};
+use taran::{Client, ClientBuilder, Publication, Subscription};
 
 use crate::message::{Producer, Received};
 
@@ -57,12 +57,12 @@ pub(crate) fn streams(address: Ipv4Addr, count: usize) -> Vec<Stream> {
 
 /// Connects a client with the time limit of this fixture.
 pub(crate) fn connect(directory: &Path) -> Client {
-    context(directory).connect().unwrap()
+    builder(directory).connect().unwrap()
 }
 
-/// Returns the context of such a client.
-pub(crate) fn context(directory: &Path) -> Context {
-    Context::with_environment::<&str, &str>([])
+/// Returns the builder of such a client.
+pub(crate) fn builder(directory: &Path) -> ClientBuilder {
+    ClientBuilder::with_environment::<&str, &str>([])
         .aeron_dir(directory)
         .driver_timeout(TIMEOUT)
         .keepalive_interval(Duration::from_millis(100))

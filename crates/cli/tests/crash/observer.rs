@@ -6,7 +6,7 @@ use std::time::Duration;
 use taran::DriverView;
 use taran_protocol::counter::SystemCounter;
 
-use crate::fixture::{await_true, context};
+use crate::fixture::{await_true, builder};
 use crate::resources::Resources;
 
 /// A view of a driver, and its process id.
@@ -17,7 +17,7 @@ pub(crate) struct Observer {
 
 impl Observer {
     pub(crate) fn of(directory: &Path, pid: u32) -> Observer {
-        let driver = context(directory).inspect_driver().unwrap();
+        let driver = builder(directory).inspect_driver().unwrap();
         Observer { driver, pid }
     }
 

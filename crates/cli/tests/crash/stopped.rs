@@ -3,10 +3,10 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use taran::{AddError, CloseReason, Lost, OfferError, PollError, Subscription};
+use taran::{CloseReason, CommandError, Lost, OfferError, PollError, Subscription};
 use taran_protocol::counter::SystemCounter;
 
-use crate::fixture::{OPTIONS, PORT, await_true, context};
+use crate::fixture::{OPTIONS, PORT, await_true, builder};
 use crate::message::{Producer, Received};
 use crate::observer::Observer;
 use crate::own_address::own_address;
@@ -43,7 +43,7 @@ fn briefly_stopped_client_continues() {
                 "aeron.image.liveness.timeout=30s",
             ],
         );
-        let client = context(directory.path()).connect().unwrap();
+        let client = builder(directory.path()).connect().unwrap();
         let mut subscription = client.add_subscription(&channel, STREAM).unwrap();
         let mut received = Received::from_the_beginning();
         let subject = PublisherProcess::start(directory.path(), &channel, STREAM);
@@ -72,7 +72,7 @@ fn client_stopped_too_long_times_out_and_learns_why() {
         let directory = Directory::new("stop");
         let driver = Driver::start(directory.path(), &OPTIONS);
         let observer = Observer::of(directory.path(), driver.pid());
-        let client = context(directory.path()).connect().unwrap();
+        let client = builder(directory.path()).connect().unwrap();
         let mut subscription = client.add_subscription(&channel, STREAM).unwrap();
         observer.await_settled();
         let resources = observer.resources();
@@ -114,7 +114,7 @@ fn briefly_stopped_driver_continues() {
             ],
         );
         let observer = Observer::of(directory.path(), driver.pid());
-        let client = context(directory.path()).connect().unwrap();
+        let client = builder(directory.path()).connect().unwrap();
         let mut subscription = client.add_subscription(&channel, STREAM).unwrap();
         let publication = client.add_publication(&channel, STREAM).unwrap();
         let (mut producer, mut received) = (Producer::new(0), Received::from_the_beginning());
@@ -152,7 +152,7 @@ fn driver_stopped_too_long_is_lost_until_reconnect() {
     let resources = observer.resources();
     // Driver timeout that a live driver meets even on a busy machine.
     let timeout = Duration::from_secs(5);
-    let client = context(directory.path())
+    let client = builder(directory.path())
         .driver_timeout(timeout)
         .connect()
         .unwrap();
@@ -177,11 +177,11 @@ fn driver_stopped_too_long_is_lost_until_reconnect() {
         Err(PollError::DriverLost(lost))
     );
     let added = client.add_publication(channel, STREAM).map(|_| ());
-    assert_eq!(added, Err(AddError::DriverLost(lost)));
+    assert_eq!(added, Err(CommandError::DriverLost(lost)));
 
     signal(driver.pid(), "CONT");
     // A client that has lost its driver stays closed.
-    let again = context(directory.path()).connect().unwrap();
+    let again = builder(directory.path()).connect().unwrap();
     let subscription = again.add_subscription(channel, STREAM).unwrap();
     let publication = again.add_publication(channel, STREAM).unwrap();
     await_true("a connection", || publication.is_connected());

@@ -8,7 +8,7 @@ use std::process::Command;
 use taran::{Client, Publication, Subscription};
 use taran_protocol::counter::SystemCounter;
 
-use crate::fixture::{OPTIONS, PORT, await_true, context, exchange_messages};
+use crate::fixture::{OPTIONS, PORT, await_true, builder, exchange_messages};
 use crate::message::Received;
 use crate::observer::Observer;
 use crate::own_address::own_address;
@@ -103,7 +103,7 @@ fn drivers_with_different_clocks_serve_clients_and_each_other() {
         .map(|(seconds, directory)| namespace.driver(seconds, directory));
     let clients = directories
         .each_ref()
-        .map(|directory| context(directory.path()).connect().unwrap());
+        .map(|directory| builder(directory.path()).connect().unwrap());
     let [one, other] = &clients;
     for client in &clients {
         let (publication, mut subscription) = stream(client, client, "aeron:ipc?term-length=64k");
@@ -135,7 +135,7 @@ fn client_with_a_different_clock_times_out_only_when_stopped() {
         let directory = Directory::new("client-clock");
         let driver = Driver::start(directory.path(), &OPTIONS);
         let observer = Observer::of(directory.path(), driver.pid());
-        let client = context(directory.path()).connect().unwrap();
+        let client = builder(directory.path()).connect().unwrap();
         let channel = "aeron:ipc?term-length=64k";
         let mut subscription = client.add_subscription(channel, STREAM).unwrap();
         observer.await_settled();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{Client, Context, FragmentAssembler, ImageHandlers, OfferError, Subscription};
+use taran::{Client, FragmentAssembler, ImageHandlers, OfferError, Subscription};
 
 use crate::java::{self, argument};
 use crate::pattern::{self, Check};
@@ -233,7 +233,7 @@ impl Events {
 
 /// Connects a client to the driver in `dir`.
 pub(crate) fn connect(dir: &Path) -> Client {
-    Context::new()
+    Client::builder()
         .aeron_dir(dir)
         .connect()
         .expect("the driver is running")

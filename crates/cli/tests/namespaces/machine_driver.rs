@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use taran::{Client, Context};
+use taran::Client;
 use taran_protocol::counter::SystemCounter;
 
 use crate::machines::Machine;
@@ -28,7 +28,7 @@ impl DrivenMachine {
             .env("AERON_DIR_DELETE_ON_SHUTDOWN", "true")
             .envs(options.iter().copied());
         let driver = Driver::start_with(&mut command, directory.path());
-        let client = Context::new()
+        let client = Client::builder()
             .aeron_dir(directory.path())
             .connect()
             .unwrap();

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use taran::{AddError, Client, ErrorCode, Publication, Subscription};
+use taran::{Client, CommandError, ErrorCode, Publication, Subscription};
 
 use crate::attach::{connect, own_socket_address, wait_for, wait_until};
 use crate::process::{Directory, Driver};
@@ -21,7 +21,7 @@ fn driver_with(descriptors: u32, directory: &Directory) -> Driver {
     Driver::start_with(&mut command, directory.path())
 }
 
-fn add(client: &Client, endpoint: impl Into<SocketAddr>) -> Result<Publication, AddError> {
+fn add(client: &Client, endpoint: impl Into<SocketAddr>) -> Result<Publication, CommandError> {
     client.add_publication(format!("aeron:udp?endpoint={}", endpoint.into()), 10)
 }
 
@@ -63,8 +63,8 @@ fn driver_out_of_descriptors_rejects_commands_and_recovers() {
         "{} publications, then {refused}",
         others.len()
     );
-    let says_so = |refused: &AddError| match refused {
-        AddError::Registration(error) => {
+    let says_so = |refused: &CommandError| match refused {
+        CommandError::Registration(error) => {
             assert_eq!(error.code, ErrorCode::GenericError, "{error}");
             let text = error.to_string();
             assert!(text.contains("Too many open files"), "{text}");

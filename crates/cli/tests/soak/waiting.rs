@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{AddError, Client, CloseReason, Context, ErrorCode, Lost};
+use taran::{Client, CloseReason, CommandError, ErrorCode, Lost};
 use taran_core::counters::CountersReader;
 use taran_protocol::counter::SystemCounter;
 
@@ -79,13 +79,13 @@ impl Starvation {
 
 /// Connects a client to the driver in a directory.
 pub(crate) fn connect(directory: &Path) -> Result<Client, String> {
-    let context = Context::new().aeron_dir(directory);
-    let context = context.on_close(|end| {
+    let builder = Client::builder().aeron_dir(directory);
+    let builder = builder.on_close(|end| {
         if let CloseReason::Lost(Lost::ClientTimeout { .. } | Lost::ServiceInterval { .. }) = end {
             STARVED.fetch_add(1, Ordering::Relaxed);
         }
     });
-    context.connect().map_err(text)
+    builder.connect().map_err(text)
 }
 
 /// Records that an official client was starved, according to its output.
@@ -94,11 +94,11 @@ pub(crate) fn record_starved_official_client() {
 }
 
 /// Retries a command while the resources of an earlier round are still being released.
-pub(crate) fn retry<T>(mut explain: impl FnMut() -> Result<T, AddError>) -> Result<T, String> {
+pub(crate) fn retry<T>(mut explain: impl FnMut() -> Result<T, CommandError>) -> Result<T, String> {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         match explain() {
-            Err(AddError::Registration(refused))
+            Err(CommandError::Registration(refused))
                 if refused.code == ErrorCode::ResourceTemporarilyUnavailable
                     && Instant::now() < deadline =>
             {

@@ -9,7 +9,7 @@
 //! # let driver = taran_driver::MediaDriver::launch_embedded(
 //! #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
 //! # )?;
-//! # let client = taran::Context::new().aeron_dir(driver.aeron_dir()).connect()?;
+//! # let client = taran::Client::builder().aeron_dir(driver.aeron_dir()).connect()?;
 //! # let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
 //! # let publication = client.add_publication("aeron:ipc", 1001)?;
 //! # while publication.offer(&[7; 5000]).is_err() { std::thread::yield_now(); }

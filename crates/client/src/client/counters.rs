@@ -7,7 +7,7 @@ use taran_protocol::command::Command;
 
 use super::Client;
 use crate::counter::Counter;
-use crate::error::AddError;
+use crate::error::CommandError;
 use crate::pending::Pending;
 use crate::registry::Request;
 use crate::removal::ResourceKind;
@@ -23,7 +23,12 @@ impl Client {
     ///
     /// # Errors
     /// The driver has no free counter or does not answer; the client is closed; the key or label is too long.
-    pub fn add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<Counter, AddError> {
+    pub fn add_counter(
+        &self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+    ) -> Result<Counter, CommandError> {
         self.async_add_counter(type_id, key, label)?.wait()
     }
 
@@ -36,7 +41,7 @@ impl Client {
         type_id: i32,
         key: &[u8],
         label: &str,
-    ) -> Result<Pending<Counter>, AddError> {
+    ) -> Result<Pending<Counter>, CommandError> {
         check_counter(key, label)?;
         let (client_id, counter_type_id) = (self.client_id(), type_id);
         self.core().request(
@@ -62,7 +67,7 @@ impl Client {
         key: &[u8],
         label: &str,
         registration_id: i64,
-    ) -> Result<Counter, AddError> {
+    ) -> Result<Counter, CommandError> {
         self.async_add_static_counter(type_id, key, label, registration_id)?
             .wait()
     }
@@ -77,7 +82,7 @@ impl Client {
         key: &[u8],
         label: &str,
         registration_id: i64,
-    ) -> Result<Pending<Counter>, AddError> {
+    ) -> Result<Pending<Counter>, CommandError> {
         check_counter(key, label)?;
         let (client_id, counter_type_id) = (self.client_id(), type_id);
         self.core().request(
@@ -132,23 +137,23 @@ impl Client {
     }
 
     /// Closes the counter of this client with a registration id. The result is available when the driver has freed the
-    /// counter. A counter that is still being added is withdrawn: its [`Pending`] fails with [`AddError::Withdrawn`].
+    /// counter. A counter that is still being added is withdrawn: its [`Pending`] fails with [`CommandError::Withdrawn`].
     /// Static counters are not found.
     ///
     /// # Errors
-    /// [`AddError::UnknownRegistration`] if this client has no such counter; the client is closed.
-    pub fn async_remove_counter(&self, registration_id: i64) -> Result<Pending<()>, AddError> {
+    /// [`CommandError::UnknownRegistration`] if this client has no such counter; the client is closed.
+    pub fn async_remove_counter(&self, registration_id: i64) -> Result<Pending<()>, CommandError> {
         self.core().remove(ResourceKind::Counter, registration_id)
     }
 }
 
-fn check_counter(key: &[u8], label: &str) -> Result<(), AddError> {
+fn check_counter(key: &[u8], label: &str) -> Result<(), CommandError> {
     for (item, length, max) in [
         ("key", key.len(), KEY_LENGTH_MAX),
         ("label", label.len(), LABEL_LENGTH_MAX),
     ] {
         if length > max {
-            return Err(AddError::TooLong { item, length, max });
+            return Err(CommandError::TooLong { item, length, max });
         }
     }
     Ok(())

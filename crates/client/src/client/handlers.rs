@@ -5,11 +5,11 @@ use taran_core::counters::CountersReader;
 use super::Client;
 use crate::callback::CallbackList;
 use crate::client_state::CloseReason;
-use crate::error::AddError;
+use crate::error::CommandError;
 use crate::handlers::HandlerId;
 
-/// Any number of handlers can be added to those of the [`Context`](crate::Context). They are called after the handler
-/// of the context, in the order in which they were added.
+/// Any number of handlers can be added to those of the [`ClientBuilder`](crate::ClientBuilder). They are called after the handler
+/// of the builder, in the order in which they were added.
 impl Client {
     /// Calls `handler` whenever a counter of any client was allocated. Its arguments are the counters, the registration
     /// id and the counter id. Existing counters are found with [`counters`](Self::counters).
@@ -19,7 +19,7 @@ impl Client {
     pub fn add_available_counter_handler(
         &self,
         handler: impl FnMut(&CountersReader, i64, i32) + Send + 'static,
-    ) -> Result<HandlerId, AddError> {
+    ) -> Result<HandlerId, CommandError> {
         self.add_handler(&self.core().handlers.available_counter, Box::new(handler))
     }
 
@@ -31,7 +31,7 @@ impl Client {
     pub fn add_unavailable_counter_handler(
         &self,
         handler: impl FnMut(&CountersReader, i64, i32) + Send + 'static,
-    ) -> Result<HandlerId, AddError> {
+    ) -> Result<HandlerId, CommandError> {
         self.add_handler(&self.core().handlers.unavailable_counter, Box::new(handler))
     }
 
@@ -42,7 +42,7 @@ impl Client {
     pub fn add_close_handler(
         &self,
         handler: impl FnMut(CloseReason) + Send + 'static,
-    ) -> Result<HandlerId, AddError> {
+    ) -> Result<HandlerId, CommandError> {
         self.add_handler(&self.core().handlers.close, Box::new(handler))
     }
 
@@ -59,7 +59,7 @@ impl Client {
         &self,
         list: &CallbackList<F>,
         handler: Box<F>,
-    ) -> Result<HandlerId, AddError> {
+    ) -> Result<HandlerId, CommandError> {
         let state = &self.core().state;
         state.check_open()?;
         let id = self.next_correlation_id();

@@ -12,13 +12,14 @@ use std::time::Duration;
 use taran_core::clock::Now;
 use taran_protocol::command::Command;
 
+use crate::builder::ClientBuilder;
 use crate::client_core::ClientCore;
 use crate::client_state::CloseReason;
-use crate::error::AddError;
+use crate::error::CommandError;
 use crate::pending::Pending;
 use crate::registry::Request;
 
-/// A connection to a media driver; created by [`Context::connect`](crate::Context::connect).
+/// A connection to a media driver; created by [`ClientBuilder::connect`](crate::ClientBuilder::connect).
 ///
 /// A client is cheap to clone and may be used by many threads. All its publications, subscriptions and counters close
 /// with it: when [`close`](Self::close) is called on any clone, or when the last clone is dropped. After that has
@@ -45,6 +46,13 @@ impl Client {
         Self(Arc::new(Owner(core)))
     }
 
+    /// Returns a builder with the defaults and the options set in the environment; see [`ClientBuilder`].
+    #[must_use]
+    #[doc(alias = "Context")]
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::from_environment()
+    }
+
     fn core(&self) -> &Arc<ClientCore> {
         &self.0.0
     }
@@ -56,7 +64,7 @@ impl Client {
     ///
     /// # Errors
     /// The driver does not answer; the client is closed.
-    pub fn next_available_session_id(&self, stream_id: i32) -> Result<i32, AddError> {
+    pub fn next_available_session_id(&self, stream_id: i32) -> Result<i32, CommandError> {
         self.async_next_available_session_id(stream_id)?.wait()
     }
 
@@ -67,7 +75,7 @@ impl Client {
     pub fn async_next_available_session_id(
         &self,
         stream_id: i32,
-    ) -> Result<Pending<i32>, AddError> {
+    ) -> Result<Pending<i32>, CommandError> {
         let client_id = self.client_id();
         self.core().request(
             |completer| Request::SessionId { completer },
@@ -141,7 +149,7 @@ impl Client {
     }
 
     /// Runs one duty cycle of the client conductor on the calling thread. With
-    /// [`Context::invoker`](crate::Context::invoker) it must be called often, at least every few milliseconds. Returns
+    /// [`ClientBuilder::invoker`](crate::ClientBuilder::invoker) it must be called often, at least every few milliseconds. Returns
     /// the amount of work done; 0 inside a callback, or while another thread runs the conductor.
     pub fn invoke(&self) -> usize {
         self.core().invoke()

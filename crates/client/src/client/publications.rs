@@ -4,7 +4,7 @@ use taran_protocol::command::Command;
 
 use super::Client;
 use crate::client_core::check_channel;
-use crate::error::AddError;
+use crate::error::CommandError;
 use crate::pending::Pending;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::registry::Request;
@@ -20,7 +20,7 @@ impl Client {
         &self,
         channel: impl AsRef<str>,
         stream_id: i32,
-    ) -> Result<Publication, AddError> {
+    ) -> Result<Publication, CommandError> {
         self.async_add_publication(channel, stream_id)?.wait()
     }
 
@@ -32,7 +32,7 @@ impl Client {
         &self,
         channel: impl AsRef<str>,
         stream_id: i32,
-    ) -> Result<Pending<Publication>, AddError> {
+    ) -> Result<Pending<Publication>, CommandError> {
         let channel = channel.as_ref();
         check_channel(channel)?;
         let client_id = self.client_id();
@@ -59,7 +59,7 @@ impl Client {
         &self,
         channel: impl AsRef<str>,
         stream_id: i32,
-    ) -> Result<ExclusivePublication, AddError> {
+    ) -> Result<ExclusivePublication, CommandError> {
         self.async_add_exclusive_publication(channel, stream_id)?
             .wait()
     }
@@ -72,7 +72,7 @@ impl Client {
         &self,
         channel: impl AsRef<str>,
         stream_id: i32,
-    ) -> Result<Pending<ExclusivePublication>, AddError> {
+    ) -> Result<Pending<ExclusivePublication>, CommandError> {
         let channel = channel.as_ref();
         check_channel(channel)?;
         let client_id = self.client_id();
@@ -108,12 +108,15 @@ impl Client {
 
     /// Closes the publication of this client with a registration id, shared or exclusive. The result is available when
     /// the driver has removed the publication. A publication that is still being added is withdrawn: its [`Pending`]
-    /// fails with [`AddError::Withdrawn`]. If the driver then rejects the add command, the removal fails because the
+    /// fails with [`CommandError::Withdrawn`]. If the driver then rejects the add command, the removal fails because the
     /// driver does not know the publication.
     ///
     /// # Errors
-    /// [`AddError::UnknownRegistration`] if this client has no such publication; the client is closed.
-    pub fn async_remove_publication(&self, registration_id: i64) -> Result<Pending<()>, AddError> {
+    /// [`CommandError::UnknownRegistration`] if this client has no such publication; the client is closed.
+    pub fn async_remove_publication(
+        &self,
+        registration_id: i64,
+    ) -> Result<Pending<()>, CommandError> {
         self.core()
             .remove(ResourceKind::Publication, registration_id)
     }

@@ -4,7 +4,7 @@ use taran_protocol::command::Command;
 
 use super::Client;
 use crate::client_core::check_channel;
-use crate::error::AddError;
+use crate::error::CommandError;
 use crate::handlers::ImageHandlers;
 use crate::pending::Pending;
 use crate::registry::Request;
@@ -12,7 +12,7 @@ use crate::removal::ResourceKind;
 use crate::subscription::Subscription;
 
 impl Client {
-    /// Adds a subscription and waits for the driver. New and ended images are reported to the handlers of the context.
+    /// Adds a subscription and waits for the driver. New and ended images are reported to the handlers of the builder.
     ///
     /// # Errors
     /// The driver rejects the command, for instance because of the channel; it does not answer; the client is closed.
@@ -20,7 +20,7 @@ impl Client {
         &self,
         channel: impl AsRef<str>,
         stream_id: i32,
-    ) -> Result<Subscription, AddError> {
+    ) -> Result<Subscription, CommandError> {
         self.add_subscription_with(channel, stream_id, ImageHandlers::new())
     }
 
@@ -33,7 +33,7 @@ impl Client {
         channel: impl AsRef<str>,
         stream_id: i32,
         handlers: ImageHandlers,
-    ) -> Result<Subscription, AddError> {
+    ) -> Result<Subscription, CommandError> {
         self.async_add_subscription_with(channel, stream_id, handlers)?
             .wait()
     }
@@ -46,7 +46,7 @@ impl Client {
         &self,
         channel: impl AsRef<str>,
         stream_id: i32,
-    ) -> Result<Pending<Subscription>, AddError> {
+    ) -> Result<Pending<Subscription>, CommandError> {
         self.async_add_subscription_with(channel, stream_id, ImageHandlers::new())
     }
 
@@ -59,7 +59,7 @@ impl Client {
         channel: impl AsRef<str>,
         stream_id: i32,
         handlers: ImageHandlers,
-    ) -> Result<Pending<Subscription>, AddError> {
+    ) -> Result<Pending<Subscription>, CommandError> {
         let channel = channel.as_ref();
         check_channel(channel)?;
         let client_id = self.client_id();
@@ -81,12 +81,15 @@ impl Client {
 
     /// Closes the subscription of this client with a registration id. The result is available when the driver has
     /// removed the subscription. A subscription that is still being added is withdrawn: its [`Pending`] fails with
-    /// [`AddError::Withdrawn`]. If the driver then rejects the add command, the removal fails because the driver does
+    /// [`CommandError::Withdrawn`]. If the driver then rejects the add command, the removal fails because the driver does
     /// not know the subscription.
     ///
     /// # Errors
-    /// [`AddError::UnknownRegistration`] if this client has no such subscription; the client is closed.
-    pub fn async_remove_subscription(&self, registration_id: i64) -> Result<Pending<()>, AddError> {
+    /// [`CommandError::UnknownRegistration`] if this client has no such subscription; the client is closed.
+    pub fn async_remove_subscription(
+        &self,
+        registration_id: i64,
+    ) -> Result<Pending<()>, CommandError> {
         self.core()
             .remove(ResourceKind::Subscription, registration_id)
     }

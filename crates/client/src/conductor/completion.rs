@@ -8,7 +8,7 @@ use taran_protocol::response::Response;
 use super::logs::{self, OpenedLog, UnusableLog};
 use crate::client_core::ClientCore;
 use crate::counter::{Counter, CounterState};
-use crate::error::AddError;
+use crate::error::CommandError;
 use crate::publication::{ExclusivePublication, Publication, PublicationCore, PublicationState};
 use crate::registry::{CounterEntry, PublicationEntry, Registry, Request};
 use crate::subscription::{Subscription, SubscriptionState};
@@ -115,20 +115,20 @@ pub(super) fn complete(
                 client.send_or_queue(&removal_command);
             }
             let expected = request.expected_response();
-            request.fail(AddError::UnexpectedResponse { expected });
+            request.fail(CommandError::UnexpectedResponse { expected });
         }
     }
 }
 
 /// Registers a resource unless the client was closed meanwhile, which has emptied the registry.
-fn register(client: &ClientCore, register: impl FnOnce(&mut Registry)) -> Result<(), AddError> {
+fn register(client: &ClientCore, register: impl FnOnce(&mut Registry)) -> Result<(), CommandError> {
     let mut registry = client.registry();
     client.state.check_open()?;
     register(&mut registry);
     Ok(())
 }
 
-fn register_publication(client: &ClientCore, entry: PublicationEntry) -> Result<(), AddError> {
+fn register_publication(client: &ClientCore, entry: PublicationEntry) -> Result<(), CommandError> {
     register(client, |registry| {
         registry
             .publications
@@ -136,7 +136,7 @@ fn register_publication(client: &ClientCore, entry: PublicationEntry) -> Result<
     })
 }
 
-fn remove_on_error<T>(client: &ClientCore, registration_id: i64, result: &Result<T, AddError>) {
+fn remove_on_error<T>(client: &ClientCore, registration_id: i64, result: &Result<T, CommandError>) {
     if result.is_err() && !client.state.is_closed() {
         // Without revoking: a shared stream may have other publishers.
         client.send_or_queue(&Command::RemovePublication {
@@ -152,7 +152,7 @@ fn publication_core(
     client: &Arc<ClientCore>,
     channel: String,
     response: &Response<'_>,
-) -> Result<PublicationCore, AddError> {
+) -> Result<PublicationCore, CommandError> {
     let (Response::PublicationReady {
         correlation_id,
         registration_id,
@@ -172,16 +172,16 @@ fn publication_core(
         log_name,
     }) = *response
     else {
-        return Err(AddError::UnexpectedResponse {
+        return Err(CommandError::UnexpectedResponse {
             expected: "ON_PUBLICATION_READY",
         });
     };
     let OpenedLog { log, .. } = logs::open(client, log_name)
-        .map_err(|UnusableLog { path, reason }| AddError::Log { path, reason })?;
+        .map_err(|UnusableLog { path, reason }| CommandError::Log { path, reason })?;
     let limit = client
         .counters()
         .counter(limit_counter_id)
-        .ok_or(AddError::NoSuchCounter {
+        .ok_or(CommandError::NoSuchCounter {
             counter_id: limit_counter_id,
         })?;
     Ok(PublicationCore {
@@ -205,11 +205,11 @@ fn counter(
     registration_id: i64,
     counter_id: i32,
     is_static: bool,
-) -> Result<Counter, AddError> {
+) -> Result<Counter, CommandError> {
     let shared = client
         .counters()
         .counter(counter_id)
-        .ok_or(AddError::NoSuchCounter { counter_id })?;
+        .ok_or(CommandError::NoSuchCounter { counter_id })?;
     let state = Arc::new(CounterState::new(registration_id));
     let counter = Counter::new(Arc::clone(client), Arc::clone(&state), shared, is_static);
     if is_static {

@@ -119,7 +119,7 @@ pub(super) fn report_damage(client: &ClientCore) {
         client.handlers.report(&ClientError::Image {
             correlation_id: image.correlation_id(),
             subscription_id: image.subscription_registration_id(),
-            path: PathBuf::new(),
+            path: image.log_path().to_path_buf(),
             reason: format!(
                 "the frame at position {} has an invalid length; another process has damaged the log",
                 image.position()

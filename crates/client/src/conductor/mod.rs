@@ -22,7 +22,7 @@ use taran_core::counters::Counter;
 pub(crate) use agent::ConductorAgent;
 
 use crate::client_core::ClientCore;
-use crate::error::{AddError, Lost};
+use crate::error::{CommandError, Lost};
 
 /// Maximum number of responses processed per duty cycle, so that the other duties run in time.
 const RESPONSE_LIMIT: usize = 32;
@@ -133,13 +133,13 @@ impl Conductor {
                 return 0;
             }
         }
-        abandon(client, &late, &AddError::Timeout { after: timeout });
+        abandon(client, &late, &CommandError::Timeout { after: timeout });
         late.len()
     }
 }
 
 /// Fails commands, and removes the resources that the driver may have created or may yet create for them.
-fn abandon(client: &Arc<ClientCore>, correlation_ids: &[i64], error: &AddError) {
+fn abandon(client: &Arc<ClientCore>, correlation_ids: &[i64], error: &CommandError) {
     for &registration_id in correlation_ids {
         let Some(in_flight) = ({
             let mut registry = client.registry();

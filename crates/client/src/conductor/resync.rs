@@ -12,7 +12,7 @@ use taran_protocol::counter::{StreamKey, type_id};
 
 use super::{abandon, image};
 use crate::client_core::ClientCore;
-use crate::error::{AddError, ClientError};
+use crate::error::{ClientError, CommandError};
 use crate::subscription::SubscriptionState;
 
 /// Source identity of an image whose announcement was lost.
@@ -23,7 +23,7 @@ pub(super) fn resync(client: &Arc<ClientCore>, count: u64) {
         .handlers
         .report(&ClientError::ResponsesOverwritten { count });
     let in_flight: Vec<i64> = client.registry().in_flight.keys().copied().collect();
-    abandon(client, &in_flight, &AddError::ResponseOverwritten);
+    abandon(client, &in_flight, &CommandError::ResponseOverwritten);
     let subscriptions: Vec<_> = client.registry().subscriptions.values().cloned().collect();
     for subscription in subscriptions {
         remove_ended_images(client, &subscription);

@@ -12,11 +12,11 @@ use taran_protocol::command::Command;
 
 use super::file::{self, CncUnavailable, OpenedCnc};
 use super::{NO_HEARTBEAT, SHUT_DOWN, heartbeat_age};
-use crate::context::Context;
-use crate::error::{AddError, ConnectError};
+use crate::builder::ClientBuilder;
+use crate::error::{CommandError, ConnectError};
 
 /// A view of a driver through its `cnc.dat`, without being its client. The driver may have ended. Created by
-/// [`Context::inspect_driver`].
+/// [`ClientBuilder::inspect_driver`].
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,7 +24,7 @@ use crate::error::{AddError, ConnectError};
 /// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
 /// # )?;
 /// # let directory = driver.aeron_dir();
-/// let driver = taran::Context::new().aeron_dir(directory).inspect_driver()?;
+/// let driver = taran::Client::builder().aeron_dir(directory).inspect_driver()?;
 /// assert!(driver.is_active());
 /// println!("process {}, {} counters", driver.pid(), {
 ///     let mut count = 0;
@@ -45,14 +45,14 @@ pub struct DriverView {
 }
 
 impl DriverView {
-    pub(crate) fn open(context: &Context) -> Result<Self, ConnectError> {
-        context.check()?;
-        let found = file::open(context);
+    pub(crate) fn open(builder: &ClientBuilder) -> Result<Self, ConnectError> {
+        builder.check()?;
+        let found = file::open(builder);
         let OpenedCnc { cnc, producer, .. } =
             found.map_err(|CncUnavailable { error, .. }| error)?;
         Ok(Self {
-            directory: context.directory(),
-            timeout: context.timeout(),
+            directory: builder.directory(),
+            timeout: builder.timeout(),
             cnc,
             to_driver: producer,
         })
@@ -131,7 +131,7 @@ impl DriverView {
     ///
     /// # Errors
     /// The driver's command buffer is full, or the token is too long for it.
-    pub fn request_termination(&self, token: &[u8]) -> Result<(), AddError> {
+    pub fn request_termination(&self, token: &[u8]) -> Result<(), CommandError> {
         let (client_id, correlation_id) = (self.next_correlation_id(), self.next_correlation_id());
         let mut bytes = Vec::new();
         let command = Command::TerminateDriver {
@@ -143,9 +143,9 @@ impl DriverView {
         let (length, max) = (bytes.len(), self.to_driver.max_message_length());
         if length > max {
             let item = "command";
-            return Err(AddError::TooLong { item, length, max });
+            return Err(CommandError::TooLong { item, length, max });
         }
         let written = self.to_driver.write(type_id, &bytes);
-        written.map_err(|_| AddError::DriverBufferFull { length })
+        written.map_err(|_| CommandError::DriverBufferFull { length })
     }
 }

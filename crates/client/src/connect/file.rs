@@ -8,7 +8,7 @@ use taran_core::ring::many_to_one::Producer;
 use taran_protocol::cnc::{CNC_FILE_NAME, CNC_HEADER_LENGTH, Cnc, CncError};
 
 use super::{WAIT_FOR_FILE, WAIT_FOR_START};
-use crate::context::Context;
+use crate::builder::ClientBuilder;
 use crate::error::ConnectError;
 
 /// A valid `cnc.dat`; its driver may have ended.
@@ -25,19 +25,19 @@ pub(super) struct CncUnavailable {
     pub(super) retry_after: Option<Duration>,
 }
 
-/// Opens and validates the `cnc.dat` in the directory of a context.
-pub(super) fn open(context: &Context) -> Result<OpenedCnc, CncUnavailable> {
-    let path = context.directory().join(CNC_FILE_NAME);
-    let region = context
+/// Opens and validates the `cnc.dat` in the directory of a builder.
+pub(super) fn open(builder: &ClientBuilder) -> Result<OpenedCnc, CncUnavailable> {
+    let path = builder.directory().join(CNC_FILE_NAME);
+    let region = builder
         .storage
         .open(&path)
         .map_err(|error| CncUnavailable {
-            error: open_error(context, error, path.clone()),
+            error: open_error(builder, error, path.clone()),
             retry_after: Some(WAIT_FOR_FILE),
         })?;
     let cnc = Cnc::open(&region).map_err(|error| CncUnavailable {
         retry_after: error.is_not_ready().then_some(WAIT_FOR_START),
-        error: cnc_error(context, error, path.clone()),
+        error: cnc_error(builder, error, path.clone()),
     })?;
     let producer = Producer::open(&cnc.to_driver).map_err(|error| CncUnavailable {
         error: ConnectError::Damaged {
@@ -53,11 +53,11 @@ pub(super) fn open(context: &Context) -> Result<OpenedCnc, CncUnavailable> {
     })
 }
 
-fn open_error(context: &Context, error: MemoryError, path: PathBuf) -> ConnectError {
+fn open_error(builder: &ClientBuilder, error: MemoryError, path: PathBuf) -> ConnectError {
     match error {
         MemoryError::NotFound { .. } => ConnectError::NoDriver {
-            directory: context.directory(),
-            waited: context.timeout(),
+            directory: builder.directory(),
+            waited: builder.timeout(),
         },
         MemoryError::Empty { .. } => ConnectError::TooShort {
             path,
@@ -71,7 +71,7 @@ fn open_error(context: &Context, error: MemoryError, path: PathBuf) -> ConnectEr
     }
 }
 
-fn cnc_error(context: &Context, error: CncError, path: PathBuf) -> ConnectError {
+fn cnc_error(builder: &ClientBuilder, error: CncError, path: PathBuf) -> ConnectError {
     match error {
         CncError::TooShort { length, needed } => ConnectError::TooShort {
             path,
@@ -80,7 +80,7 @@ fn cnc_error(context: &Context, error: CncError, path: PathBuf) -> ConnectError 
         },
         CncError::NotReady => ConnectError::NotReady {
             path,
-            waited: context.timeout(),
+            waited: builder.timeout(),
         },
         CncError::Version { found, expected } => ConnectError::Version {
             path,

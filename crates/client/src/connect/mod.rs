@@ -20,10 +20,10 @@ use taran_protocol::cnc::Cnc;
 pub use driver::DriverView;
 
 use self::file::{CncUnavailable, OpenedCnc};
+use crate::builder::ClientBuilder;
 use crate::client::Client;
 use crate::client_core::{ClientCore, DriverConnection};
 use crate::conductor::{Conductor, ConductorAgent};
-use crate::context::Context;
 use crate::error::{ClientError, ConnectError, Lost};
 
 /// Heartbeat of a driver that is still starting.
@@ -46,10 +46,10 @@ fn heartbeat_age(heartbeat_ms: i64, now: Now) -> Duration {
     Duration::from_millis(age_ms.unsigned_abs())
 }
 
-/// A connection attempt; created by [`Context::connecting`].
+/// A connection attempt; created by [`ClientBuilder::connecting`].
 #[derive(Debug)]
 pub struct Connecting {
-    context: Context,
+    builder: ClientBuilder,
     since_ns: Option<i64>,
 }
 
@@ -73,9 +73,9 @@ enum Probe {
 }
 
 impl Connecting {
-    pub(crate) fn new(context: Context) -> Self {
+    pub(crate) fn new(builder: ClientBuilder) -> Self {
         Self {
-            context,
+            builder,
             since_ns: None,
         }
     }
@@ -86,12 +86,12 @@ impl Connecting {
     /// # Errors
     /// Connecting is impossible, or was not possible within the driver timeout; see [`ConnectError`].
     pub fn poll(&mut self, now: Now) -> Result<Progress, ConnectError> {
-        self.context.check()?;
+        self.builder.check()?;
         let since = *self.since_ns.get_or_insert(now.nanos);
         match self.probe(now)? {
             Probe::Ready(cnc, producer) => self.attach(&cnc, producer).map(Progress::Connected),
             Probe::NotReady { error, retry_after } => {
-                let timeout = saturating_nanos(self.context.timeout());
+                let timeout = saturating_nanos(self.builder.timeout());
                 if now.nanos.saturating_sub(since) >= timeout {
                     Err(error)
                 } else {
@@ -107,7 +107,7 @@ impl Connecting {
             match self.poll(clock.now())? {
                 Progress::Connected(client) => return Ok(client),
                 Progress::Wait(pause) => {
-                    if let Some(invoke) = &mut self.context.driver_invoker {
+                    if let Some(invoke) = &mut self.builder.driver_invoker {
                         invoke();
                     }
                     std::thread::sleep(pause);
@@ -118,7 +118,7 @@ impl Connecting {
 
     fn probe(&self, now: Now) -> Result<Probe, ConnectError> {
         let not_ready = |error, retry_after| Ok(Probe::NotReady { error, retry_after });
-        let found = match file::open(&self.context) {
+        let found = match file::open(&self.builder) {
             Ok(found) => found,
             Err(CncUnavailable { error, retry_after }) => {
                 return match retry_after {
@@ -132,7 +132,7 @@ impl Connecting {
             cnc,
             producer,
         } = found;
-        let (directory, timeout) = (self.context.directory(), self.context.timeout());
+        let (directory, timeout) = (self.builder.directory(), self.builder.timeout());
         let heartbeat = producer.consumer_heartbeat_ms();
         let age = heartbeat_age(heartbeat, now);
         match heartbeat {
@@ -164,18 +164,18 @@ impl Connecting {
 
     fn attach(&mut self, cnc: &Cnc, producer: Producer) -> Result<Client, ConnectError> {
         let damaged = |reason: String| ConnectError::Damaged {
-            path: self.context.directory(),
+            path: self.builder.directory(),
             reason,
         };
         let liveness = cnc.client_liveness_timeout();
-        let keepalive = self.context.keepalive();
+        let keepalive = self.builder.keepalive();
         if liveness <= keepalive {
             return Err(ConnectError::Option(format!(
                 "the keepalive interval of {keepalive:?} must be less than the driver's client liveness timeout of \
                  {liveness:?} (aeron.client.liveness.timeout)"
             )));
         }
-        let settings = self.context.settings(liveness);
+        let settings = self.builder.settings(liveness);
         if settings.inter_service <= keepalive {
             return Err(ConnectError::Option(format!(
                 "the inter-service timeout of {:?} must be more than the keepalive interval of {keepalive:?}",
@@ -192,27 +192,27 @@ impl Connecting {
             ),
             conductor: Conductor::new(responses),
         };
-        let handlers = self.context.take_handlers();
+        let handlers = self.builder.take_handlers();
         let core = Arc::new(ClientCore::new(
             settings,
             handlers,
             connection,
-            self.context.take_clock(),
-            self.context.driver_invoker.take(),
+            self.builder.take_clock(),
+            self.builder.driver_invoker.take(),
         ));
-        for text in std::mem::take(&mut self.context.unknown_variables) {
+        for text in std::mem::take(&mut self.builder.unknown_variables) {
             core.handlers.report(&ClientError::UnknownOption(text));
         }
         // Dropping the client from here on closes it.
         let client = Client::new(Arc::clone(&core));
-        if !self.context.invoked {
+        if !self.builder.invoked {
             self.start_thread(&core)?;
         }
         Ok(client)
     }
 
     fn start_thread(&mut self, core: &Arc<ClientCore>) -> Result<(), ConnectError> {
-        let idle = self.context.idle.take();
+        let idle = self.builder.idle.take();
         let idle = idle.unwrap_or_else(|| self.default_idle());
         let weak_core = Arc::downgrade(core);
         let runner = AgentRunner::new(
@@ -226,7 +226,7 @@ impl Connecting {
             },
         );
         let running = runner
-            .cpu(self.context.cpu)
+            .cpu(self.builder.cpu)
             .start()
             .map_err(|error| ConnectError::Thread(error.to_string()))?;
         core.set_thread(running);
@@ -236,7 +236,7 @@ impl Connecting {
 
 impl Connecting {
     fn default_idle(&self) -> Box<dyn IdleStrategy> {
-        let max_park = self.context.max_idle_sleep();
+        let max_park = self.builder.max_idle_sleep();
         Box::new(Backoff::new(BackoffLimits {
             spins: 0,
             yields: 0,

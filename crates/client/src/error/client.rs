@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::Lost;
+use super::{Lost, debug_is_display};
 
 /// An error of the client conductor that no call returns; passed to the handler set with
-/// [`Context::on_error`](crate::Context::on_error).
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// [`ClientBuilder::on_error`](crate::ClientBuilder::on_error).
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The client is lost; the close handlers are called next.
@@ -14,7 +14,7 @@ pub enum ClientError {
     Lost(#[from] Lost),
     /// Responses of the driver were overwritten before this client read them. The client stays open: it recovers its
     /// images from the driver's counters, and commands in flight fail with
-    /// [`AddError::ResponseOverwritten`](crate::AddError::ResponseOverwritten).
+    /// [`CommandError::ResponseOverwritten`](crate::CommandError::ResponseOverwritten).
     #[error(
         "responses of the media driver were overwritten before this client read them ({count} times so far); \
          images were recovered from the counters"
@@ -75,3 +75,5 @@ pub enum ClientError {
         text: String,
     },
 }
+
+debug_is_display!(ClientError);

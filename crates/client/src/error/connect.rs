@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use taran_protocol::cnc::Version;
 
+use super::debug_is_display;
+
 /// Why a connection to a media driver failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[doc(alias = "DriverTimeoutException")]
 pub enum ConnectError {
@@ -14,7 +16,7 @@ pub enum ConnectError {
     #[error(
         "no media driver runs in {}: waited {waited:?} and there is no cnc.dat. Start a driver (`taran driver`), or \
          name the directory of a running one with the environment variable AERON_DIR, the property aeron.dir or \
-         Context::aeron_dir",
+         ClientBuilder::aeron_dir",
         .directory.display()
     )]
     NoDriver {
@@ -26,7 +28,7 @@ pub enum ConnectError {
     /// There is a `cnc.dat`, but this process cannot open or map it.
     #[error(
         "{} cannot be opened: {reason}. Name the directory of a running driver with the environment variable \
-         AERON_DIR, the property aeron.dir or Context::aeron_dir; if the directory is correct, run as the same user as \
+         AERON_DIR, the property aeron.dir or ClientBuilder::aeron_dir; if the directory is correct, run as the same user as \
          its driver, or give this user read and write access",
         .path.display()
     )]
@@ -79,7 +81,7 @@ pub enum ConnectError {
     /// The driver has shut down in an orderly way, and no new one has started.
     #[error(
         "the media driver in {} has shut down (waited {waited:?} for a new one); start a driver, or name the directory \
-         of a running one with AERON_DIR, aeron.dir or Context::aeron_dir",
+         of a running one with AERON_DIR, aeron.dir or ClientBuilder::aeron_dir",
         .directory.display()
     )]
     DriverStopped {
@@ -117,3 +119,20 @@ pub enum ConnectError {
     #[error("the client conductor's thread could not be started: {0}")]
     Thread(String),
 }
+
+impl ConnectError {
+    /// Returns true if connecting can succeed later, when a driver has started: none runs in the directory, it is still
+    /// starting, it has shut down, or it is dead.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self,
+            Self::NoDriver { .. }
+                | Self::NotReady { .. }
+                | Self::DriverStopped { .. }
+                | Self::DriverDied { .. }
+        )
+    }
+}
+
+debug_is_display!(ConnectError);

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use super::debug_is_display;
+
 /// Why a client and its resources became unusable without being closed by the application.
 ///
 /// A lost client never recovers: the driver has freed its resources, or may have done so. Close it and connect again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 #[doc(alias = "DriverTimeoutException")]
 #[doc(alias = "ConductorServiceTimeoutException")]
 #[doc(alias = "ClientTimeoutException")]
@@ -50,3 +53,5 @@ pub enum Lost {
     #[error("the client conductor has failed, which is a bug; please report it, and connect again")]
     ConductorFailed,
 }
+
+debug_is_display!(Lost);

@@ -2,13 +2,14 @@
 
 use taran_protocol::log::BlockError;
 
-use super::Lost;
+use super::{Lost, debug_is_display};
 use crate::image::LogFileError;
 
 /// Why a message was not accepted. Nothing was written to the stream.
 ///
 /// [`OfferError::is_retryable`] distinguishes temporary from permanent errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 #[must_use = "the message was not sent"]
 pub enum OfferError {
     /// No subscriber is connected. Offer again later, or drop the message.
@@ -68,10 +69,20 @@ impl OfferError {
             Self::NotConnected | Self::BackPressured | Self::AdminAction
         )
     }
+
+    /// Returns the reason of the loss if the client has lost its driver.
+    #[must_use]
+    pub fn lost(&self) -> Option<Lost> {
+        match self {
+            Self::DriverLost(lost) => Some(*lost),
+            _ => None,
+        }
+    }
 }
 
 /// Why a raw poll failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RawPollError {
     /// The subscription cannot be polled.
     #[error(transparent)]
@@ -82,7 +93,8 @@ pub enum RawPollError {
 }
 
 /// Why a subscription cannot be polled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PollError {
     /// The application closed the subscription or its client.
     #[error("the subscription is closed")]
@@ -91,3 +103,16 @@ pub enum PollError {
     #[error(transparent)]
     DriverLost(#[from] Lost),
 }
+
+impl PollError {
+    /// Returns the reason of the loss if the client has lost its driver.
+    #[must_use]
+    pub fn lost(&self) -> Option<Lost> {
+        match self {
+            Self::DriverLost(lost) => Some(*lost),
+            Self::Closed => None,
+        }
+    }
+}
+
+debug_is_display!(OfferError, PollError, RawPollError);

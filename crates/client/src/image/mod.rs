@@ -19,6 +19,7 @@ pub(crate) use view::ImageParams;
 pub use view::ImageView;
 
 use crate::Position;
+use crate::error::debug_is_display;
 use crate::header::Header;
 use crate::subscription::SubscriptionState;
 
@@ -41,7 +42,8 @@ pub struct Image {
 }
 
 /// Error of moving an image to a position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PositionError {
     /// The position is not within the rest of the current term, or is not a multiple of 32.
     #[error(
@@ -59,6 +61,8 @@ pub enum PositionError {
     #[error("the image is closed")]
     Closed,
 }
+
+debug_is_display!(PositionError);
 
 impl Deref for Image {
     type Target = ImageView;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::{Block, Image, ImageView};
 use crate::Position;
+use crate::error::debug_is_display;
 
 /// A [`Block`] with its location in the log file. The kernel can send or store it without a copy through this process.
 ///
@@ -46,7 +47,7 @@ impl<'a> Deref for RawBlock<'a> {
 }
 
 /// The error of opening a log file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the log {} cannot be opened as a file: {reason}. The driver deletes it after the end of the stream; use \
      `block_poll`, which needs no file",
@@ -58,6 +59,8 @@ pub struct LogFileError {
     /// Error of the operating system.
     pub reason: String,
 }
+
+debug_is_display!(LogFileError);
 
 impl Image {
     /// Like [`block_poll`](Self::block_poll), and passes the location of the block in the log file. The first call

@@ -6,7 +6,7 @@ use taran_protocol::command::Command;
 
 use super::ImageView;
 use crate::client_core::ClientCore;
-use crate::error::AddError;
+use crate::error::CommandError;
 use crate::pending::Pending;
 use crate::registry::Request;
 
@@ -19,10 +19,10 @@ impl ClientCore {
         self: &Arc<Self>,
         image: &ImageView,
         reason: &str,
-    ) -> Result<Pending<()>, AddError> {
+    ) -> Result<Pending<()>, CommandError> {
         let (length, max) = (reason.len(), REASON_LENGTH_MAX);
         if length > max {
-            return Err(AddError::TooLong {
+            return Err(CommandError::TooLong {
                 item: "reason",
                 length,
                 max,

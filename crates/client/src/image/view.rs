@@ -10,7 +10,7 @@ use taran_protocol::position::TermGeometry;
 
 use crate::Position;
 use crate::client_core::ClientCore;
-use crate::error::AddError;
+use crate::error::CommandError;
 use crate::pending::Pending;
 
 /// Properties of an image when it becomes available.
@@ -277,7 +277,7 @@ impl ImageView {
     ///
     /// # Errors
     /// The driver rejects the command or does not answer; the reason is too long; the client is closed.
-    pub fn reject(&self, reason: &str) -> Result<(), AddError> {
+    pub fn reject(&self, reason: &str) -> Result<(), CommandError> {
         self.async_reject(reason)?.wait()
     }
 
@@ -285,8 +285,8 @@ impl ImageView {
     ///
     /// # Errors
     /// The command could not be sent.
-    pub fn async_reject(&self, reason: &str) -> Result<Pending<()>, AddError> {
-        let client = self.0.params.client.upgrade().ok_or(AddError::Closed)?;
+    pub fn async_reject(&self, reason: &str) -> Result<Pending<()>, CommandError> {
+        let client = self.0.params.client.upgrade().ok_or(CommandError::Closed)?;
         client.reject(self, reason)
     }
 }

@@ -128,7 +128,7 @@ macro_rules! accessors {
         ///
         /// # Errors
         /// The driver rejects the command or does not answer; the publication is closed.
-        pub fn add_destination(&self, channel: &str) -> Result<i64, AddError> {
+        pub fn add_destination(&self, channel: &str) -> Result<i64, CommandError> {
             let pending = self.async_add_destination(channel)?;
             let registration_id = pending.registration_id();
             pending.wait().map(|()| registration_id)
@@ -139,7 +139,7 @@ macro_rules! accessors {
         ///
         /// # Errors
         /// The command could not be sent.
-        pub fn async_add_destination(&self, channel: &str) -> Result<Pending<()>, AddError> {
+        pub fn async_add_destination(&self, channel: &str) -> Result<Pending<()>, CommandError> {
             self.$($core)+.send_destination_command(channel, |client_id, correlation_id, registration_id, channel| {
                 Command::AddDestination { client_id, correlation_id, registration_id, channel }
             })
@@ -149,7 +149,7 @@ macro_rules! accessors {
         ///
         /// # Errors
         /// The driver rejects the command or does not answer; the publication is closed.
-        pub fn remove_destination(&self, channel: &str) -> Result<(), AddError> {
+        pub fn remove_destination(&self, channel: &str) -> Result<(), CommandError> {
             self.async_remove_destination(channel)?.wait()
         }
 
@@ -157,7 +157,7 @@ macro_rules! accessors {
         ///
         /// # Errors
         /// The command could not be sent.
-        pub fn async_remove_destination(&self, channel: &str) -> Result<Pending<()>, AddError> {
+        pub fn async_remove_destination(&self, channel: &str) -> Result<Pending<()>, CommandError> {
             self.$($core)+.send_destination_command(channel, |client_id, correlation_id, registration_id, channel| {
                 Command::RemoveDestination { client_id, correlation_id, registration_id, channel }
             })
@@ -167,7 +167,7 @@ macro_rules! accessors {
         ///
         /// # Errors
         /// The driver rejects the command or does not answer; the publication is closed.
-        pub fn remove_destination_by_id(&self, destination_id: i64) -> Result<(), AddError> {
+        pub fn remove_destination_by_id(&self, destination_id: i64) -> Result<(), CommandError> {
             self.async_remove_destination_by_id(destination_id)?.wait()
         }
 
@@ -175,7 +175,7 @@ macro_rules! accessors {
         ///
         /// # Errors
         /// The command could not be sent.
-        pub fn async_remove_destination_by_id(&self, destination_id: i64) -> Result<Pending<()>, AddError> {
+        pub fn async_remove_destination_by_id(&self, destination_id: i64) -> Result<Pending<()>, CommandError> {
             self.$($core)+.send_destination_command("", |client_id, correlation_id, registration_id, _| {
                 Command::RemoveDestinationById { client_id, correlation_id, registration_id, destination_id }
             })

@@ -12,7 +12,7 @@ use super::PublicationState;
 use crate::Position;
 use crate::channel_status::{self, ChannelStatus};
 use crate::client_core::{ClientCore, check_channel};
-use crate::error::{AddError, OfferError};
+use crate::error::{CommandError, OfferError};
 use crate::pending::Pending;
 use crate::registry::Request;
 
@@ -150,7 +150,7 @@ impl PublicationCore {
         &self,
         channel: &'c str,
         command: impl FnOnce(i64, i64, i64, &'c str) -> Command<'c>,
-    ) -> Result<Pending<()>, AddError> {
+    ) -> Result<Pending<()>, CommandError> {
         check_channel(channel)?;
         if self.state.is_closed() {
             return Err(self.client.state.close_reason().into());
@@ -171,7 +171,7 @@ impl PublicationCore {
     }
 
     /// Closes this registration; the driver ends the stream when its last registration is closed.
-    pub(super) fn close(&self) -> Result<Pending<()>, AddError> {
+    pub(super) fn close(&self) -> Result<Pending<()>, CommandError> {
         self.client.close_publication(&self.state)
     }
 }

@@ -12,7 +12,7 @@ use super::shared::total_length;
 use super::{PublicationCore, PublicationState};
 use crate::Position;
 use crate::channel_status::{self, ChannelStatus};
-use crate::error::{AddError, OfferError};
+use crate::error::{CommandError, OfferError};
 use crate::pending::Pending;
 
 /// A publication with a single writer and its own session: one thread at a time can offer.
@@ -33,9 +33,9 @@ impl Drop for ExclusivePublication {
 }
 
 impl ExclusivePublication {
-    pub(crate) fn new(core: PublicationCore) -> Result<Self, AddError> {
+    pub(crate) fn new(core: PublicationCore) -> Result<Self, CommandError> {
         let appender = ExclusiveAppender::new(core.log.as_ref().clone()).map_err(|error| {
-            AddError::Damaged {
+            CommandError::Damaged {
                 reason: error.to_string(),
             }
         })?;
@@ -174,7 +174,7 @@ impl ExclusivePublication {
     ///
     /// # Errors
     /// The publication was closed by its registration id, or the client is closed.
-    pub fn async_close(self) -> Result<Pending<()>, AddError> {
+    pub fn async_close(self) -> Result<Pending<()>, CommandError> {
         self.core.close()
     }
 

@@ -11,7 +11,7 @@ use super::common::Size;
 use super::{PublicationCore, PublicationState};
 use crate::Position;
 use crate::channel_status::{self, ChannelStatus};
-use crate::error::{AddError, OfferError};
+use crate::error::{CommandError, OfferError};
 use crate::pending::Pending;
 
 /// A publication that any number of threads may offer to at once.
@@ -79,7 +79,7 @@ impl Publication {
     /// # let driver = taran_driver::MediaDriver::launch_embedded(
     /// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
     /// # )?;
-    /// # let client = taran::Context::new().aeron_dir(driver.aeron_dir()).connect()?;
+    /// # let client = taran::Client::builder().aeron_dir(driver.aeron_dir()).connect()?;
     /// # let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
     /// # let publication = client.add_publication("aeron:ipc", 1001)?;
     /// loop {
@@ -149,7 +149,7 @@ impl Publication {
     /// # let driver = taran_driver::MediaDriver::launch_embedded(
     /// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
     /// # )?;
-    /// # let client = taran::Context::new().aeron_dir(driver.aeron_dir()).connect()?;
+    /// # let client = taran::Client::builder().aeron_dir(driver.aeron_dir()).connect()?;
     /// # let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
     /// # let publication = client.add_publication("aeron:ipc", 1001)?;
     /// # while !publication.is_connected() { std::thread::yield_now(); }
@@ -189,7 +189,7 @@ impl Publication {
     ///
     /// # Errors
     /// The publication or its client is closed already.
-    pub fn async_close(&self) -> Result<Pending<()>, AddError> {
+    pub fn async_close(&self) -> Result<Pending<()>, CommandError> {
         self.0.core.close()
     }
 

@@ -7,7 +7,7 @@ use taran_protocol::log::LogBuffers;
 
 use crate::callback::Callback;
 use crate::client_core::ClientCore;
-use crate::error::AddError;
+use crate::error::CommandError;
 use crate::pending::Pending;
 use crate::removal::ResourceKind;
 
@@ -80,7 +80,7 @@ impl ClientCore {
     pub(crate) fn close_publication(
         self: &Arc<Self>,
         state: &PublicationState,
-    ) -> Result<Pending<()>, AddError> {
+    ) -> Result<Pending<()>, CommandError> {
         let is_first = state.mark_closed();
         state.end_callbacks();
         if !is_first {

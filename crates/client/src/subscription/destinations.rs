@@ -3,7 +3,7 @@
 use taran_protocol::command::Command;
 
 use super::Subscription;
-use crate::error::AddError;
+use crate::error::CommandError;
 use crate::image::ImageView;
 use crate::pending::Pending;
 use crate::registry::Request;
@@ -13,7 +13,7 @@ impl Subscription {
     ///
     /// # Errors
     /// The driver rejects the command or does not answer; the subscription is closed.
-    pub fn add_destination(&self, channel: &str) -> Result<(), AddError> {
+    pub fn add_destination(&self, channel: &str) -> Result<(), CommandError> {
         self.async_add_destination(channel)?.wait()
     }
 
@@ -21,7 +21,7 @@ impl Subscription {
     ///
     /// # Errors
     /// The command could not be sent.
-    pub fn async_add_destination(&self, channel: &str) -> Result<Pending<()>, AddError> {
+    pub fn async_add_destination(&self, channel: &str) -> Result<Pending<()>, CommandError> {
         let (client_id, registration_id) = (self.client.client_id, self.check_open(channel)?);
         self.client.request(
             |completer| Request::Operation { completer },
@@ -38,7 +38,7 @@ impl Subscription {
     ///
     /// # Errors
     /// The driver rejects the command or does not answer; the subscription is closed.
-    pub fn remove_destination(&self, channel: &str) -> Result<(), AddError> {
+    pub fn remove_destination(&self, channel: &str) -> Result<(), CommandError> {
         self.async_remove_destination(channel)?.wait()
     }
 
@@ -46,7 +46,7 @@ impl Subscription {
     ///
     /// # Errors
     /// The command could not be sent.
-    pub fn async_remove_destination(&self, channel: &str) -> Result<Pending<()>, AddError> {
+    pub fn async_remove_destination(&self, channel: &str) -> Result<Pending<()>, CommandError> {
         let (client_id, registration_id) = (self.client.client_id, self.check_open(channel)?);
         self.client.request(
             |completer| Request::Operation { completer },
@@ -64,7 +64,7 @@ impl Subscription {
     ///
     /// # Errors
     /// The driver rejects the command or does not answer; the reason is too long.
-    pub fn reject_image(&self, image: &ImageView, reason: &str) -> Result<(), AddError> {
+    pub fn reject_image(&self, image: &ImageView, reason: &str) -> Result<(), CommandError> {
         self.async_reject_image(image, reason)?.wait()
     }
 
@@ -76,11 +76,11 @@ impl Subscription {
         &self,
         image: &ImageView,
         reason: &str,
-    ) -> Result<Pending<()>, AddError> {
+    ) -> Result<Pending<()>, CommandError> {
         self.client.reject(image, reason)
     }
 
-    fn check_open(&self, channel: &str) -> Result<i64, AddError> {
+    fn check_open(&self, channel: &str) -> Result<i64, CommandError> {
         crate::client_core::check_channel(channel)?;
         if self.state.is_closed() {
             return Err(self.client.state.close_reason().into());

@@ -11,7 +11,7 @@ pub(crate) use state::SubscriptionState;
 
 use crate::Position;
 use crate::client_core::ClientCore;
-use crate::error::{AddError, PollError, RawPollError};
+use crate::error::{CommandError, PollError, RawPollError};
 use crate::header::Header;
 use crate::image::{Action, Block, Image, RawBlock};
 use crate::pending::Pending;
@@ -58,7 +58,7 @@ impl Subscription {
     /// # let driver = taran_driver::MediaDriver::launch_embedded(
     /// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
     /// # )?;
-    /// # let client = taran::Context::new().aeron_dir(driver.aeron_dir()).connect()?;
+    /// # let client = taran::Client::builder().aeron_dir(driver.aeron_dir()).connect()?;
     /// # let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
     /// # let publication = client.add_publication("aeron:ipc", 1001)?;
     /// # while publication.offer(b"hello").is_err() { std::thread::yield_now(); }
@@ -229,7 +229,7 @@ impl Subscription {
     ///
     /// # Errors
     /// The subscription was closed by its registration id, or the client is closed.
-    pub fn async_close(self) -> Result<Pending<()>, AddError> {
+    pub fn async_close(self) -> Result<Pending<()>, CommandError> {
         self.client.close_subscription(&self.state)
     }
 }
@@ -247,7 +247,7 @@ impl ClientCore {
     pub(crate) fn close_subscription(
         self: &Arc<Self>,
         state: &SubscriptionState,
-    ) -> Result<Pending<()>, AddError> {
+    ) -> Result<Pending<()>, CommandError> {
         let images = state.close();
         state.end_callbacks();
         for image in images {

@@ -1,6 +1,6 @@
 //! Accessors of publications, subscriptions, images and counters.
 
-use taran::{AddError, Subscription};
+use taran::{CommandError, Subscription};
 use taran_core::counters::CounterSpec;
 use taran_protocol::command::Command;
 use taran_protocol::counter::{SocketKey, channel_status, type_id};
@@ -119,11 +119,14 @@ fn image_view_rejects_its_image() {
     ));
     assert!(matches!(
         image.async_reject(&"x".repeat(1024)),
-        Err(AddError::TooLong { max: 1023, .. })
+        Err(CommandError::TooLong { max: 1023, .. })
     ));
     drop((publication, subscription));
     fixture.client.close();
-    assert!(matches!(image.async_reject("late"), Err(AddError::Closed)));
+    assert!(matches!(
+        image.async_reject("late"),
+        Err(CommandError::Closed)
+    ));
 }
 
 #[test]

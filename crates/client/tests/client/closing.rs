@@ -4,20 +4,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use taran::{
-    AddError, Client, ClientError, CloseReason, ImageHandlers, Lost, OfferError, PollError,
+    Client, ClientError, CloseReason, CommandError, ImageHandlers, Lost, OfferError, PollError,
 };
 use taran_protocol::command::Command;
 use taran_protocol::response::Response;
 
-use crate::fake_driver::{FakeDriver, Fixture, context};
+use crate::fake_driver::{FakeDriver, Fixture, builder};
 use crate::images::{Events, record, take_events};
 
 /// Creates a fixture that records all callbacks.
 fn recording_fixture() -> (Fixture, Events) {
     let events = Events::default();
     let [available, unavailable, failed, close] = std::array::from_fn(|_| Arc::clone(&events));
-    let fixture = Fixture::with(|context| {
-        context
+    let fixture = Fixture::with(|builder| {
+        builder
             .on_available_image(move |_| record(&available, "available"))
             .on_unavailable_image(move |_| record(&unavailable, "unavailable"))
             .on_error(move |error| {
@@ -46,8 +46,9 @@ fn recording_fixture() -> (Fixture, Events) {
 /// Checks the reason of the close, the recorded events, and that nothing happens afterwards.
 fn check_closed(fixture: &mut Fixture, end: CloseReason, events: &Events, expected: &[&str]) {
     let refused = match end {
-        CloseReason::Closed => AddError::Closed,
-        CloseReason::Lost(lost) => AddError::DriverLost(lost),
+        CloseReason::Closed => CommandError::Closed,
+        CloseReason::Lost(lost) => CommandError::DriverLost(lost),
+        other => panic!("unexpected: {other}"),
     };
     let client = fixture.client.clone();
     assert_eq!(
@@ -102,7 +103,10 @@ fn check_close(
             assert_eq!(publication.offer(b"x"), Err(OfferError::Closed));
             assert_eq!(exclusive.offer(b"x"), Err(OfferError::Closed));
             assert_eq!(subscription.poll(|_, _| (), 1), Err(PollError::Closed));
-            assert_eq!(unanswered.poll().unwrap().unwrap_err(), AddError::Closed);
+            assert_eq!(
+                unanswered.poll().unwrap().unwrap_err(),
+                CommandError::Closed
+            );
         }
         CloseReason::Lost(lost) => {
             assert_eq!(publication.offer(b"x"), Err(OfferError::DriverLost(lost)));
@@ -120,9 +124,10 @@ fn check_close(
             );
             assert_eq!(
                 unanswered.poll().unwrap().unwrap_err(),
-                AddError::DriverLost(lost)
+                CommandError::DriverLost(lost)
             );
         }
+        other => panic!("unexpected: {other}"),
     }
     assert!(
         publication.is_closed()
@@ -259,7 +264,7 @@ fn exceeded_service_interval_closes_client() {
 
 #[test]
 fn client_updates_heartbeat_counter_once_driver_created_it() {
-    let mut fixture = Fixture::with(|context| context.client_name("tester"));
+    let mut fixture = Fixture::with(|builder| builder.client_name("tester"));
     fixture.advance(Duration::from_secs(2));
     let _subscription = fixture.subscription(10);
     fixture.advance(Duration::from_secs(2));
@@ -378,8 +383,8 @@ fn close_inside_callback_runs_only_close_handler_afterwards() {
         Arc::clone(&events),
         Arc::clone(&events),
     );
-    let mut fixture = Fixture::with(|context| {
-        context
+    let mut fixture = Fixture::with(|builder| {
+        builder
             .on_available_image(move |_| {
                 record(&available, "available");
                 let client = own.lock().unwrap().take();
@@ -411,8 +416,8 @@ fn blocking_call_inside_callback_fails_and_async_call_works() {
     let client: Arc<Mutex<Option<Client>>> = Arc::default();
     let asked: Arc<Mutex<Option<taran::Pending<taran::Publication>>>> = Arc::default();
     let (own, recorder, ask) = (Arc::clone(&client), Arc::clone(&events), Arc::clone(&asked));
-    let mut fixture = Fixture::with(|context| {
-        context.on_available_image(move |_| {
+    let mut fixture = Fixture::with(|builder| {
+        builder.on_available_image(move |_| {
             let client = own.lock().unwrap().take().unwrap();
             let error = client.add_publication("aeron:ipc", 20).unwrap_err();
             record(&recorder, error.to_string());
@@ -426,7 +431,7 @@ fn blocking_call_inside_callback_fails_and_async_call_works() {
     fixture.run_cycles();
     assert_eq!(
         take_events(&events),
-        [AddError::CalledFromCallback.to_string()]
+        [CommandError::CalledFromCallback.to_string()]
     );
     let pending = asked.lock().unwrap().take().unwrap();
     assert_eq!(fixture.complete(Ok(pending)).unwrap().stream_id(), 21);
@@ -436,8 +441,8 @@ fn blocking_call_inside_callback_fails_and_async_call_works() {
 fn panic_in_callback_is_reported_and_callback_stays() {
     let events = Events::default();
     let recorder = Arc::clone(&events);
-    let mut fixture = Fixture::with(|context| {
-        context
+    let mut fixture = Fixture::with(|builder| {
+        builder
             .on_available_image(|_| panic!("no more images"))
             .on_error(move |error| record(&recorder, error.to_string()))
     });
@@ -461,9 +466,9 @@ fn panic_in_callback_is_reported_and_callback_stays() {
 fn blocking_add_invokes_conductor_and_times_out_by_client_clock() {
     let clock = taran::ManualClock::new(crate::fake_driver::START);
     let mut driver = FakeDriver::start(clock.clone());
-    let context = context(&driver.storage, &clock).clock(taran::SystemClock::new());
-    let context = context.driver_timeout(Duration::from_millis(30));
-    let client = crate::fake_driver::connect(context, &clock);
+    let builder = builder(&driver.storage, &clock).clock(taran::SystemClock::new());
+    let builder = builder.driver_timeout(Duration::from_millis(30));
+    let client = crate::fake_driver::connect(builder, &clock);
     // By the system clock the driver's heartbeat would be years old.
     driver.set_heartbeat_ms(
         taran::Clock::now(&mut taran::SystemClock::new()).epoch_millis + 3_600_000,
@@ -471,7 +476,7 @@ fn blocking_add_invokes_conductor_and_times_out_by_client_clock() {
     let error = client.add_publication("aeron:ipc", 1).unwrap_err();
     assert_eq!(
         error,
-        AddError::Timeout {
+        CommandError::Timeout {
             after: Duration::from_millis(30)
         }
     );
@@ -482,8 +487,8 @@ fn blocking_add_invokes_conductor_and_times_out_by_client_clock() {
 fn publication_errors_reach_handler_while_publication_is_open() {
     let events = Events::default();
     let recorder = Arc::clone(&events);
-    let mut fixture = Fixture::with(|context| {
-        context.on_publication_error(move |error| {
+    let mut fixture = Fixture::with(|builder| {
+        builder.on_publication_error(move |error| {
             record(
                 &recorder,
                 format!(

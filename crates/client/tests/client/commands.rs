@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll, Wake};
 use std::time::Duration;
 
-use taran::{AddError, ChannelStatus, ErrorCode, RegistrationError};
+use taran::{ChannelStatus, CommandError, ErrorCode, RegistrationError};
 use taran_core::counters::CounterSpec;
 use taran_protocol::command::Command;
 use taran_protocol::counter::{SocketKey, channel_status, type_id};
@@ -256,7 +256,7 @@ fn reject_image_sends_current_position() {
         .unwrap_err();
     assert_eq!(
         error,
-        AddError::TooLong {
+        CommandError::TooLong {
             item: "reason",
             length: 1024,
             max: 1023
@@ -284,7 +284,7 @@ fn rejected_command_returns_code_and_text_of_driver() {
         text: "no such medium".to_owned(),
         correlation_id,
     };
-    assert_eq!(error, AddError::Registration(expected));
+    assert_eq!(error, CommandError::Registration(expected));
     assert!(
         error.to_string().contains("no such medium")
             && error.to_string().contains("INVALID_CHANNEL"),
@@ -311,7 +311,7 @@ fn command_timeout_removes_resource_created_late() {
         publication.poll().is_none() && subscription.poll().is_none() && counter.poll().is_none()
     );
     fixture.advance(Duration::from_millis(200));
-    let late = AddError::Timeout {
+    let late = CommandError::Timeout {
         after: Duration::from_secs(10),
     };
     assert_eq!(publication.poll().unwrap().unwrap_err(), late);
@@ -425,7 +425,7 @@ fn mismatched_response_is_an_error() {
     let error = fixture.complete(Ok(pending)).unwrap_err();
     assert_eq!(
         error,
-        AddError::UnexpectedResponse {
+        CommandError::UnexpectedResponse {
             expected: "ON_SUBSCRIPTION_READY"
         }
     );
@@ -460,7 +460,10 @@ fn missing_log_or_counter_fails_add_and_removes_publication() {
         fixture.driver.take_commands();
         fixture.driver.respond(&ready(registered, name, 0));
         let error = fixture.complete(Ok(pending)).unwrap_err();
-        assert!(matches!(error, AddError::Log { .. }), "{name}: {error:?}");
+        assert!(
+            matches!(error, CommandError::Log { .. }),
+            "{name}: {error:?}"
+        );
         fixture.run_cycles();
         assert!(matches!(
             fixture.driver.take_commands()[0].command(),
@@ -484,7 +487,7 @@ fn missing_log_or_counter_fails_add_and_removes_publication() {
             .driver
             .respond(&ready(pending.registration_id(), &name, counter_id));
         let error = fixture.complete(Ok(pending)).unwrap_err();
-        assert_eq!(error, AddError::NoSuchCounter { counter_id });
+        assert_eq!(error, CommandError::NoSuchCounter { counter_id });
     }
 }
 
@@ -525,7 +528,7 @@ fn too_long_arguments_are_rejected_before_sending() {
         .unwrap_err();
     assert_eq!(
         error,
-        AddError::TooLong {
+        CommandError::TooLong {
             item: "channel",
             length: channel.len(),
             max: 4095
@@ -537,7 +540,7 @@ fn too_long_arguments_are_rejected_before_sending() {
         .unwrap_err();
     assert_eq!(
         error,
-        AddError::TooLong {
+        CommandError::TooLong {
             item: "key",
             length: 113,
             max: 112
@@ -549,7 +552,7 @@ fn too_long_arguments_are_rejected_before_sending() {
         .unwrap_err();
     assert_eq!(
         error,
-        AddError::TooLong {
+        CommandError::TooLong {
             item: "label",
             length: 381,
             max: 380
@@ -572,7 +575,7 @@ fn full_command_buffer_fails_adds_and_queues_removals() {
         }
     };
     assert!(
-        matches!(full, AddError::DriverBufferFull { .. }),
+        matches!(full, CommandError::DriverBufferFull { .. }),
         "{full:?}"
     );
     while fixture.client.async_next_available_session_id(1).is_ok() {}

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taran::{
-    ConnectError, Connecting, Context, ManualClock, MemoryStorage, Progress, Storage, Version,
+    ClientBuilder, ConnectError, Connecting, ManualClock, MemoryStorage, Progress, Storage, Version,
 };
 use taran_core::memory::CreateOptions;
 use taran_core::sync::Ordering;
 
-use crate::fake_driver::{DIRECTORY, FakeDriver, Fixture, START, connect, context};
+use crate::fake_driver::{DIRECTORY, FakeDriver, Fixture, START, builder, connect};
 use crate::images::{Events, record, take_events};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ fn outcome(mut connecting: Connecting, clock: &ManualClock) -> (ConnectError, Du
 }
 
 fn error_of(storage: &MemoryStorage, clock: &ManualClock) -> (ConnectError, Duration) {
-    outcome(context(storage, clock).connecting(), clock)
+    outcome(builder(storage, clock).connecting(), clock)
 }
 
 fn cnc() -> PathBuf {
@@ -55,7 +55,7 @@ fn connect_without_driver_names_directory_and_options() {
         DIRECTORY,
         "AERON_DIR",
         "aeron.dir",
-        "Context::aeron_dir",
+        "ClientBuilder::aeron_dir",
         "taran driver",
     ] {
         assert!(text.contains(part), "{part} in: {text}");
@@ -66,7 +66,7 @@ fn connect_without_driver_names_directory_and_options() {
 fn connect_finds_driver_that_starts_later() {
     let clock = ManualClock::new(START);
     let storage = MemoryStorage::new();
-    let mut connecting = context(&storage, &clock).connecting();
+    let mut connecting = builder(&storage, &clock).connecting();
     assert!(matches!(
         connecting.poll(clock.read()),
         Ok(Progress::Wait(_))
@@ -223,10 +223,10 @@ fn connect_to_unreadable_file_reports_it() {
     std::fs::write(&file, [0; 4096]).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o000)).unwrap();
     let is_root = std::fs::read(&file).is_ok();
-    let context = Context::with_environment::<&str, &str>([])
+    let builder = ClientBuilder::with_environment::<&str, &str>([])
         .aeron_dir(&directory)
         .driver_timeout(Duration::from_millis(40));
-    let error = context.connect().unwrap_err();
+    let error = builder.connect().unwrap_err();
     // Root can read any file.
     if is_root {
         assert!(matches!(error, ConnectError::NotReady { .. }), "{error:?}");
@@ -241,8 +241,8 @@ fn connect_to_unreadable_file_reports_it() {
 
 #[test]
 fn options_take_precedence_from_code_over_properties_over_environment() {
-    let directories = |context: Context| match outcome(
-        context.storage(Arc::new(MemoryStorage::new())).connecting(),
+    let directories = |builder: ClientBuilder| match outcome(
+        builder.storage(Arc::new(MemoryStorage::new())).connecting(),
         &ManualClock::new(START),
     ) {
         (ConnectError::NoDriver { directory, waited }, _) => {
@@ -250,8 +250,9 @@ fn options_take_precedence_from_code_over_properties_over_environment() {
         }
         (error, _) => panic!("{error:?}"),
     };
-    let environment =
-        || Context::with_environment([("AERON_DIR", "/env"), ("AERON_DRIVER_TIMEOUT", "200")]);
+    let environment = || {
+        ClientBuilder::with_environment([("AERON_DIR", "/env"), ("AERON_DRIVER_TIMEOUT", "200")])
+    };
     assert_eq!(directories(environment()), ("/env".to_owned(), 200));
     assert_eq!(
         directories(environment().property("aeron.dir", "/prop")),
@@ -277,16 +278,17 @@ fn options_take_precedence_from_code_over_properties_over_environment() {
 
 #[test]
 fn connect_rejects_invalid_options_before_opening_files() {
-    let refused = |context: Context| match outcome(context.connecting(), &ManualClock::new(START)) {
-        (ConnectError::Option(text), waited) => {
-            assert_eq!(waited, Duration::ZERO);
-            text
-        }
-        (error, _) => panic!("{error:?}"),
-    };
-    let none = || Context::with_environment::<&str, &str>([]);
+    let refused =
+        |builder: ClientBuilder| match outcome(builder.connecting(), &ManualClock::new(START)) {
+            (ConnectError::Option(text), waited) => {
+                assert_eq!(waited, Duration::ZERO);
+                text
+            }
+            (error, _) => panic!("{error:?}"),
+        };
+    let none = || ClientBuilder::with_environment::<&str, &str>([]);
     assert!(
-        refused(Context::with_environment([(
+        refused(ClientBuilder::with_environment([(
             "AERON_DRIVER_TIMEOUT",
             "soon"
         )]))
@@ -304,7 +306,7 @@ fn misspelt_variable_is_reported_to_error_handler() {
     let driver = FakeDriver::start(clock.clone());
     let events = Events::default();
     let recorder = Arc::clone(&events);
-    let context = Context::with_environment([
+    let builder = ClientBuilder::with_environment([
         ("AERON_CLIENT_NAM", "x"),
         ("AERON_MTU_LENGTH", "8k"),
         ("HOME", "/"),
@@ -313,7 +315,7 @@ fn misspelt_variable_is_reported_to_error_handler() {
     .storage(Arc::new(driver.storage.clone()))
     .invoker(true)
     .on_error(move |error| record(&recorder, error.to_string()));
-    let _client = connect(context, &clock);
+    let _client = connect(builder, &clock);
     let reports = take_events(&events);
     assert_eq!(reports.len(), 1, "{reports:?}");
     assert!(reports[0].contains("AERON_CLIENT_NAME"), "{reports:?}");
@@ -323,8 +325,8 @@ fn misspelt_variable_is_reported_to_error_handler() {
 fn connect_rejects_keepalive_longer_than_liveness_timeout() {
     let clock = ManualClock::new(START);
     let driver = FakeDriver::start(clock.clone());
-    let context = context(&driver.storage, &clock).keepalive_interval(Duration::from_secs(10));
-    let (error, _) = outcome(context.connecting(), &clock);
+    let builder = builder(&driver.storage, &clock).keepalive_interval(Duration::from_secs(10));
+    let (error, _) = outcome(builder.connecting(), &clock);
     assert!(
         matches!(&error, ConnectError::Option(text) if text.contains("aeron.client.liveness.timeout")),
         "{error}"
@@ -335,7 +337,7 @@ fn connect_rejects_keepalive_longer_than_liveness_timeout() {
 fn clients_have_distinct_ids() {
     let fixture = Fixture::new();
     let other = connect(
-        context(&fixture.driver.storage, &fixture.clock),
+        builder(&fixture.driver.storage, &fixture.clock),
         &fixture.clock,
     );
     assert_ne!(fixture.client.client_id(), other.client_id());

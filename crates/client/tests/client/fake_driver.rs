@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran::{Clock, Context, ManualClock, MemoryStorage, Now, Progress, Storage};
+use taran::{ClientBuilder, Clock, ManualClock, MemoryStorage, Now, Progress, Storage};
 use taran_core::broadcast::Transmitter;
 use taran_core::counters::{Counter, CounterSpec, CounterTable};
 use taran_core::memory::CreateOptions;
@@ -571,9 +571,9 @@ fn stream_key(registration_id: i64, session_id: i32, stream_id: i32) -> Vec<u8> 
     key.encode().to_vec()
 }
 
-/// Creates a context for the fake driver's directory, in invoker mode with virtual time.
-pub(crate) fn context(storage: &MemoryStorage, clock: &ManualClock) -> Context {
-    Context::with_environment::<&str, &str>([])
+/// Creates a builder for the fake driver's directory, in invoker mode with virtual time.
+pub(crate) fn builder(storage: &MemoryStorage, clock: &ManualClock) -> ClientBuilder {
+    ClientBuilder::with_environment::<&str, &str>([])
         .aeron_dir(DIRECTORY)
         .storage(Arc::new(storage.clone()))
         .invoker(true)
@@ -595,13 +595,13 @@ pub(crate) const START: Now = Now {
 
 impl Fixture {
     pub(crate) fn new() -> Self {
-        Self::with(|context| context)
+        Self::with(|builder| builder)
     }
 
-    pub(crate) fn with(configure: impl FnOnce(Context) -> Context) -> Self {
+    pub(crate) fn with(configure: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Self {
         let clock = ManualClock::new(START);
         let driver = FakeDriver::start(clock.clone());
-        let client = connect(configure(context(&driver.storage, &clock)), &clock);
+        let client = connect(configure(builder(&driver.storage, &clock)), &clock);
         Self {
             clock,
             driver,
@@ -633,8 +633,8 @@ impl Fixture {
     /// Runs both until the command is completed.
     pub(crate) fn complete<T>(
         &mut self,
-        pending: Result<taran::Pending<T>, taran::AddError>,
-    ) -> Result<T, taran::AddError> {
+        pending: Result<taran::Pending<T>, taran::CommandError>,
+    ) -> Result<T, taran::CommandError> {
         let mut pending = pending?;
         for _ in 0..10 {
             if let Some(answer) = pending.poll() {
@@ -671,8 +671,8 @@ impl Fixture {
     }
 }
 
-pub(crate) fn connect(context: Context, clock: &ManualClock) -> taran::Client {
-    match context.connecting().poll(clock.read()) {
+pub(crate) fn connect(builder: ClientBuilder, clock: &ManualClock) -> taran::Client {
+    match builder.connecting().poll(clock.read()) {
         Ok(Progress::Connected(client)) => client,
         other => panic!("not connected: {other:?}"),
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use taran::{AddError, Client, CloseReason, HandlerId};
+use taran::{Client, CloseReason, CommandError, HandlerId};
 
 use crate::fake_driver::Fixture;
 use crate::images::{Events, record, take_events};
@@ -17,8 +17,8 @@ fn counter(fixture: &mut Fixture) {
 fn counter_handlers_run_in_order_until_removed() {
     let events = Events::default();
     let [first, second, third, gone] = std::array::from_fn(|_| Arc::clone(&events));
-    let mut fixture = Fixture::with(|context| {
-        context.on_available_counter(move |_, _, _| record(&first, "first"))
+    let mut fixture = Fixture::with(|builder| {
+        builder.on_available_counter(move |_, _, _| record(&first, "first"))
     });
     // The first counter of a client is its own heartbeat.
     counter(&mut fixture);
@@ -45,7 +45,7 @@ fn counter_handlers_run_in_order_until_removed() {
     client.close();
     assert!(!client.remove_handler(third));
     let late = client.add_available_counter_handler(|_, _, _| ());
-    assert_eq!(late, Err(AddError::Closed));
+    assert_eq!(late, Err(CommandError::Closed));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn handler_may_remove_itself_and_add_another() {
 fn close_handlers_run_once() {
     let events = Events::default();
     let [first, second, third] = std::array::from_fn(|_| Arc::clone(&events));
-    let fixture = Fixture::with(|context| context.on_close(move |_| record(&first, "first")));
+    let fixture = Fixture::with(|builder| builder.on_close(move |_| record(&first, "first")));
     let end = move |end| {
         assert_eq!(end, CloseReason::Closed);
         record(&second, "second");
@@ -93,6 +93,6 @@ fn close_handlers_run_once() {
     assert_eq!(take_events(&events), ["first", "second"]);
     assert_eq!(
         fixture.client.add_close_handler(|_| ()),
-        Err(AddError::Closed)
+        Err(CommandError::Closed)
     );
 }

@@ -1,8 +1,8 @@
 //! Hostile input: nothing that another process writes into shared memory makes the client panic, hang or access other
 //! memory.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -17,8 +17,8 @@ use crate::fake_driver::{DIRECTORY, Fixture, TERM_LENGTH};
 fn error_counting_fixture() -> (Fixture, Arc<AtomicUsize>) {
     let errors = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&errors);
-    let fixture = Fixture::with(|context| {
-        context.on_error(move |_: &ClientError| {
+    let fixture = Fixture::with(|builder| {
+        builder.on_error(move |_: &ClientError| {
             count.fetch_add(1, Ordering::Relaxed);
         })
     });
@@ -173,6 +173,37 @@ fn corrupt_frame_stops_image_and_is_reported_once_per_poll() {
     assert_eq!(errors.load(Ordering::Relaxed), 1);
     fixture.advance(Duration::from_secs(1));
     assert_eq!(errors.load(Ordering::Relaxed), 1, "no poll since");
+}
+
+#[test]
+fn corrupt_frame_error_names_log() {
+    let (sender, errors) = mpsc::channel();
+    let mut fixture =
+        Fixture::with(|builder| builder.on_error(move |error| sender.send(error.clone()).unwrap()));
+    let mut subscription = fixture.subscription(10);
+    let publication = fixture.publication(10);
+    fixture.run_cycles();
+    publication.offer(b"good").unwrap();
+    publication.offer(b"bad").unwrap();
+    let log = &fixture.stream(publication.registration_id()).log;
+    log.term(0)
+        .atomic_i32(64)
+        .store(TERM_LENGTH, Ordering::Release);
+    assert_eq!(subscription.poll(|_, _| (), 10), Ok(1));
+    assert_eq!(subscription.poll(|_, _| (), 10), Ok(0));
+    fixture.advance(Duration::from_millis(600));
+    let expected = subscription.images()[0].log_path().to_path_buf();
+    assert!(expected.starts_with(DIRECTORY), "{}", expected.display());
+    let reported = errors.try_recv().unwrap();
+    assert!(
+        matches!(&reported, ClientError::Image { path, .. } if *path == expected),
+        "{reported}"
+    );
+    assert!(
+        reported
+            .to_string()
+            .contains(&expected.display().to_string())
+    );
 }
 
 #[test]

@@ -37,8 +37,8 @@ fn offer_numbers(publication: &Publication, numbers: std::ops::Range<u8>) {
 fn image_handlers_receive_image_properties() {
     let events = Events::default();
     let (available, unavailable) = (Arc::clone(&events), Arc::clone(&events));
-    let mut fixture = Fixture::with(|context| {
-        context
+    let mut fixture = Fixture::with(|builder| {
+        builder
             .on_available_image(move |image| {
                 record(
                     &available,
@@ -102,7 +102,7 @@ fn subscription_handlers_replace_client_handlers() {
         Arc::clone(&events),
     );
     let mut fixture =
-        Fixture::with(|context| context.on_available_image(move |_| record(&client, "client")));
+        Fixture::with(|builder| builder.on_available_image(move |_| record(&client, "client")));
     let handlers = ImageHandlers::new()
         .on_available(move |_| record(&available, "own"))
         .on_unavailable(move |_| record(&unavailable, "unavailable"));
@@ -468,7 +468,7 @@ fn log_stays_mapped_while_a_view_exists() {
 
 #[test]
 fn pre_touched_logs_are_usable() {
-    let mut fixture = Fixture::with(|context| context.pre_touch_mapped_memory(true));
+    let mut fixture = Fixture::with(|builder| builder.pre_touch_mapped_memory(true));
     let (publication, mut subscription) = stream(&mut fixture);
     offer_numbers(&publication, 0..3);
     assert_eq!(subscription.poll(|_, _| (), 10), Ok(3));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use taran::{AddError, ClientError};
+use taran::{ClientError, CommandError};
 use taran_protocol::command::Command;
 use taran_protocol::response::Response;
 
@@ -12,8 +12,8 @@ use crate::images::{Events, record, take_events};
 fn recording_fixture() -> (Fixture, Events) {
     let events = Events::default();
     let [available, unavailable, failed] = std::array::from_fn(|_| Arc::clone(&events));
-    let fixture = Fixture::with(|context| {
-        context
+    let fixture = Fixture::with(|builder| {
+        builder
             .on_available_image(move |image| {
                 record(&available, format!("available {}", image.session_id()));
             })
@@ -129,7 +129,7 @@ fn overrun_fails_and_removes_commands_in_flight() {
     fixture.client.do_work(fixture.clock.read());
     assert_eq!(
         pending.poll().unwrap().unwrap_err(),
-        AddError::ResponseOverwritten
+        CommandError::ResponseOverwritten
     );
     fixture.run_cycles();
     assert!(fixture.driver.take_commands().iter().any(|seen| matches!(

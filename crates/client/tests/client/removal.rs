@@ -1,11 +1,11 @@
 //! Removal of resources: by handle, by registration id, and before the driver has answered.
 
-use taran::{AddError, Pending};
+use taran::{CommandError, Pending};
 use taran_protocol::command::Command;
 
 use crate::fake_driver::Fixture;
 
-fn await_ok(fixture: &mut Fixture, pending: Result<Pending<()>, AddError>) {
+fn await_ok(fixture: &mut Fixture, pending: Result<Pending<()>, CommandError>) {
     assert_eq!(fixture.complete(pending), Ok(()));
 }
 
@@ -23,7 +23,7 @@ fn async_close_completes_when_driver_answers() {
     assert!(clone.is_closed(), "closed before the driver answers");
     assert!(fixture.driver.take_commands().is_empty());
     await_ok(&mut fixture, pending);
-    assert!(matches!(clone.async_close(), Err(AddError::Closed)));
+    assert!(matches!(clone.async_close(), Err(CommandError::Closed)));
     await_ok(&mut fixture, exclusive.async_close());
     await_ok(&mut fixture, subscription.async_close());
     let pending = counter.async_close().map(Option::unwrap);
@@ -113,13 +113,16 @@ fn unknown_registration_id_is_an_error_and_sends_nothing() {
         fixture.client.async_remove_counter(id),
         fixture.client.async_remove_publication(id + 1000),
     ] {
-        assert!(matches!(refused, Err(AddError::UnknownRegistration { .. })));
+        assert!(matches!(
+            refused,
+            Err(CommandError::UnknownRegistration { .. })
+        ));
     }
     fixture.run_cycles();
     assert!(fixture.driver.take_commands().is_empty());
     fixture.client.close();
     let closed = fixture.client.async_remove_publication(id);
-    assert!(matches!(closed, Err(AddError::Closed)));
+    assert!(matches!(closed, Err(CommandError::Closed)));
 }
 
 #[test]
@@ -134,12 +137,15 @@ fn removal_of_pending_add_withdraws_it() {
         client.async_remove_subscription(subscription.registration_id()),
         client.async_remove_counter(counter.registration_id()),
     ];
-    assert_eq!(publication.poll().unwrap().err(), Some(AddError::Withdrawn));
+    assert_eq!(
+        publication.poll().unwrap().err(),
+        Some(CommandError::Withdrawn)
+    );
     assert_eq!(
         subscription.poll().unwrap().err(),
-        Some(AddError::Withdrawn)
+        Some(CommandError::Withdrawn)
     );
-    assert_eq!(counter.poll().unwrap().err(), Some(AddError::Withdrawn));
+    assert_eq!(counter.poll().unwrap().err(), Some(CommandError::Withdrawn));
     for removal in removals {
         await_ok(&mut fixture, removal);
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use taran::{Client, Context, FragmentAssembler, ImageHandlers, MemoryStorage, SystemClock};
+use taran::{Client, ClientBuilder, FragmentAssembler, ImageHandlers, MemoryStorage, SystemClock};
 
 use crate::fake_driver::{DIRECTORY, FakeDriver};
 
@@ -36,14 +36,14 @@ impl ThreadedDriver {
         }
     }
 
-    fn context(&self) -> Context {
-        Context::with_environment::<&str, &str>([])
+    fn builder(&self) -> ClientBuilder {
+        ClientBuilder::with_environment::<&str, &str>([])
             .aeron_dir(DIRECTORY)
             .storage(Arc::new(self.storage.clone()))
     }
 
     fn connect(&self) -> Client {
-        self.context().connect().unwrap()
+        self.builder().connect().unwrap()
     }
 }
 
@@ -132,15 +132,15 @@ fn handles_are_send_or_sync() {
     sent::<taran::Subscription>();
     sent::<taran::Image>();
     sent::<taran::Pending<taran::Subscription>>();
-    sent::<Context>();
+    sent::<ClientBuilder>();
 }
 
 #[test]
 fn blocking_calls_are_woken_by_response() {
     let driver = ThreadedDriver::start();
     // If a response did not wake the thread from this sleep, the first call would time out.
-    let context = driver.context().idle_sleep(Duration::from_secs(60));
-    let client = context.connect().unwrap();
+    let builder = driver.builder().idle_sleep(Duration::from_secs(60));
+    let client = builder.connect().unwrap();
     for stream_id in 0..20 {
         client.add_publication("aeron:ipc", stream_id).unwrap();
     }
@@ -204,7 +204,7 @@ fn concurrent_closes_wait_for_close_handler() {
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
     let client = driver
-        .context()
+        .builder()
         .on_close(move |_| {
             thread::sleep(Duration::from_millis(20));
             count.fetch_add(1, Ordering::SeqCst);
@@ -232,7 +232,7 @@ fn callback_may_drop_last_client() {
     let slot: Arc<std::sync::Mutex<Option<Client>>> = Arc::default();
     let own = Arc::clone(&slot);
     let client = driver
-        .context()
+        .builder()
         .on_available_image(move |_| drop(own.lock().unwrap().take()))
         .on_close(move |end| ended.send(end).unwrap())
         .connect()

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use taran::idle::Yield;
-use taran::{ConnectError, Context, counter_type};
+use taran::{ClientBuilder, ConnectError, counter_type};
 use taran_driver::{DriverContext, MediaDriver};
 use taran_protocol::option::ThreadingMode;
 
@@ -22,7 +22,7 @@ fn waiting_client_invokes_driver() {
         let directory = driver.aeron_dir().to_path_buf();
         let driver = Arc::new(Mutex::new(driver));
         let invoked_driver = Arc::clone(&driver);
-        let client = Context::with_environment::<&str, &str>([])
+        let client = ClientBuilder::with_environment::<&str, &str>([])
             .aeron_dir(directory)
             .invoker(invoked)
             .driver_invoker(move || invoked_driver.lock().unwrap().invoke())
@@ -43,7 +43,7 @@ fn waiting_client_invokes_driver() {
 #[test]
 fn conductor_thread_uses_custom_idle_strategy() {
     let driver = driver();
-    let client = connect(&driver, |context| context.idle_strategy(Yield));
+    let client = connect(&driver, |builder| builder.idle_strategy(Yield));
     let publication = client.add_publication("aeron:ipc", 1).unwrap();
     assert!(!publication.is_closed());
 }
@@ -51,8 +51,9 @@ fn conductor_thread_uses_custom_idle_strategy() {
 #[test]
 fn driver_view_reads_driver_without_connecting() {
     let driver = driver();
-    let context = || Context::with_environment::<&str, &str>([]).aeron_dir(driver.aeron_dir());
-    let view = context().inspect_driver().unwrap();
+    let builder =
+        || ClientBuilder::with_environment::<&str, &str>([]).aeron_dir(driver.aeron_dir());
+    let view = builder().inspect_driver().unwrap();
     assert!(view.is_active() && view.heartbeat_age().is_some());
     assert_eq!(view.pid(), i64::from(std::process::id()));
     assert_eq!(view.aeron_dir(), driver.aeron_dir());
@@ -61,7 +62,7 @@ fn driver_view_reads_driver_without_connecting() {
     let first = view.next_correlation_id();
     assert!(view.next_correlation_id() > first);
 
-    let client = connect(&driver, |context| context.client_name("seen"));
+    let client = connect(&driver, |builder| builder.client_name("seen"));
     let publication = client.add_publication("aeron:ipc", 1).unwrap();
     let counters = view.counters();
     let heartbeat = counters
@@ -85,7 +86,7 @@ fn driver_view_reads_driver_without_connecting() {
 
     let directory = driver.aeron_dir().to_path_buf();
     drop((client, driver));
-    let stopped = Context::with_environment::<&str, &str>([])
+    let stopped = ClientBuilder::with_environment::<&str, &str>([])
         .aeron_dir(directory)
         .driver_timeout(Duration::from_secs(1))
         .inspect_driver();

@@ -20,7 +20,7 @@ fn stream(client: &Client) -> (ExclusivePublication, Subscription) {
 #[test]
 fn raw_poll_returns_location_of_frames_in_file() {
     let driver = driver();
-    let client = connect(&driver, |context| context);
+    let client = connect(&driver, |builder| builder);
     let (mut publication, mut subscription) = stream(&client);
     // Through all three terms, so that every part of the file is read.
     let mut position = 0;
@@ -51,7 +51,7 @@ fn raw_poll_returns_location_of_frames_in_file() {
 #[test]
 fn raw_poll_of_deleted_file_fails_and_consumes_nothing() {
     let driver = driver();
-    let client = connect(&driver, |context| context);
+    let client = connect(&driver, |builder| builder);
     let (mut publication, mut subscription) = stream(&client);
     publication.offer(b"there").unwrap();
     let image = subscription.image(publication.session_id()).unwrap();
@@ -73,15 +73,15 @@ fn conductor_unmaps_image_log_after_resource_linger() {
     // released.
     let driver = driver();
     let lingering = |time| {
-        connect(&driver, |context| {
-            context
+        connect(&driver, |builder| {
+            builder
                 .resource_linger(time)
                 .keepalive_interval(Duration::from_millis(5))
         })
     };
     for (linger, stays) in [(Duration::ZERO, false), (Duration::from_secs(3_600), true)] {
         let client = lingering(linger);
-        let publisher = connect(&driver, |context| context.resource_linger(Duration::ZERO));
+        let publisher = connect(&driver, |builder| builder.resource_linger(Duration::ZERO));
         let subscription = client.add_subscription("aeron:ipc", 7).unwrap();
         let publication = publisher.add_publication("aeron:ipc", 7).unwrap();
         await_true("the image", || subscription.is_connected());
@@ -105,10 +105,10 @@ fn conductor_unmaps_image_log_after_resource_linger() {
 #[test]
 fn close_linger_delays_end_of_streams() {
     let driver = driver();
-    let client = connect(&driver, |context| {
-        context.close_linger(Duration::from_secs(3_600))
+    let client = connect(&driver, |builder| {
+        builder.close_linger(Duration::from_secs(3_600))
     });
-    let other = connect(&driver, |context| context);
+    let other = connect(&driver, |builder| builder);
     let mut subscription = other.add_subscription("aeron:ipc", 9).unwrap();
     let publication = client.add_publication("aeron:ipc", 9).unwrap();
     await_true("connection", || {

@@ -9,7 +9,7 @@ mod threads;
 
 use std::time::{Duration, Instant};
 
-use taran::{Client, Context};
+use taran::{Client, ClientBuilder};
 use taran_driver::{DriverContext, MediaDriver};
 
 /// Launches a driver in a directory that no other test uses.
@@ -17,9 +17,12 @@ pub(crate) fn driver() -> MediaDriver {
     MediaDriver::launch_embedded(DriverContext::new().ipc_term_buffer_length(64 * 1024)).unwrap()
 }
 
-pub(crate) fn connect(driver: &MediaDriver, configure: impl FnOnce(Context) -> Context) -> Client {
-    let context = Context::with_environment::<&str, &str>([]).aeron_dir(driver.aeron_dir());
-    configure(context).connect().unwrap()
+pub(crate) fn connect(
+    driver: &MediaDriver,
+    configure: impl FnOnce(ClientBuilder) -> ClientBuilder,
+) -> Client {
+    let builder = ClientBuilder::with_environment::<&str, &str>([]).aeron_dir(driver.aeron_dir());
+    configure(builder).connect().unwrap()
 }
 
 /// Waits up to 60 s until a condition is true.

@@ -81,7 +81,7 @@ fn run_streams(mode: ThreadingMode, port: u16) {
         .threading_mode(mode)
         .ipc_term_buffer_length(64 * 1024);
     let driver = MediaDriver::launch_embedded(context).unwrap();
-    let clients = [(); 2].map(|()| connect(&driver, |context| context));
+    let clients = [(); 2].map(|()| connect(&driver, |builder| builder));
     let stopped = AtomicBool::new(false);
     thread::scope(|scope| {
         let stop = StopOnDrop(&stopped);

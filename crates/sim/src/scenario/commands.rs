@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use taran::AddError;
+use taran::CommandError;
 
 use super::runner::Runner;
 use crate::check::{Violation, violation};
@@ -40,7 +40,7 @@ struct IssuedCommand<'t> {
     channel: &'t str,
     client: ClientId,
     issued_at: Duration,
-    failure: Option<&'t AddError>,
+    failure: Option<&'t CommandError>,
     is_pending: bool,
 }
 
@@ -67,8 +67,8 @@ impl Runner {
                 continue;
             };
             let is_expected = match failure {
-                AddError::Closed | AddError::DriverLost(_) => true,
-                AddError::Registration(refused) => {
+                CommandError::Closed | CommandError::DriverLost(_) => true,
+                CommandError::Registration(refused) => {
                     let text = refused.to_string();
                     EXPECTED_ERRORS
                         .iter()

@@ -26,7 +26,7 @@ pub use subscriber_spec::SubscriberSpec;
 pub(crate) use pattern::fill;
 
 /// Returns true for an error after which the request is repeated: a resource that is still being closed.
-fn is_transient(error: &taran::AddError) -> bool {
-    matches!(error, taran::AddError::Registration(refused)
+fn is_transient(error: &taran::CommandError) -> bool {
+    matches!(error, taran::CommandError::Registration(refused)
         if refused.code == taran::ErrorCode::ResourceTemporarilyUnavailable)
 }

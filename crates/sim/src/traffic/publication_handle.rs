@@ -1,7 +1,7 @@
 //! A publication of either kind.
 
 use taran::{
-    AddError, BufferClaim, Client, ExclusivePublication, OfferError, Pending, Publication,
+    BufferClaim, Client, CommandError, ExclusivePublication, OfferError, Pending, Publication,
 };
 
 use super::{PublisherSpec, StreamKey};
@@ -14,7 +14,7 @@ pub(super) enum PendingPublication {
 }
 
 impl PendingPublication {
-    pub(super) fn begin(client: &Client, spec: &PublisherSpec) -> Result<Self, AddError> {
+    pub(super) fn begin(client: &Client, spec: &PublisherSpec) -> Result<Self, CommandError> {
         let (channel, stream_id) = (&spec.channel, spec.stream_id);
         if spec.exclusive {
             let adding = client.async_add_exclusive_publication(channel, stream_id);
@@ -25,7 +25,7 @@ impl PendingPublication {
         }
     }
 
-    pub(super) fn poll(&mut self) -> Option<Result<PublicationHandle, AddError>> {
+    pub(super) fn poll(&mut self) -> Option<Result<PublicationHandle, CommandError>> {
         match self {
             Self::Shared(pending) => Some(pending.poll()?.map(PublicationHandle::Shared)),
             Self::Exclusive(pending) => Some(
@@ -95,12 +95,12 @@ impl PublicationHandle {
     }
 
     /// Requests one more destination.
-    pub(super) fn add_destination(&self, channel: &str) -> Result<Pending<()>, AddError> {
+    pub(super) fn add_destination(&self, channel: &str) -> Result<Pending<()>, CommandError> {
         for_either!(self, it => it.async_add_destination(channel))
     }
 
     /// Requests the removal of a destination.
-    pub(super) fn remove_destination(&self, channel: &str) -> Result<Pending<()>, AddError> {
+    pub(super) fn remove_destination(&self, channel: &str) -> Result<Pending<()>, CommandError> {
         for_either!(self, it => it.async_remove_destination(channel))
     }
 

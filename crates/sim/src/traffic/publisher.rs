@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use taran::{AddError, Client, OfferError, Pending, Publication};
+use taran::{Client, CommandError, OfferError, Pending, Publication};
 use taran_core::clock::saturating_nanos;
 
 use super::publication_handle::{OfferMethod, PendingPublication, PublicationHandle};
@@ -40,7 +40,7 @@ pub struct Publisher {
 enum State {
     Pending(PendingPublication),
     Open(PublicationHandle),
-    Failed(AddError),
+    Failed(CommandError),
     Closed,
 }
 
@@ -136,7 +136,7 @@ impl Publisher {
                 for channel in &self.spec.destinations {
                     match handle.add_destination(channel) {
                         // The driver may have ended since it responded; then there is nothing to add to.
-                        Err(AddError::Closed | AddError::DriverLost(_)) => {}
+                        Err(CommandError::Closed | CommandError::DriverLost(_)) => {}
                         requested => self.requests.add(
                             RequestKind::AddDestination,
                             channel,
@@ -370,7 +370,7 @@ impl Publisher {
 
     /// Returns the error of a publication that the driver did not add.
     #[must_use]
-    pub fn failure(&self) -> Option<&AddError> {
+    pub fn failure(&self) -> Option<&CommandError> {
         match &self.state {
             State::Failed(error) => Some(error),
             _ => None,
@@ -429,6 +429,6 @@ impl Publisher {
 }
 
 /// Returns the pending response of a command that must have been sent.
-fn expect_sent(requested: Result<Pending<()>, AddError>) -> Pending<()> {
+fn expect_sent(requested: Result<Pending<()>, CommandError>) -> Pending<()> {
     requested.unwrap_or_else(|error| panic!("a command was not sent: {error}"))
 }

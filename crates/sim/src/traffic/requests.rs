@@ -1,6 +1,6 @@
 //! Requests to a driver other than publications and subscriptions: destinations and rejections.
 
-use taran::{AddError, Pending};
+use taran::{CommandError, Pending};
 
 /// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Request {
     /// Time of the request on the clock of the world.
     pub at_ns: i64,
     /// Error of a failed request.
-    pub failure: Option<AddError>,
+    pub failure: Option<CommandError>,
     response: Option<Pending<()>>,
 }
 

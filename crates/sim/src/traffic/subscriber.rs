@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use taran::{
-    Action, AddError, Client, ControlledFragmentAssembler, FragmentAssembler, Header, Pending,
+    Action, Client, CommandError, ControlledFragmentAssembler, FragmentAssembler, Header, Pending,
     PollError, Subscription,
 };
 
@@ -57,7 +57,7 @@ impl ReservedValues {
 enum State {
     Pending(Pending<Subscription>),
     Open(Subscription),
-    Failed(AddError),
+    Failed(CommandError),
     Closed,
 }
 
@@ -398,7 +398,7 @@ impl Subscriber {
 
     /// Returns the error of a subscription that the driver did not add.
     #[must_use]
-    pub fn failure(&self) -> Option<&AddError> {
+    pub fn failure(&self) -> Option<&CommandError> {
         match &self.state {
             State::Failed(error) => Some(error),
             _ => None,

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use taran::{
-    Client, ClientError, CloseReason, ConnectError, Connecting, Context, Progress, PublicationError,
+    Client, ClientBuilder, ClientError, CloseReason, ConnectError, Connecting, Progress,
+    PublicationError,
 };
 use taran_core::clock::{Now, saturating_nanos};
 
@@ -94,7 +95,7 @@ impl World {
         let (error_sink, end_sink) = (Arc::clone(&errors), Arc::clone(&ended));
         let publication_error_sink = Arc::clone(&publication_errors);
         let nothing: [(&str, &str); 0] = [];
-        let context = Context::with_environment(nothing)
+        let builder = ClientBuilder::with_environment(nothing)
             .aeron_dir(self.directory(host))
             .storage(Arc::new(self.storage(host).clone()))
             .invoker(true)
@@ -115,7 +116,7 @@ impl World {
             });
         self.clients.push(ClientSlot {
             host,
-            state: ClientState::Connecting(Box::new(context.connecting())),
+            state: ClientState::Connecting(Box::new(builder.connecting())),
             next_attempt_ns: 0,
             stalled_until_ns: 0,
             stalls: StallMeter::new(self.hosts[host.0].at(self.clock.read()).nanos),

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use taran::{AddError, Client, Counter, ExclusivePublication, Pending, Publication, Subscription};
+use taran::{
+    Client, CommandError, Counter, ExclusivePublication, Pending, Publication, Subscription,
+};
 use taran_sim::seeded;
 
 use super::common::{LONG, Pair, STREAM, channel};
@@ -16,7 +18,7 @@ enum Asked {
 }
 
 impl Asked {
-    fn ask(client: &Client, kind: usize, ipc: bool) -> Result<Self, AddError> {
+    fn ask(client: &Client, kind: usize, ipc: bool) -> Result<Self, CommandError> {
         let stream_id = STREAM + 1;
         let (to, from) = if ipc {
             ("aeron:ipc".to_owned(), "aeron:ipc".to_owned())
@@ -32,7 +34,7 @@ impl Asked {
     }
 
     /// Removes the resource by its id, whether it exists or not.
-    fn remove(&self, client: &Client) -> Result<Pending<()>, AddError> {
+    fn remove(&self, client: &Client) -> Result<Pending<()>, CommandError> {
         match self {
             Self::Shared(asked) => client.async_remove_publication(asked.registration_id()),
             Self::Exclusive(asked) => client.async_remove_publication(asked.registration_id()),
@@ -43,8 +45,8 @@ impl Asked {
 
     /// Returns true if the driver has refused it: a channel that is closing is available only a moment later.
     fn is_refused(&mut self) -> bool {
-        fn is_refusal<T>(outcome: &Option<Result<T, AddError>>) -> bool {
-            matches!(outcome, Some(Err(AddError::Registration(_))))
+        fn is_refusal<T>(outcome: &Option<Result<T, CommandError>>) -> bool {
+            matches!(outcome, Some(Err(CommandError::Registration(_))))
         }
         match self {
             Self::Shared(asked) => is_refusal(&asked.poll()),
@@ -106,7 +108,7 @@ seeded! {
             match answer.poll() {
                 Some(Ok(())) => {}
                 // Withdrawn and then refused by the driver, which has nothing to remove.
-                Some(Err(AddError::Registration(refused))) => {
+                Some(Err(CommandError::Registration(refused))) => {
                     assert!(refused.text.starts_with("unknown "), "{refused}");
                 }
                 other => panic!("{other:?}"),

@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::Command;
 
-use taran::{AddError, Lost};
+use taran::{CommandError, Lost};
 
 use crate::fixture::{Stream, connect, streams};
 
@@ -135,10 +135,10 @@ impl VictimError {
     }
 }
 
-impl From<AddError> for VictimError {
-    fn from(error: AddError) -> VictimError {
+impl From<CommandError> for VictimError {
+    fn from(error: CommandError) -> VictimError {
         match error {
-            AddError::DriverLost(lost) => VictimError::of_lost(lost),
+            CommandError::DriverLost(lost) => VictimError::of_lost(lost),
             error => VictimError::Wrong(error.to_string()),
         }
     }

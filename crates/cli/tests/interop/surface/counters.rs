@@ -1,6 +1,6 @@
 //! Counters: owned, static, and those of other clients.
 
-use taran::AddError;
+use taran::CommandError;
 
 use super::{EventLog, connect_with};
 use crate::drivers::Driver;
@@ -58,13 +58,13 @@ pub(super) fn invalid_counters_are_rejected(driver: &Driver) {
     let own = client.add_counter(TYPE, b"", "own").unwrap();
     // Its type and registration id belong to a client, so no static counter can use them.
     let refused = client.add_static_counter(TYPE, b"", "static", own.registration_id());
-    let Err(AddError::Registration(refused)) = refused else {
+    let Err(CommandError::Registration(refused)) = refused else {
         panic!("{refused:?}");
     };
     assert_eq!(refused.code.code(), 11, "{refused}");
     let long = "x".repeat(381);
     assert!(matches!(
         client.add_counter(TYPE, b"", &long),
-        Err(AddError::TooLong { max: 380, .. })
+        Err(CommandError::TooLong { max: 380, .. })
     ));
 }

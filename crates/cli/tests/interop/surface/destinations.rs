@@ -1,6 +1,6 @@
 //! Destinations of publications and sources of subscriptions, changed at run time.
 
-use taran::{AddError, Subscription};
+use taran::{CommandError, Subscription};
 
 use super::{receive, send};
 use crate::drivers::Driver;
@@ -70,11 +70,11 @@ pub(super) fn publication_destinations_are_added_and_removed(driver: &Driver) {
             .add_destination("aeron-spy:aeron:udp?endpoint=127.0.0.1:1")
             .err(),
     ] {
-        assert!(matches!(refused, Some(AddError::Registration(_))));
+        assert!(matches!(refused, Some(CommandError::Registration(_))));
     }
     let plain = client.add_publication(&channels[0], STREAM + 1).unwrap();
     let refused = plain.add_destination(&channels[1]);
-    assert!(matches!(refused, Err(AddError::Registration(_))));
+    assert!(matches!(refused, Err(CommandError::Registration(_))));
 }
 
 pub(super) fn subscription_sources_are_added_and_removed(driver: &Driver) {
@@ -122,5 +122,5 @@ pub(super) fn subscription_sources_are_added_and_removed(driver: &Driver) {
 
     let plain = client.add_subscription(udp(""), STREAM + 1).unwrap();
     let refused = plain.add_destination(&channels[0]);
-    assert!(matches!(refused, Err(AddError::Registration(_))));
+    assert!(matches!(refused, Err(CommandError::Registration(_))));
 }

@@ -1,6 +1,6 @@
 //! Closing, removal, revocation and rejection.
 
-use taran::{AddError, ErrorCode, ImageHandlers};
+use taran::{CommandError, ErrorCode, ImageHandlers};
 
 use super::{EventLog, connect_with, receive, send, send_exclusive};
 use crate::drivers::Driver;
@@ -26,7 +26,7 @@ pub(super) fn close_and_removal_by_id_succeed(driver: &Driver) {
         removal.wait().unwrap();
         assert!(matches!(
             client.async_remove_publication(id),
-            Err(AddError::UnknownRegistration { .. })
+            Err(CommandError::UnknownRegistration { .. })
         ));
         let removal = client.async_remove_counter(counter.registration_id());
         removal.unwrap().wait().unwrap();
@@ -114,7 +114,7 @@ fn rejected(driver: &Driver, channel: &str, is_ipc: bool) {
         // The image is unknown by now.
         let again = image.reject("again");
         assert!(
-            matches!(again, Ok(()) | Err(AddError::Registration(_))),
+            matches!(again, Ok(()) | Err(CommandError::Registration(_))),
             "{again:?}"
         );
     }

@@ -1,6 +1,6 @@
 //! Queries of channels and sessions.
 
-use taran::{AddError, ChannelStatus, ChannelUriBuilder};
+use taran::{ChannelStatus, ChannelUriBuilder, CommandError};
 
 use super::{receive, send};
 use crate::drivers::Driver;
@@ -91,12 +91,12 @@ pub(super) fn invalid_channels_are_rejected_with_a_code(driver: &Driver) {
         "aeron:udp?endpoint=127.0.0.1",
     ] {
         let refused = client.add_publication(channel, STREAM);
-        let Err(AddError::Registration(refused)) = refused else {
+        let Err(CommandError::Registration(refused)) = refused else {
             panic!("{channel}: {refused:?}");
         };
         assert!(matches!(refused.code.code(), 1 | 11), "{refused}");
         assert!(!client.is_command_active(refused.correlation_id));
         let refused = client.add_subscription(channel, STREAM);
-        assert!(matches!(refused, Err(AddError::Registration(_))));
+        assert!(matches!(refused, Err(CommandError::Registration(_))));
     }
 }

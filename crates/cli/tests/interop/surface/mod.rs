@@ -11,7 +11,7 @@ mod table;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use taran::{Client, Context, ExclusivePublication, Publication, Subscription};
+use taran::{Client, ClientBuilder, ExclusivePublication, Publication, Subscription};
 
 use crate::drivers::Driver;
 use crate::exchange::await_true;
@@ -36,8 +36,8 @@ impl EventLog {
 }
 
 /// Connects a client whose errors fail the test.
-fn connect_with(dir: &Path, configure: impl FnOnce(Context) -> Context) -> Client {
-    configure(Context::new().aeron_dir(dir))
+fn connect_with(dir: &Path, configure: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Client {
+    configure(Client::builder().aeron_dir(dir))
         .connect()
         .expect("the driver is running")
 }

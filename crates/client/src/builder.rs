@@ -25,7 +25,7 @@ const DEFAULT_KEEPALIVE: Duration = Duration::from_millis(500);
 
 /// Configuration of a client: how to connect to a media driver, and which handlers to call.
 ///
-/// Every option has a default. [`Context::new`] reads the environment (`AERON_DIR`, `AERON_DRIVER_TIMEOUT`,
+/// Every option has a default. [`Client::builder`] reads the environment (`AERON_DIR`, `AERON_DRIVER_TIMEOUT`,
 /// `AERON_CLIENT_NAME`, …); [`properties_file`](Self::properties_file) and [`property`](Self::property) read properties
 /// (`aeron.dir`, …); the methods below override both. The precedence does not depend on the order of the calls. An
 /// invalid value is an error of [`connect`](Self::connect).
@@ -38,7 +38,7 @@ const DEFAULT_KEEPALIVE: Duration = Duration::from_millis(500);
 /// use std::time::Duration;
 ///
 /// # fn main() -> Result<(), taran::ConnectError> {
-/// let client = taran::Context::new()
+/// let client = taran::Client::builder()
 ///     .aeron_dir("/dev/shm/my-driver")
 ///     .driver_timeout(Duration::from_secs(2))
 ///     .client_name("pricing")
@@ -48,7 +48,7 @@ const DEFAULT_KEEPALIVE: Duration = Duration::from_millis(500);
 /// # }
 /// ```
 #[doc(alias = "aeron_context_t")]
-pub struct Context {
+pub struct ClientBuilder {
     options: OptionSet,
     /// Errors of the options.
     option_errors: Vec<String>,
@@ -72,9 +72,9 @@ pub struct Context {
     pub(crate) handlers: HandlerSet,
 }
 
-impl std::fmt::Debug for Context {
+impl std::fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context")
+        f.debug_struct("ClientBuilder")
             .field("aeron_dir", &self.directory())
             .field("driver_timeout", &self.timeout())
             .field("invoked", &self.invoked)
@@ -82,16 +82,8 @@ impl std::fmt::Debug for Context {
     }
 }
 
-impl Default for Context {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Context {
-    /// Creates a context with the defaults and the options set in the environment.
-    #[must_use]
-    pub fn new() -> Self {
+impl ClientBuilder {
+    pub(crate) fn from_environment() -> Self {
         // Not `vars`, which panics at a variable that is not UTF-8. Such a variable is not an option.
         let environment = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -99,11 +91,11 @@ impl Context {
         Self::with_environment(environment)
     }
 
-    /// Creates a context with the defaults and the options set in `variables`, in place of the environment.
+    /// Creates a builder with the defaults and the options set in `variables`, in place of the environment.
     pub fn with_environment<N: AsRef<str>, V: AsRef<str>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
-        let context = Self {
+        let builder = Self {
             options: OptionSet::client(),
             option_errors: Vec::new(),
             unknown_variables: Vec::new(),
@@ -124,7 +116,7 @@ impl Context {
             clock: Box::new(SystemClock::new()),
             handlers: HandlerSet::default(),
         };
-        context.apply(&Source::Environment, variables)
+        builder.apply(&Source::Environment, variables)
     }
 
     fn apply<N: AsRef<str>, V: AsRef<str>>(
@@ -283,7 +275,7 @@ impl Context {
     /// let directory = driver.aeron_dir().to_path_buf();
     /// let driver = Arc::new(Mutex::new(driver));
     /// let invoked = Arc::clone(&driver);
-    /// let client = taran::Context::new()
+    /// let client = taran::Client::builder()
     ///     .aeron_dir(directory)
     ///     .invoker(true)
     ///     .driver_invoker(move || invoked.lock().unwrap().invoke())

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use taran_protocol::error_code::ErrorCode;
 
-use super::Lost;
+use super::{Lost, debug_is_display};
 
 /// The driver rejected a command.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the media driver rejected the command: {text} ({}, error code {})", .code.name(), .code.code())]
 #[doc(alias = "RegistrationException")]
 pub struct RegistrationError {
@@ -22,9 +22,9 @@ pub struct RegistrationError {
 
 /// Why a command to the driver failed: adding or removing a publication, subscription, counter or destination,
 /// rejecting an image, or requesting a session id.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AddError {
+pub enum CommandError {
     /// The driver rejected the command.
     #[error(transparent)]
     Registration(#[from] RegistrationError),
@@ -109,3 +109,26 @@ pub enum AddError {
     #[error(transparent)]
     DriverLost(#[from] Lost),
 }
+
+impl CommandError {
+    /// Returns true if the same command can succeed later: the driver did not answer in time, its response was
+    /// overwritten, or its command buffer was full.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self,
+            Self::Timeout { .. } | Self::ResponseOverwritten | Self::DriverBufferFull { .. }
+        )
+    }
+
+    /// Returns the reason of the loss if the client has lost its driver.
+    #[must_use]
+    pub fn lost(&self) -> Option<Lost> {
+        match self {
+            Self::DriverLost(lost) => Some(*lost),
+            _ => None,
+        }
+    }
+}
+
+debug_is_display!(RegistrationError, CommandError);
