@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+pub mod command;
 mod history;
 pub mod link_profiles;
 pub mod network;
@@ -37,6 +38,7 @@ pub mod seeds;
 pub mod traffic;
 mod world;
 
+pub use check::Violation;
 pub use history::{Agent, Event};
 pub use process::{AfterKill, HostEnv, Invariant, Process, ProcessId, Turn};
 pub use traffic::{Lengths, PublisherSpec, SubscriberSpec};

@@ -44,7 +44,7 @@ struct IssuedCommand<'t> {
     is_pending: bool,
 }
 
-impl Runner {
+impl Runner<'_> {
     /// Records that a host is disturbed until this time.
     pub(super) fn disturb_host(&mut self, host: usize, until: Duration) {
         let stable_since = self.hosts_stable_since.entry(host).or_default();

@@ -12,6 +12,9 @@ pub struct Scenario {
     /// Seed of all randomness outside the operations: order of duty cycles, time steps, faults of single datagrams,
     /// messages.
     pub seed: u64,
+    /// Name of the suite that the operations belong to.
+    #[serde(default = "streams", skip_serializing_if = "is_streams")]
+    pub suite: String,
     /// Longest time step while there is no work.
     pub idle_ms: u64,
     /// Share of the time, per mille, in which steps are smaller while there is work.
@@ -32,6 +35,9 @@ pub struct HostConfig {
     /// It has only an IPv6 address.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ipv6: bool,
+    /// It has no driver.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_driver: bool,
     /// Offset of its clocks.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub clock_offset_ms: u64,
@@ -48,6 +54,26 @@ pub struct TimedOp {
     /// Operation.
     #[serde(flatten)]
     pub op: Op,
+}
+
+/// An operation that a suite adds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CustomOp {
+    /// Name of the kind of operation.
+    pub kind: String,
+    /// The operation, as its kind encodes it.
+    pub operation: serde_json::Value,
+}
+
+/// Name of the suite of drivers and clients with streams.
+pub(super) const STREAMS: &str = "streams";
+
+fn streams() -> String {
+    STREAMS.to_owned()
+}
+
+fn is_streams(suite: &str) -> bool {
+    suite == STREAMS
 }
 
 /// Error of a scenario text that cannot be parsed.

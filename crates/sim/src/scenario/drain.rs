@@ -29,9 +29,15 @@ const RESTART_BOUND: Duration = Duration::from_secs(120);
 /// First label of clients, publishers and subscribers that are added at the end.
 const FIRST_NEW_LABEL: u32 = 1_000_000;
 
-impl Runner {
+impl Runner<'_> {
     /// Ends the scenario.
     pub(super) fn drain(&mut self) {
+        if !self.suite.has_streams() {
+            self.finish_suite();
+            self.world.add_to(&mut self.coverage);
+            self.coverage.simulated = self.world.elapsed();
+            return;
+        }
         let restored = self.world.elapsed();
         self.restore_network();
         self.add_new_clients();
@@ -39,6 +45,7 @@ impl Runner {
         if let Err(violation) = self.check_all_answered() {
             panic!("{violation}\n{}", self.world.describe());
         }
+        self.finish_suite();
         self.await_flows(restored + RECOVERY_BOUND, restored);
         self.collect_coverage();
         self.world.close_all();
@@ -49,6 +56,12 @@ impl Runner {
         }
         if !self.corrupts {
             self.world.expect_no_errors_but(EXPECTED_ERRORS);
+        }
+    }
+
+    fn finish_suite(&mut self) {
+        if let Err(violation) = self.suite.finish_world(&mut self.world) {
+            panic!("{violation}\n{}", self.world.describe());
         }
     }
 

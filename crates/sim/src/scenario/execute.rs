@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe};
 
 use super::runner::Runner;
-use super::{Coverage, Scenario};
+use super::{Coverage, Scenario, Suite};
 use crate::World;
 
 thread_local! {
@@ -55,7 +55,7 @@ pub(super) fn without_panic_output<R>(function: impl FnOnce() -> R) -> R {
 /// # Errors
 /// A check failed, or something panicked.
 pub fn run(scenario: &Scenario) -> Result<Coverage, Failure> {
-    run_with(scenario, &mut |_| {})
+    Suite::streams().run(scenario)
 }
 
 /// The same; `observer` is called with the world after each operation.
@@ -63,9 +63,22 @@ pub fn run(scenario: &Scenario) -> Result<Coverage, Failure> {
 /// # Errors
 /// As [`run()`].
 pub fn run_with(scenario: &Scenario, observer: Observer<'_>) -> Result<Coverage, Failure> {
+    Suite::streams().run_with(scenario, observer)
+}
+
+/// Runs a scenario of a suite.
+pub(super) fn run_suite(
+    suite: &Suite,
+    scenario: &Scenario,
+    observer: Observer<'_>,
+) -> Result<Coverage, Failure> {
+    suite.check(scenario).map_err(|text| Failure {
+        kind: failure_kind(&text),
+        text,
+    })?;
     LAST_PANIC.set(None);
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| {
-        let mut runner = Runner::new(scenario);
+        let mut runner = Runner::new(suite, scenario);
         runner.apply_all(&scenario.ops, observer);
         runner.drain();
         runner.coverage

@@ -24,7 +24,7 @@ pub(super) struct Candidate<'t> {
     pub(super) is_spy: bool,
 }
 
-impl Runner {
+impl Runner<'_> {
     /// Returns all live flows.
     pub(super) fn live_flows(&self) -> Vec<Flow> {
         let mut flows = Vec::new();

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::channel::{ChannelKind, ChannelSpec};
-use super::definition::{HostConfig, Scenario, TimedOp};
+use super::definition::{HostConfig, STREAMS, Scenario, TimedOp};
 use super::{LinkProfile, Op, Publish, RequestResponse};
 use crate::Lengths;
 
@@ -90,6 +90,7 @@ impl Scenario {
         }
         Self {
             seed: random.u64(..),
+            suite: STREAMS.to_owned(),
             idle_ms: [20, 50, 80][random.usize(0..3)],
             fine_per_mille: [0, 20, 50, 200][random.usize(0..4)],
             corrupts,
@@ -134,6 +135,7 @@ impl HostConfig {
         };
         Self {
             ipv6: is_ipv6,
+            no_driver: false,
             clock_offset_ms,
             options,
         }

@@ -41,7 +41,7 @@ struct ClientStart {
     is_over: bool,
 }
 
-impl Runner {
+impl Runner<'_> {
     // --- tracking ---
 
     /// Starts tracking a client that begins to connect.

@@ -20,12 +20,16 @@ mod op;
 mod route;
 mod runner;
 mod shrink;
+mod suite;
+#[cfg(test)]
+mod suite_tests;
 
 pub use coverage::Coverage;
-pub use definition::{HostConfig, Scenario, ScenarioError, TimedOp};
+pub use definition::{CustomOp, HostConfig, Scenario, ScenarioError, TimedOp};
 pub use drain::RECOVERY_BOUND;
 pub(crate) use execute::is_silent;
 pub use execute::{Failure, Observer, run, run_with, silence_panics};
 pub use link_profile::LinkProfile;
 pub use op::{Op, Publish, RequestResponse, Subscribe};
 pub use shrink::{Shrunk, shrink};
+pub use suite::{Operation, Setting, Suite};

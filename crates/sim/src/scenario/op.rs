@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::LinkProfile;
-use super::definition::is_zero;
+use super::definition::{CustomOp, is_zero};
 
 /// An operation. Hosts are given by number, from 0; other objects by label.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,6 +82,8 @@ pub enum Op {
         to: usize,
         profile: Option<LinkProfile>,
     },
+    /// An operation that a suite adds.
+    Custom(CustomOp),
 }
 
 /// A publication and its messages.
@@ -147,7 +149,7 @@ fn is_any(lengths: &crate::Lengths) -> bool {
 impl Op {
     /// Returns the name of the operation in the coverage table.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Connect { .. } => "connect",
             Self::CloseClient { .. } => "close client",
@@ -180,6 +182,7 @@ impl Op {
             Self::HealAll => "heal all",
             Self::SetFaults(_) => "set faults",
             Self::SetLinkFaults { .. } => "set link faults",
+            Self::Custom(custom) => &custom.kind,
         }
     }
 }

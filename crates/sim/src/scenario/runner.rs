@@ -8,7 +8,7 @@ use taran_protocol::counter::SystemCounter;
 
 use super::commands::EXPECTED_ERRORS;
 use super::losses::LossTracker;
-use super::{Coverage, Op, Publish, RequestResponse, Scenario, Subscribe, TimedOp};
+use super::{Coverage, Op, Publish, RequestResponse, Scenario, Subscribe, Suite, TimedOp};
 use crate::network::{HostId, LinkFaults};
 use crate::traffic::StreamKey;
 use crate::{ClientId, ClientState, HostIndex, HostSpec, PublisherId, SubscriberId, World};
@@ -20,7 +20,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 const CLEANUP_TIME: Duration = Duration::from_secs(12);
 
 /// The world of a scenario and the objects that its labels stand for.
-pub(super) struct Runner {
+pub(super) struct Runner<'s> {
+    pub(super) suite: &'s Suite,
     pub(super) world: World,
     pub(super) clients: BTreeMap<u32, ClientId>,
     pub(super) publishers: BTreeMap<u32, KnownPublisher>,
@@ -86,9 +87,9 @@ pub(super) struct KnownSubscriber {
     pub(super) driver_generation: u64,
 }
 
-impl Runner {
+impl<'s> Runner<'s> {
     /// Creates the world with the hosts of a scenario and starts their drivers.
-    pub(super) fn new(scenario: &Scenario) -> Self {
+    pub(super) fn new(suite: &'s Suite, scenario: &Scenario) -> Self {
         let mut world = World::new(scenario.seed);
         world.set_time_steps(
             Duration::from_millis(scenario.idle_ms),
@@ -104,9 +105,16 @@ impl Runner {
                 spec = spec.ipv6();
             }
             let options = host.options.iter();
-            world.add_host(options.fold(spec, |spec, (name, value)| spec.option(name, value)));
+            let spec = options.fold(spec, |spec, (name, value)| spec.option(name, value));
+            if host.no_driver {
+                world.add_host_without_driver(spec);
+            } else {
+                world.add_host(spec);
+            }
         }
+        suite.set_up_world(&mut world);
         Self {
+            suite,
             world,
             clients: BTreeMap::new(),
             publishers: BTreeMap::new(),
@@ -345,6 +353,11 @@ impl Runner {
                 let [from, to] = self.link(*from, *to)?;
                 let faults = profile.map(LinkFaults::from);
                 self.world.network().set_link_faults(from, to, faults);
+            }
+            Op::Custom(custom) => {
+                let applied = self.suite.apply(custom, &mut self.world);
+                let has_subject = applied.unwrap_or_else(|error| panic!("{error}"));
+                has_subject.then_some(())?;
             }
         }
         Some(())

@@ -5,7 +5,7 @@
 //! differ. A shorter scenario is therefore tried with several seeds before it counts as passing.
 
 use super::execute::without_panic_output;
-use super::{Failure, Op, Publish, Scenario, Subscribe};
+use super::{Failure, Op, Publish, Scenario, Subscribe, Suite};
 
 /// Number of seeds for each shorter scenario.
 const SEEDS: u64 = 3;
@@ -29,7 +29,19 @@ pub fn shrink(
     is_over: impl Fn(u64) -> bool,
     run: impl Fn(&Scenario) -> Option<Failure>,
 ) -> Shrunk {
+    shrink_with(&Suite::streams(), scenario, failure, is_over, run)
+}
+
+/// The same for a scenario of a suite.
+pub(super) fn shrink_with(
+    suite: &Suite,
+    scenario: &Scenario,
+    failure: &Failure,
+    is_over: impl Fn(u64) -> bool,
+    run: impl Fn(&Scenario) -> Option<Failure>,
+) -> Shrunk {
     let mut search = Search {
+        suite,
         best: scenario.clone(),
         failure: failure.clone(),
         attempts: 0,
@@ -44,7 +56,8 @@ pub fn shrink(
     }
 }
 
-struct Search<P, O> {
+struct Search<'s, P, O> {
+    suite: &'s Suite,
     best: Scenario,
     failure: Failure,
     attempts: u64,
@@ -52,7 +65,7 @@ struct Search<P, O> {
     run_scenario: P,
 }
 
-impl<P: Fn(&Scenario) -> Option<Failure>, O: Fn(u64) -> bool> Search<P, O> {
+impl<P: Fn(&Scenario) -> Option<Failure>, O: Fn(u64) -> bool> Search<'_, P, O> {
     fn run(&mut self) {
         loop {
             let before = self.best.clone();
@@ -125,6 +138,7 @@ impl<P: Fn(&Scenario) -> Option<Failure>, O: Fn(u64) -> bool> Search<P, O> {
         for host in &mut scenario.hosts {
             *host = super::HostConfig {
                 ipv6: host.ipv6,
+                no_driver: host.no_driver,
                 ..super::HostConfig::default()
             };
         }
@@ -143,7 +157,7 @@ impl<P: Fn(&Scenario) -> Option<Failure>, O: Fn(u64) -> bool> Search<P, O> {
         for index in 0..self.best.ops.len() {
             self.reduce_delay(index);
             let mut change = 0;
-            while let Some(op) = simpler(&self.best.ops[index].op, change) {
+            while let Some(op) = simpler(self.suite, &self.best.ops[index].op, change) {
                 let mut scenario = self.best.clone();
                 scenario.ops[index].op = op;
                 // A simplification that succeeded is tried again.
@@ -174,7 +188,11 @@ impl<P: Fn(&Scenario) -> Option<Failure>, O: Fn(u64) -> bool> Search<P, O> {
 }
 
 /// Returns the simplification of an operation with this number, counting only those that change it.
-fn simpler(op: &Op, change: usize) -> Option<Op> {
+fn simpler(suite: &Suite, op: &Op, change: usize) -> Option<Op> {
+    if let Op::Custom(custom) = op {
+        let mut candidates = suite.simpler(custom).into_iter();
+        return candidates.nth(change).map(Op::Custom);
+    }
     let mut candidates = Vec::new();
     let mut try_change = |make: &dyn Fn(&mut Op)| {
         let mut simple = op.clone();
