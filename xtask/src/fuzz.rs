@@ -10,9 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::sanitizers::has_nightly;
-use crate::suites::is_sbe_target;
-use crate::{at_least_one, run as run_command};
+use crate::sanitizers::nightly;
+use crate::{Completion, TaskResult, at_least_one, run as run_command};
 
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
@@ -27,7 +26,25 @@ const COVERAGE: [&str; 5] = [
 /// Compiler flag that reports comparisons to libFuzzer. It finds keywords and magic numbers, and costs a third of the run time.
 const COMPARES: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
 
-const USAGE: &str = "cargo xtask fuzz [TARGET... | --except sbe] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]";
+const USAGE: &str = "cargo xtask fuzz [TARGET... | --area sbe|transport] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]";
+
+/// Part of the project that a target tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Area {
+    Sbe,
+    Transport,
+}
+
+impl Area {
+    /// Targets of `taran-sbe` have names that start with `sbe_`.
+    fn of(target: &str) -> Area {
+        if target.starts_with("sbe_") {
+            Area::Sbe
+        } else {
+            Area::Transport
+        }
+    }
+}
 
 /// Parsed arguments.
 #[derive(Debug, Default)]
@@ -41,30 +58,23 @@ struct FuzzArguments {
     fast: bool,
     asan: bool,
     minimise: bool,
-    /// All targets but those of `taran-sbe`.
-    without_sbe: bool,
+    /// All targets of one area.
+    area: Option<Area>,
     /// File with the inputs of a failed run, replayed before anything else.
     story: Option<PathBuf>,
 }
 
 /// Runs the task.
-pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+pub(crate) fn run(arguments: &[String]) -> TaskResult {
     let mut arguments = read(arguments)?;
     let known = targets()?;
-    if arguments.without_sbe {
-        if !arguments.targets.is_empty() {
-            return Err(format!(
-                "--except and targets exclude each other; usage: {USAGE}"
-            ));
-        }
-        arguments.targets = known
-            .iter()
-            .filter(|name| !is_sbe_target(name))
-            .cloned()
-            .collect();
-    }
     if arguments.targets.is_empty() {
-        arguments.targets = known;
+        let is_chosen = |name: &String| arguments.area.is_none_or(|area| Area::of(name) == area);
+        arguments.targets = known.into_iter().filter(is_chosen).collect();
+    } else if arguments.area.is_some() {
+        return Err(format!(
+            "--area and targets exclude each other; usage: {USAGE}"
+        ));
     } else if let Some(unknown) = arguments.targets.iter().find(|name| !known.contains(name)) {
         return Err(format!(
             "no target {unknown}; known targets: {}",
@@ -81,8 +91,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             ));
         }
     }
-    if arguments.asan && !has_nightly("") {
-        return Ok(());
+    if arguments.asan
+        && let Err(missing) = nightly("")
+    {
+        return Ok(Completion::Skipped(missing));
     }
     let programs = build(&arguments)?;
     if arguments.minimise {
@@ -95,7 +107,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             fuzz(&programs, target, &arguments)?;
         }
     }
-    Ok(())
+    Ok(Completion::Ran)
 }
 
 fn read(words: &[String]) -> Result<FuzzArguments, String> {
@@ -119,8 +131,17 @@ fn read(words: &[String]) -> Result<FuzzArguments, String> {
             "--fast" => arguments.fast = true,
             "--asan" => arguments.asan = true,
             "--minimise" => arguments.minimise = true,
-            "--except" if value()? == "sbe" => arguments.without_sbe = true,
-            "--except" => return Err(format!("--except needs \"sbe\"; usage: {USAGE}")),
+            "--area" => {
+                arguments.area = Some(match value()?.as_str() {
+                    "sbe" => Area::Sbe,
+                    "transport" => Area::Transport,
+                    other => {
+                        return Err(format!(
+                            "--area needs \"sbe\" or \"transport\", not {other:?}; usage: {USAGE}"
+                        ));
+                    }
+                });
+            }
             option if option.starts_with('-') => {
                 return Err(format!("{option} is unknown; usage: {USAGE}"));
             }
@@ -266,4 +287,18 @@ fn folder_of(kind: &str, target: &str) -> Result<PathBuf, String> {
     let folder = root().join(kind).join(target);
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_include_both_areas() {
+        let targets = targets().expect("the folder is there");
+        for area in [Area::Sbe, Area::Transport] {
+            let of_area = targets.iter().filter(|name| Area::of(name) == area);
+            assert!(of_area.count() >= 3, "{area:?}: {targets:?}");
+        }
+    }
 }

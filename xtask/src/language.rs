@@ -1,7 +1,8 @@
 //! Test only: comments, names and documents use plain technical English (CONTRIBUTING.md, "Style").
 
 use std::fs;
-use std::path::{Path, PathBuf};
+
+use crate::sources::{files_below, root};
 
 /// Words and phrases that a stranger to this code base would not understand, or that make a person of a program.
 const DENIED: &[&str] = &[
@@ -34,27 +35,6 @@ const EXEMPT: &[&str] = &[
     "crates/cli/tests/bad_input/directories.rs",
     "xtask/src/language.rs",
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder of the repository") {
-        let path = entry.expect("an entry").path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_dir() {
-            if !name.starts_with('.') && name != "target" && name != "corpus" {
-                sources(&path, found);
-            }
-        } else if [".rs", ".md", ".java", ".toml"]
-            .iter()
-            .any(|end| name.ends_with(end))
-        {
-            found.push(path);
-        }
-    }
-}
 
 /// Returns true if the text has the phrase, not as a part of longer words.
 fn has_phrase(text: &str, phrase: &str) -> bool {
@@ -103,8 +83,7 @@ fn findings(path: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn sources_use_plain_technical_english() {
-    let mut paths = Vec::new();
-    sources(&root(), &mut paths);
+    let paths = files_below(&root(), &[".rs", ".md", ".java", ".toml"]);
     let mut found = Vec::new();
     for path in &paths {
         let name = path

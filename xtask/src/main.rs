@@ -7,28 +7,48 @@ mod fuzz;
 mod kills;
 #[cfg(test)]
 mod language;
+mod packages;
+mod properties;
 mod readme;
 mod sanitizers;
 mod sbe;
 mod sim;
 mod soak;
+mod sources;
 mod suites;
 
 use std::process::{Command, ExitCode};
+
+use packages::{PackageTests, choose};
+
+/// Outcome of a task that did not fail.
+#[derive(Debug)]
+enum Completion {
+    Ran,
+    /// This machine lacks what the task needs; the reason says what, and how to get it.
+    Skipped(String),
+}
+
+type TaskResult = Result<Completion, String>;
+
+/// Returns the outcome of a task that needs nothing special.
+fn ran((): ()) -> Completion {
+    Completion::Ran
+}
 
 /// Task of the project.
 struct Task {
     name: &'static str,
     /// Arguments and description. Tasks with a `--help` of their own are listed in [`main`].
     help: &'static str,
-    run: fn(&[String]) -> Result<(), String>,
+    run: fn(&[String]) -> TaskResult,
 }
 
 const TASKS: &[Task] = &[
     Task {
         name: "loom",
         help: "[PACKAGE...]: check the lock-free data structures under every interleaving within loom's bounds",
-        run: loom,
+        run: |arguments| loom(arguments).map(ran),
     },
     Task {
         name: "asan",
@@ -49,23 +69,23 @@ const TASKS: &[Task] = &[
         name: "compare",
         help: "[--only PART,...] [--rounds N] [--list]: benchmark our driver and client against the official ones, alternating (see \
                --help; needs clang, libbsd-dev and CMake or Python, and for all cases also root, a JDK and Maven)",
-        run: compare::run,
+        run: |arguments| compare::run(arguments).map(ran),
     },
     Task {
         name: "sbe-peers",
         help: "[--criterion [BENCHMARK]]: measure our SBE codecs against the official tool's Rust output and prost, and fail if they are slower (needs a JDK and Maven, and valgrind to count instructions)",
-        run: sbe::peers,
+        run: |arguments| sbe::peers(arguments).map(ran),
     },
     Task {
         name: "kills",
         help: "[--kills N] [--at-once N] | --drivers N, [--seed N]: kill thousands of clients of one driver, or drivers, and \
                check the survivors",
-        run: kills::kills,
+        run: |arguments| kills::kills(arguments).map(ran),
     },
     Task {
         name: "readme",
         help: "[test-command]: run the commands of README.md as written, in a fresh clone of HEAD; or print its test command",
-        run: readme::run,
+        run: |arguments| readme::run(arguments).map(ran),
     },
     Task {
         name: "soak",
@@ -75,28 +95,33 @@ const TASKS: &[Task] = &[
     Task {
         name: "churn",
         help: "[--publications N] [--rounds N]: open and close thousands of publications and check that no resource leaks",
-        run: kills::churn,
+        run: |arguments| kills::churn(arguments).map(ran),
     },
     Task {
         name: "fuzz",
-        help: "[TARGET... | --except sbe] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]: replay the fuzz targets' corpora \
+        help: "[TARGET... | --area sbe|transport] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]: replay the fuzz targets' corpora \
                and try new inputs, or minimise the corpora",
         run: fuzz::run,
     },
     Task {
         name: "sim",
         help: "[--seeds N] [--seed S] [--minutes M] [--jobs J] [--scenario FILE]: run random scenarios; see --help",
-        run: sim::run,
+        run: |arguments| sim::run(arguments).map(ran),
+    },
+    Task {
+        name: "properties",
+        help: "[--seed N] [--seeds N]: run the property tests with new random seeds, and print these",
+        run: |arguments| properties::run(arguments).map(ran),
     },
     Task {
         name: "slices",
         help: "[--base REV | --all] [--list]: run the gate's slice of each expensive suite that the change since REV can affect",
-        run: suites::slices,
+        run: |arguments| suites::slices(arguments).map(ran),
     },
     Task {
         name: "nightly",
         help: "[--only NAME,...] [--list]: run all expensive suites in full, for hours",
-        run: suites::nightly,
+        run: |arguments| suites::nightly(arguments).map(ran),
     },
 ];
 
@@ -119,7 +144,14 @@ fn main() -> ExitCode {
         println!("cargo xtask {} {}", task.name, task.help);
         return ExitCode::SUCCESS;
     }
-    match (task.run)(&arguments) {
+    let result = (task.run)(&arguments).and_then(|completion| {
+        if let Completion::Skipped(reason) = completion {
+            eprintln!("SKIPPED: cargo xtask {}: {reason}", task.name);
+            suites::report_skip(&reason)?;
+        }
+        Ok(())
+    });
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("cargo xtask {}: {reason}", task.name);
@@ -131,7 +163,7 @@ fn main() -> ExitCode {
 fn usage() -> String {
     let mut usage = "usage: cargo xtask NAME, where NAME is one of\n".to_owned();
     for task in TASKS {
-        usage += &format!("  {:<9} {}\n", task.name, task.help);
+        usage += &format!("  {:<10} {}\n", task.name, task.help);
     }
     usage
 }
@@ -146,7 +178,7 @@ fn at_least_one(option: &str, text: &str) -> Result<u64, String> {
 }
 
 /// Packages with loom models, and the arguments of `cargo test` that select these.
-const LOOM: &[(&str, &[&str])] = &[
+const LOOM: &[PackageTests] = &[
     ("taran-core", &["--release", "--test", "loom"]),
     ("taran-protocol", &["--release", "--test", "loom"]),
     // Small models: with --release, most of the time would go into optimising the driver.
@@ -154,18 +186,7 @@ const LOOM: &[(&str, &[&str])] = &[
 ];
 
 fn loom(packages: &[String]) -> Result<(), String> {
-    let is_known = |name: &String| LOOM.iter().any(|(package, _)| package == name);
-    if let Some(unknown) = packages.iter().find(|name| !is_known(name)) {
-        let known: Vec<&str> = LOOM.iter().map(|(package, _)| *package).collect();
-        return Err(format!(
-            "{unknown} has no models; packages with models: {}",
-            known.join(", ")
-        ));
-    }
-    for (package, tests) in LOOM {
-        if !packages.is_empty() && !packages.iter().any(|name| name == package) {
-            continue;
-        }
+    for (package, tests) in choose(LOOM, packages)? {
         run(Command::new("cargo")
             .args(["test", "--package", package])
             .args(*tests)

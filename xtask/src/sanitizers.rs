@@ -1,19 +1,20 @@
-//! Sanitizers and Miri of the nightly toolchain. Without the toolchain they are skipped with a message.
+//! Sanitizers and Miri of the nightly toolchain. Without the toolchain they are skipped.
 
 use std::path::Path;
 use std::process::Command;
 
-use crate::run;
+use crate::packages::{PackageTests, choose};
+use crate::{Completion, TaskResult, run};
 
 /// Crates with unsafe code, and crates whose tests run it on real mappings, with the test selection of each.
-const ADDRESSES: &[(&str, &[&str])] = &[
+const ADDRESSES: &[PackageTests] = &[
     ("taran-core", &["--lib", "--tests"]),
     ("taran-net", &["--lib", "--tests"]),
     ("taran", &["--test", "driver", "--test", "client"]),
 ];
 
 /// Crates with memory that threads share, with the test selection of each.
-const THREADS: &[(&str, &[&str])] = &[
+const THREADS: &[PackageTests] = &[
     ("taran-core", &["--lib"]),
     ("taran-protocol", &["--lib"]),
     ("taran-driver", &["--test", "launch"]),
@@ -34,40 +35,30 @@ const MIRI: &[&str] = &[
 ];
 
 /// Runs AddressSanitizer on all crates or on the named ones.
-pub(crate) fn asan(packages: &[String]) -> Result<(), String> {
-    sanitize("address", &[], ADDRESSES, packages)
+pub(crate) fn asan(packages: &[String]) -> TaskResult {
+    let crates = choose(ADDRESSES, packages)?;
+    match nightly("") {
+        Ok(()) => sanitize("address", &[], crates),
+        Err(missing) => Ok(Completion::Skipped(missing)),
+    }
 }
 
 /// Runs ThreadSanitizer on all crates or on the named ones. The standard library is instrumented too; otherwise its
 /// synchronization would be invisible.
-pub(crate) fn tsan(packages: &[String]) -> Result<(), String> {
-    if !has_library_source() {
-        return Ok(());
+pub(crate) fn tsan(packages: &[String]) -> TaskResult {
+    let crates = choose(THREADS, packages)?;
+    match nightly("").and_then(|()| library_source()) {
+        Ok(()) => sanitize("thread", &["-Zbuild-std"], crates),
+        Err(missing) => Ok(Completion::Skipped(missing)),
     }
-    sanitize("thread", &["-Zbuild-std"], THREADS, packages)
 }
 
 fn sanitize(
     sanitizer: &str,
     flags: &[&str],
-    crates: &[(&str, &[&str])],
-    packages: &[String],
-) -> Result<(), String> {
-    let is_known = |name: &String| crates.iter().any(|(package, _)| package == name);
-    if let Some(unknown) = packages.iter().find(|name| !is_known(name)) {
-        let known: Vec<&str> = crates.iter().map(|(package, _)| *package).collect();
-        return Err(format!(
-            "{unknown} is unknown; known packages: {}",
-            known.join(", ")
-        ));
-    }
-    if !has_nightly("") {
-        return Ok(());
-    }
+    crates: impl Iterator<Item = &'static PackageTests>,
+) -> TaskResult {
     for (package, tests) in crates {
-        if !packages.is_empty() && !packages.iter().any(|name| name == package) {
-            continue;
-        }
         run(Command::new("cargo")
             .args(["+nightly", "test", "--package", package])
             .args(*tests)
@@ -76,13 +67,13 @@ fn sanitize(
             .args(["--target-dir", &format!("target/{sanitizer}-sanitizer")])
             .env("RUSTFLAGS", format!("-Zsanitizer={sanitizer}")))?;
     }
-    Ok(())
+    Ok(Completion::Ran)
 }
 
 /// Runs Miri on the named tests, or on all that it can run.
-pub(crate) fn miri(arguments: &[String]) -> Result<(), String> {
-    if !has_nightly("miri") || !has_library_source() {
-        return Ok(());
+pub(crate) fn miri(arguments: &[String]) -> TaskResult {
+    if let Err(missing) = nightly("miri").and_then(|()| library_source()) {
+        return Ok(Completion::Skipped(missing));
     }
     let tests: Vec<&str> = match arguments {
         [] => MIRI.to_vec(),
@@ -99,11 +90,12 @@ pub(crate) fn miri(arguments: &[String]) -> Result<(), String> {
         ])
         .args(["--target-dir", "target/miri", "--"])
         .args(tests)
-        .env("MIRIFLAGS", "-Zmiri-disable-isolation"))
+        .env("MIRIFLAGS", "-Zmiri-disable-isolation"))?;
+    Ok(Completion::Ran)
 }
 
-/// Returns true if a nightly toolchain is installed, with this cargo subcommand if one is named; prints a message otherwise.
-pub(crate) fn has_nightly(subcommand: &str) -> bool {
+/// Returns an error with the remedy unless a nightly toolchain is installed, with this cargo subcommand if one is named.
+pub(crate) fn nightly(subcommand: &str) -> Result<(), String> {
     let mut command = Command::new("cargo");
     // The check must not install the toolchain.
     command.arg("+nightly").env("RUSTUP_AUTO_INSTALL", "0");
@@ -111,15 +103,20 @@ pub(crate) fn has_nightly(subcommand: &str) -> bool {
         command.arg(subcommand);
     }
     let output = command.arg("--version").output();
-    let is_installed = output.is_ok_and(|output| output.status.success());
-    if !is_installed {
-        eprintln!("SKIPPED: no nightly toolchain (rustup toolchain install nightly) {subcommand}");
+    if output.is_ok_and(|output| output.status.success()) {
+        return Ok(());
     }
-    is_installed
+    Err(if subcommand.is_empty() {
+        "no nightly toolchain (rustup toolchain install nightly)".to_owned()
+    } else {
+        format!(
+            "no {subcommand} in the nightly toolchain (rustup toolchain install nightly --component {subcommand})"
+        )
+    })
 }
 
-/// Returns true if the nightly toolchain has the source of the standard library; prints a message otherwise.
-fn has_library_source() -> bool {
+/// Returns an error with the remedy unless the nightly toolchain has the source of the standard library.
+fn library_source() -> Result<(), String> {
     let mut command = Command::new("rustc");
     command.args(["+nightly", "--print", "sysroot"]);
     let output = command.env("RUSTUP_AUTO_INSTALL", "0").output();
@@ -129,10 +126,12 @@ fn has_library_source() -> bool {
             .join("lib/rustlib/src/rust/library/Cargo.lock")
             .exists()
     });
-    if !is_installed {
-        eprintln!(
-            "SKIPPED: no source of the standard library (rustup component add rust-src --toolchain nightly)"
-        );
+    if is_installed {
+        Ok(())
+    } else {
+        Err(
+            "no source of the standard library (rustup component add rust-src --toolchain nightly)"
+                .to_owned(),
+        )
     }
-    is_installed
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::at_least_one;
+use crate::{Completion, TaskResult, at_least_one};
 
 /// With the value `1`, a soak test that cannot run fails instead of being skipped.
 const REQUIRED: &str = "TARAN_REQUIRE_NAMESPACES";
@@ -13,14 +13,13 @@ const REQUIRED: &str = "TARAN_REQUIRE_NAMESPACES";
 const TRY: &str = include_str!("../../crates/cli/tests/namespaces/try.sh");
 
 /// `cargo xtask soak [--minutes M | --seconds S]`; the default is one minute.
-pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+pub(crate) fn run(arguments: &[String]) -> TaskResult {
     let seconds = seconds(arguments)?;
     if let Err(why) = can_run() {
         if std::env::var(REQUIRED).is_ok_and(|value| value == "1") {
             return Err(format!("the soak test is required, but {why}"));
         }
-        eprintln!("SKIPPED: soak test: {why}");
-        return Ok(());
+        return Ok(Completion::Skipped(why));
     }
     super::run(
         Command::new("mvn")
@@ -41,7 +40,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             .args(["--", "--exact", "soak", "--nocapture"])
             .env("NAMESPACES_TEST_INSIDE_ITS_OWN", "1")
             .env("TARAN_SOAK_SECONDS", seconds.to_string()),
-    )
+    )?;
+    Ok(Completion::Ran)
 }
 
 fn seconds(arguments: &[String]) -> Result<u64, String> {

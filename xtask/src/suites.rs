@@ -18,203 +18,210 @@ const CORE: &str = "crates/core/";
 const PROTOCOL: &str = "crates/protocol/";
 const NET: &str = "crates/net/";
 const DRIVER: &str = "crates/driver/";
-const CLIENT: &str = "crates/client/";
-const TRANSPORT: &[&str] = &[CORE, PROTOCOL, NET, DRIVER, CLIENT];
+const SIM: &str = "crates/sim/";
+const FUZZ: &str = "fuzz/";
 
-/// Fuzz targets of `taran-sbe`; all others belong to the transport.
-const SBE_TARGETS: &[&str] = &["sbe_codecs", "sbe_decode", "sbe_schema"];
+/// Driver, client and all that these build on.
+const TRANSPORT: &[&str] = &[CORE, PROTOCOL, NET, DRIVER, "crates/client/"];
+
+/// Time for loom models, build included.
+const LOOM: Duration = minutes(10);
+
+/// Time for a slice, or for a run under AddressSanitizer, build included.
+const SLICE: Duration = minutes(15);
 
 /// A test suite that is too expensive to run in full for each change.
 struct Suite {
     name: &'static str,
-    /// Path prefixes whose changes the suite tests, besides `COMMON`.
-    paths: &'static [&'static str],
-    /// Arguments of `cargo` for the slice in the gate; empty for a suite that runs nightly only.
-    slice: &'static [&'static str],
-    /// Upper bound for the slice, build included.
-    slice_timeout: Duration,
-    /// Arguments of `cargo` for the full run.
-    full: &'static [&'static str],
-    /// Upper bound for the full run, build included.
-    full_timeout: Duration,
+    /// Lists of path prefixes whose changes the suite tests, besides `COMMON`; of no use to a suite without a slice.
+    paths: &'static [&'static [&'static str]],
+    slice: Slice,
+    full: Run,
+}
+
+/// Part of a suite that the gate runs.
+enum Slice {
+    /// The suite runs nightly only.
+    Nothing,
+    /// The suite is quick enough.
+    Everything,
+    Part(Run),
+}
+
+/// A command with a deadline.
+struct Run {
+    /// Arguments of `cargo`.
+    arguments: &'static [&'static str],
+    /// Upper bound, build included.
+    timeout: Duration,
 }
 
 const fn minutes(minutes: u64) -> Duration {
     Duration::from_secs(60 * minutes)
 }
 
+const fn run(arguments: &'static [&'static str], timeout: Duration) -> Run {
+    Run { arguments, timeout }
+}
+
+const fn part(arguments: &'static [&'static str]) -> Slice {
+    Slice::Part(run(arguments, SLICE))
+}
+
 const SUITES: &[Suite] = &[
     Suite {
         name: "loom core",
-        paths: &[CORE],
-        slice: &["xtask", "loom", "taran-core"],
-        slice_timeout: minutes(10),
-        full: &["xtask", "loom", "taran-core"],
-        full_timeout: minutes(10),
+        paths: &[&[CORE]],
+        slice: Slice::Everything,
+        full: run(&["xtask", "loom", "taran-core"], LOOM),
     },
     Suite {
         name: "loom protocol",
-        paths: &[CORE, PROTOCOL],
-        slice: &["xtask", "loom", "taran-protocol"],
-        slice_timeout: minutes(10),
-        full: &["xtask", "loom", "taran-protocol"],
-        full_timeout: minutes(10),
+        paths: &[&[CORE, PROTOCOL]],
+        slice: Slice::Everything,
+        full: run(&["xtask", "loom", "taran-protocol"], LOOM),
     },
     Suite {
         name: "loom driver",
-        paths: &[CORE, DRIVER],
-        slice: &["xtask", "loom", "taran-driver"],
-        slice_timeout: minutes(10),
-        full: &["xtask", "loom", "taran-driver"],
-        full_timeout: minutes(10),
+        paths: &[&[CORE, DRIVER]],
+        slice: Slice::Everything,
+        full: run(&["xtask", "loom", "taran-driver"], LOOM),
     },
     Suite {
         name: "AddressSanitizer core",
-        paths: &[CORE],
-        slice: &["xtask", "asan", "taran-core"],
-        slice_timeout: minutes(15),
-        full: &["xtask", "asan", "taran-core"],
-        full_timeout: minutes(15),
+        paths: &[&[CORE]],
+        slice: Slice::Everything,
+        full: run(&["xtask", "asan", "taran-core"], SLICE),
     },
     Suite {
         name: "AddressSanitizer net",
-        paths: &[CORE, NET],
-        slice: &["xtask", "asan", "taran-net"],
-        slice_timeout: minutes(15),
-        full: &["xtask", "asan", "taran-net"],
-        full_timeout: minutes(15),
+        paths: &[&[CORE, NET]],
+        slice: Slice::Everything,
+        full: run(&["xtask", "asan", "taran-net"], SLICE),
     },
     Suite {
         name: "AddressSanitizer client",
-        paths: TRANSPORT,
-        slice: &["xtask", "asan", "taran"],
-        slice_timeout: minutes(15),
-        full: &["xtask", "asan", "taran"],
-        full_timeout: minutes(15),
+        paths: &[TRANSPORT],
+        slice: Slice::Everything,
+        full: run(&["xtask", "asan", "taran"], SLICE),
     },
     Suite {
         name: "ThreadSanitizer",
-        paths: &[CORE],
-        slice: &["xtask", "tsan", "taran-core"],
-        slice_timeout: minutes(15),
-        full: &["xtask", "tsan"],
-        full_timeout: minutes(60),
+        paths: &[&[CORE]],
+        slice: part(&["xtask", "tsan", "taran-core"]),
+        full: run(&["xtask", "tsan"], minutes(60)),
     },
     Suite {
         name: "Miri",
-        paths: &[CORE],
-        slice: &["xtask", "miri", "queue"],
-        slice_timeout: minutes(15),
-        full: &["xtask", "miri"],
-        full_timeout: minutes(120),
+        paths: &[&[CORE]],
+        slice: part(&["xtask", "miri", "queue"]),
+        full: run(&["xtask", "miri"], minutes(120)),
     },
     Suite {
         name: "fuzz transport",
-        paths: &[CORE, PROTOCOL, NET, DRIVER, CLIENT, "crates/sim/", "fuzz/"],
-        slice: &[
-            "xtask", "fuzz", "--except", "sbe", "--runs", "1000", "--seed", "1",
-        ],
-        slice_timeout: minutes(15),
-        full: &[
+        paths: &[TRANSPORT, &[SIM, FUZZ]],
+        slice: part(&[
             "xtask",
             "fuzz",
-            "--except",
-            "sbe",
-            "--fast",
-            "--seconds",
-            "300",
-        ],
-        full_timeout: minutes(120),
-    },
-    Suite {
-        name: "fuzz SBE",
-        paths: &["crates/sbe/", "fuzz/"],
-        slice: &[
-            "xtask",
-            "fuzz",
-            "sbe_codecs",
-            "sbe_decode",
-            "sbe_schema",
+            "--area",
+            "transport",
             "--runs",
             "1000",
             "--seed",
             "1",
-        ],
-        slice_timeout: minutes(15),
-        full: &[
-            "xtask",
-            "fuzz",
-            "sbe_codecs",
-            "sbe_decode",
-            "sbe_schema",
-            "--fast",
-            "--seconds",
-            "300",
-        ],
-        full_timeout: minutes(30),
+        ]),
+        full: run(
+            &[
+                "xtask",
+                "fuzz",
+                "--area",
+                "transport",
+                "--fast",
+                "--seconds",
+                "300",
+            ],
+            minutes(120),
+        ),
+    },
+    Suite {
+        name: "fuzz SBE",
+        paths: &[&["crates/sbe/", FUZZ]],
+        slice: part(&[
+            "xtask", "fuzz", "--area", "sbe", "--runs", "1000", "--seed", "1",
+        ]),
+        full: run(
+            &[
+                "xtask",
+                "fuzz",
+                "--area",
+                "sbe",
+                "--fast",
+                "--seconds",
+                "300",
+            ],
+            minutes(30),
+        ),
     },
     Suite {
         name: "fuzz with AddressSanitizer",
         paths: &[],
-        slice: &[],
-        slice_timeout: Duration::ZERO,
-        full: &["xtask", "fuzz", "--asan", "--runs", "2000"],
-        full_timeout: minutes(30),
+        slice: Slice::Nothing,
+        full: run(&["xtask", "fuzz", "--asan", "--runs", "2000"], minutes(30)),
     },
     Suite {
         name: "soak",
         paths: &[
-            CORE,
-            PROTOCOL,
-            NET,
-            DRIVER,
-            CLIENT,
-            "crates/cli/tests/soak",
-            "crates/cli/tests/namespaces",
-            "interop/",
+            TRANSPORT,
+            &[
+                "crates/cli/tests/soak",
+                "crates/cli/tests/namespaces",
+                "interop/",
+            ],
         ],
-        slice: &["xtask", "soak", "--seconds", "45"],
-        slice_timeout: minutes(15),
-        full: &["xtask", "soak", "--minutes", "30"],
-        full_timeout: minutes(50),
+        slice: part(&["xtask", "soak", "--seconds", "45"]),
+        full: run(&["xtask", "soak", "--minutes", "30"], minutes(50)),
     },
     Suite {
         name: "random worlds",
-        paths: &[CORE, PROTOCOL, NET, DRIVER, CLIENT, "crates/sim/"],
-        slice: &["xtask", "sim", "--seeds", "40"],
-        slice_timeout: minutes(15),
-        full: &["xtask", "sim", "--seeds", "1000", "--jobs", "2"],
-        full_timeout: minutes(60),
+        paths: &[TRANSPORT, &[SIM]],
+        slice: part(&["xtask", "sim", "--seeds", "40"]),
+        full: run(
+            &["xtask", "sim", "--seeds", "1000", "--jobs", "2"],
+            minutes(60),
+        ),
+    },
+    Suite {
+        name: "property tests",
+        paths: &[],
+        slice: Slice::Nothing,
+        full: run(&["xtask", "properties", "--seeds", "20"], minutes(60)),
     },
     Suite {
         name: "killed clients",
         paths: &[],
-        slice: &[],
-        slice_timeout: Duration::ZERO,
-        full: &["xtask", "kills"],
-        full_timeout: minutes(30),
+        slice: Slice::Nothing,
+        full: run(&["xtask", "kills"], minutes(30)),
     },
     Suite {
         name: "killed drivers",
         paths: &[],
-        slice: &[],
-        slice_timeout: Duration::ZERO,
-        full: &["xtask", "kills", "--drivers", "100"],
-        full_timeout: minutes(60),
+        slice: Slice::Nothing,
+        full: run(&["xtask", "kills", "--drivers", "100"], minutes(60)),
     },
     Suite {
         name: "churn",
         paths: &[],
-        slice: &[],
-        slice_timeout: Duration::ZERO,
-        full: &["xtask", "churn", "--rounds", "100"],
-        full_timeout: minutes(30),
+        slice: Slice::Nothing,
+        full: run(&["xtask", "churn", "--rounds", "100"], minutes(30)),
     },
 ];
 
 /// Outcome of one suite.
+#[derive(Debug)]
 enum Outcome {
     Passed(Duration),
+    /// The suite cannot run on this machine, for this reason.
+    Skipped(String),
     Failed(Duration, String),
     /// The change does not affect the suite.
     Unaffected,
@@ -244,7 +251,7 @@ pub(crate) fn slices(arguments: &[String]) -> Result<(), String> {
             .as_ref()
             .is_none_or(|paths| paths.iter().any(|path| suite.tests(path)))
     };
-    let with_slice = SUITES.iter().filter(|suite| !suite.slice.is_empty());
+    let with_slice = SUITES.iter().filter(|suite| suite.in_gate().is_some());
     if list {
         for suite in with_slice {
             let mark = if is_affected(suite) {
@@ -257,7 +264,7 @@ pub(crate) fn slices(arguments: &[String]) -> Result<(), String> {
         return Ok(());
     }
     run_all(with_slice, |suite| {
-        is_affected(suite).then_some((suite.slice, suite.slice_timeout))
+        suite.in_gate().filter(|_| is_affected(suite))
     })
 }
 
@@ -268,11 +275,11 @@ pub(crate) fn nightly(arguments: &[String]) -> Result<(), String> {
         [] => None,
         ["--list"] => {
             for suite in SUITES {
-                let bound = suite.full_timeout.as_secs() / 60;
+                let bound = suite.full.timeout.as_secs() / 60;
                 println!(
                     "{:<28} cargo {} (at most {bound} minutes)",
                     suite.name,
-                    suite.full.join(" ")
+                    suite.full.arguments.join(" ")
                 );
             }
             return Ok(());
@@ -281,8 +288,8 @@ pub(crate) fn nightly(arguments: &[String]) -> Result<(), String> {
         _ => return Err("usage: cargo xtask nightly [--only NAME,...] [--list]".to_owned()),
     };
     if let Some(names) = &only {
-        let is_suite = |name: &&&str| !SUITES.iter().any(|suite| suite.name == **name);
-        if let Some(unknown) = names.iter().find(is_suite) {
+        let is_unknown = |name: &&&str| !SUITES.iter().any(|suite| suite.name == **name);
+        if let Some(unknown) = names.iter().find(is_unknown) {
             let known: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
             return Err(format!(
                 "no suite {unknown:?}; there are: {}",
@@ -294,7 +301,7 @@ pub(crate) fn nightly(arguments: &[String]) -> Result<(), String> {
         only.as_ref()
             .is_none_or(|names| names.contains(&suite.name))
     });
-    let result = run_all(chosen, |suite| Some((suite.full, suite.full_timeout)));
+    let result = run_all(chosen, |suite| Some(&suite.full));
     println!(
         "commit {}",
         git(&["describe", "--always", "--dirty"]).unwrap_or_default()
@@ -308,63 +315,110 @@ impl Suite {
         if path.ends_with(".md") {
             return false;
         }
-        let mut prefixes = COMMON.iter().chain(self.paths);
+        let mut prefixes = COMMON.iter().chain(self.paths.iter().copied().flatten());
         prefixes.any(|prefix| path.starts_with(prefix))
+    }
+
+    /// Returns the run for the gate; none for a suite that runs nightly only.
+    fn in_gate(&self) -> Option<&Run> {
+        match &self.slice {
+            Slice::Nothing => None,
+            Slice::Everything => Some(&self.full),
+            Slice::Part(run) => Some(run),
+        }
     }
 }
 
 /// Runs suites one after the other, failed ones do not stop the rest, and prints a summary.
 fn run_all<'a>(
     suites: impl Iterator<Item = &'a Suite>,
-    choose: impl Fn(&'a Suite) -> Option<(&'a [&'a str], Duration)>,
+    choose: impl Fn(&'a Suite) -> Option<&'a Run>,
 ) -> Result<(), String> {
     let mut outcomes = Vec::new();
     for suite in suites {
-        let Some((arguments, timeout)) = choose(suite) else {
+        let Some(run) = choose(suite) else {
             outcomes.push((suite.name, Outcome::Unaffected));
             continue;
         };
-        println!("\n-- {}: cargo {}", suite.name, arguments.join(" "));
-        let started = Instant::now();
-        let result = run_bounded(arguments, timeout);
-        let took = started.elapsed();
-        outcomes.push(match result {
-            Ok(status) if status.success() => (suite.name, Outcome::Passed(took)),
-            Ok(status) => (suite.name, Outcome::Failed(took, describe(status, timeout))),
-            Err(reason) => (suite.name, Outcome::Failed(took, reason)),
-        });
+        println!("\n-- {}: cargo {}", suite.name, run.arguments.join(" "));
+        outcomes.push((
+            suite.name,
+            outcome_of("cargo", run.arguments, run.timeout, &skip_report()),
+        ));
     }
-    println!();
-    let mut failed = Vec::new();
+    println!("\n{}", summary(&outcomes));
+    let failed = names_of(&outcomes, |outcome| matches!(outcome, Outcome::Failed(..)));
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("failed: {failed}"))
+    }
+}
+
+/// Returns one line per suite, and the names of the skipped suites in a last line.
+fn summary(outcomes: &[(&str, Outcome)]) -> String {
+    let mut summary = String::new();
     for (name, outcome) in outcomes {
         let text = match outcome {
             Outcome::Passed(took) => format!("passed in {} s", took.as_secs()),
+            Outcome::Skipped(reason) => format!("SKIPPED: {reason}"),
             Outcome::Failed(took, reason) => {
-                failed.push(name);
                 format!("FAILED after {} s: {reason}", took.as_secs())
             }
             Outcome::Unaffected => "not affected by the change".to_owned(),
         };
-        println!("{name:<28} {text}");
+        summary += &format!("{name:<28} {text}\n");
     }
-    if failed.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("failed: {}", failed.join(", ")))
+    let skipped = names_of(outcomes, |outcome| matches!(outcome, Outcome::Skipped(_)));
+    if !skipped.is_empty() {
+        summary += &format!("SKIPPED, not tested: {skipped}\n");
     }
+    summary
+}
+
+fn names_of(outcomes: &[(&str, Outcome)], is_chosen: impl Fn(&Outcome) -> bool) -> String {
+    let chosen = outcomes.iter().filter(|(_, outcome)| is_chosen(outcome));
+    let names: Vec<&str> = chosen.map(|(name, _)| *name).collect();
+    names.join(", ")
+}
+
+/// Names the file into which a task writes why it skipped itself, in the environment of a suite.
+const SKIP_REPORT: &str = "TARAN_SKIP_REPORT";
+
+fn skip_report() -> PathBuf {
+    std::env::temp_dir().join(format!("taran-skipped-{}", std::process::id()))
+}
+
+/// Reports to the suite that runs this task, if any, why the task skipped itself.
+pub(crate) fn report_skip(reason: &str) -> Result<(), String> {
+    std::env::var_os(SKIP_REPORT).map_or(Ok(()), |path| {
+        std::fs::write(&path, reason)
+            .map_err(|error| format!("{}: {error}", Path::new(&path).display()))
+    })
 }
 
 /// Exit status of `timeout` for a command that it ended.
 const TIMED_OUT: i32 = 124;
 
-/// `timeout` ends the whole process group, which `cargo` alone would leave behind.
-fn run_bounded(arguments: &[&str], timeout: Duration) -> Result<ExitStatus, String> {
-    Command::new("timeout")
-        .args(["--kill-after=30", &timeout.as_secs().to_string(), "cargo"])
+/// Runs a command for at most `timeout`. `timeout` ends the whole process group, which `cargo` alone would leave behind.
+/// The command is skipped if it succeeds and wrote a reason to the file `report`, which is removed afterwards.
+fn outcome_of(program: &str, arguments: &[&str], timeout: Duration, report: &Path) -> Outcome {
+    let started = Instant::now();
+    let status = Command::new("timeout")
+        .args(["--kill-after=30", &timeout.as_secs().to_string(), program])
         .args(arguments)
+        .env(SKIP_REPORT, report)
         .current_dir(root())
-        .status()
-        .map_err(|error| format!("`timeout` cannot be run: {error}"))
+        .status();
+    let took = started.elapsed();
+    let skipped = std::fs::read_to_string(report);
+    let _ = std::fs::remove_file(report);
+    match (status, skipped) {
+        (Ok(status), Ok(reason)) if status.success() => Outcome::Skipped(reason),
+        (Ok(status), _) if status.success() => Outcome::Passed(took),
+        (Ok(status), _) => Outcome::Failed(took, describe(status, timeout)),
+        (Err(error), _) => Outcome::Failed(took, format!("`timeout` cannot be run: {error}")),
+    }
 }
 
 fn describe(status: ExitStatus, timeout: Duration) -> String {
@@ -411,17 +465,12 @@ fn git(arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// Returns true if the fuzz target belongs to `taran-sbe`.
-pub(crate) fn is_sbe_target(target: &str) -> bool {
-    SBE_TARGETS.contains(&target)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn affected(path: &str) -> Vec<&'static str> {
-        let suites = SUITES.iter().filter(|suite| !suite.slice.is_empty());
+        let suites = SUITES.iter().filter(|suite| suite.in_gate().is_some());
         suites
             .filter(|suite| suite.tests(path))
             .map(|suite| suite.name)
@@ -443,7 +492,7 @@ mod tests {
     fn suite_tests_change_in_core_affects_all_of_the_transport() {
         let with_slice = SUITES
             .iter()
-            .filter(|suite| !suite.slice.is_empty())
+            .filter(|suite| suite.in_gate().is_some())
             .count();
         assert_eq!(affected("crates/core/src/queue.rs").len(), with_slice - 1);
     }
@@ -452,16 +501,67 @@ mod tests {
     fn suite_tests_change_in_lock_file_affects_all() {
         let with_slice = SUITES
             .iter()
-            .filter(|suite| !suite.slice.is_empty())
+            .filter(|suite| suite.in_gate().is_some())
             .count();
         assert_eq!(affected("Cargo.lock").len(), with_slice);
     }
 
     #[test]
     fn suites_name_paths_that_exist() {
-        for path in SUITES.iter().flat_map(|suite| suite.paths).chain(COMMON) {
+        let paths = SUITES.iter().flat_map(|suite| suite.paths);
+        for path in paths.copied().flatten().chain(COMMON) {
             assert!(root().join(path).exists(), "{path}");
         }
+    }
+
+    /// Outcome of a shell script that is run as a suite.
+    fn outcome_of_script(name: &str, script: &str) -> Outcome {
+        let report = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+        let outcome = outcome_of("sh", &["-c", script], minutes(1), &report);
+        assert!(!report.exists());
+        outcome
+    }
+
+    #[test]
+    fn suite_that_reports_a_skip_is_skipped_with_its_reason() {
+        let script = "printf 'no nightly toolchain' > \"$TARAN_SKIP_REPORT\"";
+        let outcome = outcome_of_script("skips", script);
+        assert!(
+            matches!(&outcome, Outcome::Skipped(reason) if reason == "no nightly toolchain"),
+            "{outcome:?}"
+        );
+        let outcome = outcome_of_script("passes", "true");
+        assert!(matches!(outcome, Outcome::Passed(_)), "{outcome:?}");
+    }
+
+    #[test]
+    fn suite_that_fails_after_reporting_a_skip_is_failed() {
+        let script = "printf reason > \"$TARAN_SKIP_REPORT\"; exit 3";
+        let outcome = outcome_of_script("fails", script);
+        assert!(matches!(outcome, Outcome::Failed(..)), "{outcome:?}");
+    }
+
+    #[test]
+    fn summary_with_skipped_suites_lists_them_at_the_end() {
+        let took = Duration::from_secs(7);
+        let skipped = || Outcome::Skipped("no rust-src".to_owned());
+        let outcomes = [
+            ("Miri", skipped()),
+            ("soak", Outcome::Passed(took)),
+            ("ThreadSanitizer", skipped()),
+        ];
+        let summary = summary(&outcomes);
+        let lines: Vec<&str> = summary.lines().collect();
+        assert_eq!(lines.len(), 4, "{summary}");
+        assert!(lines[0].starts_with("Miri ") && lines[0].ends_with("SKIPPED: no rust-src"));
+        assert!(lines[1].ends_with("passed in 7 s"));
+        assert_eq!(lines[3], "SKIPPED, not tested: Miri, ThreadSanitizer");
+    }
+
+    #[test]
+    fn summary_without_skipped_suites_lists_none() {
+        let outcomes = [("soak", Outcome::Unaffected)];
+        assert!(!summary(&outcomes).contains("SKIPPED"));
     }
 
     #[test]

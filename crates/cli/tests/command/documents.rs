@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use sources::{files_below, root};
+
+#[path = "../../../../xtask/src/sources.rs"]
+mod sources;
 
 /// The `file::test` references in a cell, with `file::{one, another}` taken apart.
 fn references(cell: &str) -> Vec<(String, String)> {
@@ -78,26 +79,6 @@ const PARTS: [(&str, &[(u32, u32)]); 3] = [
     ),
 ];
 
-/// Every text file of the repository that may cite a specification.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_dir() {
-            let is_ours = !name.starts_with('.') && name != "target" && name != "corpus";
-            if is_ours {
-                sources(&path, found);
-            }
-        } else if name.ends_with(".rs")
-            || name.ends_with(".md")
-            || name.ends_with(".java")
-            || name.ends_with(".txt")
-        {
-            found.push(path);
-        }
-    }
-}
-
 /// The section numbers that follow a citation, such as `§2.3`, `§2.3 to §2.9, §4` or `§5.4-5.5`.
 fn cited_sections(text: &str) -> Vec<String> {
     let mut sections = Vec::new();
@@ -132,8 +113,7 @@ fn sections_of(page: &str) -> HashSet<String> {
 
 #[test]
 fn cited_specification_sections_exist() {
-    let mut paths = Vec::new();
-    sources(&root(), &mut paths);
+    let paths = files_below(&root(), &[".rs", ".md", ".java", ".txt"]);
     let mut pages: HashMap<String, HashSet<String>> = HashMap::new();
     let (mut count, mut wrong) = (0, Vec::new());
     for path in paths {
@@ -350,7 +330,7 @@ impl TestCommand {
         Some(command)
     }
 
-    /// Returns true if some test's path contains each part of the filter.
+    /// Returns true if the path of some test contains the filter, as `cargo test` compares them.
     fn finds_tests(&self) -> bool {
         let packages = fs::read_dir(root().join("crates")).expect("the crates are there");
         let packages = packages.filter_map(|entry| Some(entry.ok()?.path()));
@@ -359,10 +339,10 @@ impl TestCommand {
         packages
             .chain([codecs])
             .filter(|folder| self.is_in(folder))
-            .any(|folder| {
-                let names = self.names(&folder);
-                let mut parts = self.filter.iter().flat_map(|filter| filter.split("::"));
-                !names.is_empty() && parts.all(|part| names.iter().any(|name| name.contains(part)))
+            .flat_map(|folder| self.tests(&folder))
+            .any(|test| {
+                let filter = self.filter.as_ref();
+                filter.is_none_or(|filter| test.contains(filter.as_str()))
             })
     }
 
@@ -374,41 +354,84 @@ impl TestCommand {
         manifest.contains(&format!("name = \"{package}\""))
     }
 
-    /// Names of the modules and functions in which tests may be.
-    fn names(&self, folder: &Path) -> Vec<String> {
-        let mut names = Vec::new();
-        match self.target.as_deref() {
+    /// Paths of the functions in the chosen programs of a package.
+    fn tests(&self, folder: &Path) -> Vec<String> {
+        let library = [folder.join("src/lib.rs"), folder.join("src/main.rs")];
+        let program = |name: &str| {
+            let folder = folder.join("tests");
+            [
+                folder.join(format!("{name}.rs")),
+                folder.join(name).join("main.rs"),
+            ]
+        };
+        let roots = match self.target.as_deref() {
+            Some("--lib" | "--doc") => library.to_vec(),
+            Some(target) => program(target).to_vec(),
             None => {
-                collect(&folder.join("src"), &mut names);
-                collect(&folder.join("tests"), &mut names);
+                let programs = fs::read_dir(folder.join("tests")).into_iter().flatten();
+                let programs = programs.filter_map(|entry| {
+                    let path = entry.ok()?.path();
+                    Some(program(path.file_stem()?.to_str()?))
+                });
+                library.into_iter().chain(programs.flatten()).collect()
             }
-            Some("--lib" | "--doc") => collect(&folder.join("src"), &mut names),
-            Some(target) => {
-                collect(&folder.join("tests").join(target), &mut names);
-                collect(&folder.join(format!("tests/{target}.rs")), &mut names);
-            }
+        };
+        let mut tests = Vec::new();
+        for root in roots {
+            functions(&root, true, "", &mut tests);
         }
-        names
+        tests
     }
 }
 
-/// Names of modules and functions in a file, or in all files below a folder.
-fn collect(path: &Path, names: &mut Vec<String>) {
-    if let Ok(entries) = fs::read_dir(path) {
-        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-            names.extend(
-                path.file_stem()
-                    .map(|stem| stem.to_string_lossy().into_owned()),
-            );
-            collect(&path, names);
-        }
+/// Adds the path of each function in a file and in the files of its modules. `owns_folder`: files of modules are in the folder
+/// of this file, as for `main.rs` and `mod.rs`; otherwise they are in a folder named after it.
+fn functions(file: &Path, owns_folder: bool, path: &str, found: &mut Vec<String>) {
+    let Ok(text) = fs::read_to_string(file) else {
         return;
-    }
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let words: Vec<&str> = text.split_whitespace().collect();
-    for pair in words.windows(2) {
-        if matches!(pair[0], "fn" | "mod" | "{") {
-            names.push(pair[1].trim_end_matches([',', ';']).to_owned());
+    };
+    let here = file.parent().expect("a file is in a folder");
+    let folder = if owns_folder {
+        here.to_path_buf()
+    } else {
+        file.with_extension("")
+    };
+    // Modules that are open in this file, each with the indentation of its closing brace.
+    let mut open: Vec<(usize, &str)> = Vec::new();
+    let mut other_path = None;
+    for line in text.lines() {
+        let code = line.trim_start();
+        let indentation = line.len() - code.len();
+        let code = code.strip_prefix("pub ").unwrap_or(code);
+        let code = code.strip_prefix("pub(crate) ").unwrap_or(code);
+        let inside = open
+            .iter()
+            .fold(path.to_owned(), |path, (_, name)| path + name + "::");
+        if let Some(name) = code.strip_prefix("mod ") {
+            if let Some(name) = name.strip_suffix(" {") {
+                open.push((indentation, name));
+            } else if let Some(name) = name.strip_suffix(';') {
+                let nested = open
+                    .iter()
+                    .fold(folder.clone(), |folder, (_, name)| folder.join(name));
+                let inside = format!("{inside}{name}::");
+                match other_path.take() {
+                    Some(other) => functions(&here.join(other), true, &inside, found),
+                    None => {
+                        functions(&nested.join(format!("{name}.rs")), false, &inside, found);
+                        functions(&nested.join(name).join("mod.rs"), true, &inside, found);
+                    }
+                }
+            }
+        } else if let Some(rest) = code.strip_prefix("#[path = \"") {
+            other_path = rest.strip_suffix("\"]");
+        } else if let Some(rest) = code.strip_prefix("fn ").or(code.strip_prefix("seeded! { ")) {
+            let name = rest
+                .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+                .next();
+            found.push(inside + name.unwrap_or_default());
+        } else if code == "}" && open.last().is_some_and(|(depth, _)| *depth == indentation) {
+            open.pop();
         }
     }
 }
@@ -416,7 +439,11 @@ fn collect(path: &Path, names: &mut Vec<String>) {
 #[test]
 fn guarantees_name_tests_that_exist() {
     let (mut count, mut wrong) = (0, Vec::new());
-    for page in ["docs/guarantees.md", "docs/threat-model.md"] {
+    for page in [
+        "docs/guarantees.md",
+        "docs/threat-model.md",
+        "docs/testing.md",
+    ] {
         let page = fs::read_to_string(root().join(page)).unwrap();
         let mut before = TestCommand::default();
         for text in page.split('`').skip(1).step_by(2) {
