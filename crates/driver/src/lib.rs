@@ -2,13 +2,17 @@
 //!
 //! [`MediaDriver::launch`] starts a driver from a [`DriverContext`]. [`DriverParts::build`] creates its three agents
 //! without running them, for programs that supply their own threads, clock, network and files, such as the simulator.
+//!
+//! Public are: launching and embedding; [`context`], the configuration and its validation; and what a program can supply:
+//! name resolution ([`NameResolver`]), flow control ([`FlowControl`]), congestion control ([`congestion`]), the decision on
+//! requested termination ([`TerminationValidator`], [`TerminationHook`]).
 
 #![forbid(unsafe_code)]
 // loom models have no files, so nothing is launched there.
 #![cfg_attr(loom, allow(dead_code, unused_imports))]
 
-pub mod boundary;
-pub mod conductor;
+mod boundary;
+mod conductor;
 pub mod congestion;
 pub mod context;
 mod control_batch;
@@ -24,18 +28,19 @@ mod interval_timer;
 mod launch;
 mod poll_backoff;
 mod poll_schedule;
-pub mod receiver;
-pub mod sender;
+mod receiver;
+mod sender;
 mod socket_wait;
 #[cfg(test)]
 mod testing;
-pub mod timestamps;
+mod timestamps;
 mod token_bucket;
 
-pub use conductor::{NameResolver, TerminationHook, TerminationValidator};
+pub use conductor::{Conductor, NameResolver, TerminationHook, TerminationValidator};
 pub use context::DriverContext;
 pub use error::DriverError;
 pub use event_log::{EventLog, FieldValue};
 #[cfg(not(loom))]
 pub use launch::{DriverParts, Environment, MediaDriver, Termination};
-pub use sender::{FlowControl, FlowControlRequest, FlowControlSupplier, StatusReport};
+pub use receiver::Receiver;
+pub use sender::{FlowControl, FlowControlRequest, FlowControlSupplier, Sender, StatusReport};

@@ -22,15 +22,15 @@ mod models;
 mod publication;
 mod spec;
 
-pub use command::{ReceiverCommand, SenderCommand};
-pub use counters::{ReceiverCounters, SenderCounters};
-pub use destination::{Destination, SendDestination};
-pub use event::{ConductorEvent, CreateImage, PublicationError};
+pub(crate) use command::{ReceiverCommand, SenderCommand};
+pub(crate) use counters::{ReceiverCounters, SenderCounters};
+pub(crate) use destination::{Destination, SendDestination};
+pub(crate) use event::{ConductorEvent, CreateImage, PublicationError};
 pub(crate) use event_sender::{EventSender, poll_commands};
-pub use id::{EndpointId, ImageId, PublicationId, TransportId};
-pub use image::{ImageShared, ImageState};
-pub use publication::PublicationShared;
-pub use spec::{
+pub(crate) use id::{EndpointId, ImageId, PublicationId, TransportId};
+pub(crate) use image::{ImageShared, ImageState};
+pub(crate) use publication::PublicationShared;
+pub(crate) use spec::{
     MinFlowControlSpec, NakDelaySpec, ReceiveEndpointSpec, ReceiveTransportSpec, ReceiverImageSpec,
     RetransmitSpec, SendEndpointSpec, SenderFlowControlSpec, SenderPublicationSpec,
     SubscriberPosition,

@@ -16,12 +16,13 @@ use taran_net::Network;
 use taran_protocol::option::{IdleRole, OptionErrors, OptionId, OptionSet, Source, ThreadingMode};
 
 pub use names::{GossipSettings, NameSettings, TableRow};
-pub use print::print_configuration;
+pub(crate) use print::print_configuration;
 pub use settings::{
     BufferSettings, CubicSettings, DirectorySettings, PublicationSettings, ReceiverSettings,
     Settings, SocketSettings, TimerSettings,
 };
-pub use validate::{Conflict, shortfalls, validate, validate_limits};
+pub use validate::{Conflict, validate};
+pub(crate) use validate::{shortfalls, validate_limits};
 
 use crate::conductor::{FileWorker, NameResolver, TerminationHook, TerminationValidator};
 use crate::congestion::{CongestionControl, CongestionControlSupplier, ImageParams};

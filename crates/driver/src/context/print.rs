@@ -65,7 +65,7 @@ const IRREGULAR: &[(OptionId, &str)] = &[
 ];
 
 /// Formats the options like the official driver: one `key=value` per option, lengths in bytes, times in nanoseconds.
-pub fn print_configuration(options: &OptionSet) -> String {
+pub(crate) fn print_configuration(options: &OptionSet) -> String {
     let mut text = String::from("aeron_driver_context_t {\n");
     for explained in options.explain() {
         let property = explained.option.property;

@@ -33,7 +33,7 @@ pub fn validate(options: &OptionSet) -> Vec<Conflict> {
 }
 
 /// Checks options against the limits of the system.
-pub fn validate_limits(options: &OptionSet, limits: &BufferLimits) -> Vec<Conflict> {
+pub(crate) fn validate_limits(options: &OptionSet, limits: &BufferLimits) -> Vec<Conflict> {
     let mut conflicts = Conflicts {
         options,
         found: Vec::new(),
@@ -44,7 +44,7 @@ pub fn validate_limits(options: &OptionSet, limits: &BufferLimits) -> Vec<Confli
 
 /// Returns warnings for buffers for which the system grants less than configured. The driver works nevertheless, with
 /// more loss or less throughput.
-pub fn shortfalls(options: &OptionSet, limits: &BufferLimits) -> Vec<String> {
+pub(crate) fn shortfalls(options: &OptionSet, limits: &BufferLimits) -> Vec<String> {
     // Linux doubles the requested length and reports the double.
     let factor = if cfg!(target_os = "linux") { 2 } else { 1 };
     let buffers = [

@@ -53,9 +53,9 @@ use crate::interval_timer::IntervalTimer;
 use crate::poll_schedule::WorkTracker;
 use crate::socket_wait::{NO_ENDPOINTS_MULTIPLIER, any_may_be_readable, wait_for_any};
 
-pub use endpoint::ReceiveEndpoint;
-pub use image::ReceiverImage;
-pub use transport::ReceiveTransport;
+pub(crate) use endpoint::ReceiveEndpoint;
+pub(crate) use image::ReceiverImage;
+pub(crate) use transport::ReceiveTransport;
 
 /// Maximum slots of a receive batch; each slot holds a GRO batch of up to 64 KiB. Also the maximum number of segment
 /// runs received directly into a log per poll of a socket.

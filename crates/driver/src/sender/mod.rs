@@ -44,11 +44,11 @@ use crate::poll_schedule::WorkTracker;
 use crate::socket_wait::{NO_ENDPOINTS_MULTIPLIER, any_may_be_readable, wait_for_any};
 use coalescer::DatagramCoalescer;
 
-pub use endpoint::SendEndpoint;
+pub(crate) use endpoint::SendEndpoint;
 pub use flow_control::{FlowControl, FlowControlRequest, FlowControlSupplier, StatusReport};
 pub(crate) use liveness_table::MAX_LIVE_ENTRIES;
-pub use publication::SenderPublication;
-pub use stream_log::StreamLog;
+pub(crate) use publication::SenderPublication;
+pub(crate) use stream_log::StreamLog;
 
 /// Slots of a batch of control frames. They are short, so that a slot holds a burst of them.
 const CONTROL_BATCH: usize = 8;
