@@ -67,7 +67,7 @@ impl DataPath {
         let (mut sender_commands, commands) = queue::spsc(8);
         let (events, sender_events) = queue::spsc(8);
         let sender = Sender::new(SenderSpec {
-            doorbell: AgentWaker::default(),
+            waker: AgentWaker::default(),
             commands,
             events,
             counters: sender_counters.clone(),
@@ -80,7 +80,7 @@ impl DataPath {
         let (mut receiver_commands, commands) = queue::spsc(8);
         let (events, receiver_events) = queue::spsc(8);
         let receiver = Receiver::new(ReceiverSpec {
-            doorbell: AgentWaker::default(),
+            waker: AgentWaker::default(),
             commands,
             events,
             counters: receiver_counters.clone(),

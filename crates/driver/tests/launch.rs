@@ -354,19 +354,19 @@ fn insufficient_shared_memory_is_reported_with_remedy() {
 
 /// Storage with injected faults.
 #[derive(Debug)]
-struct Odd(MemoryStorage, Oddity);
+struct FailingStorage(MemoryStorage, Failure);
 
 #[derive(Debug)]
-enum Oddity {
+enum Failure {
     /// Insufficient space for the loss report, detected at its creation.
     NoLossReport,
     /// The first existence check finds nothing, as if the files had been created right after it.
-    LateLook(AtomicBool),
+    LateOpen(AtomicBool),
 }
 
-impl Storage for Odd {
+impl Storage for FailingStorage {
     fn create(&self, path: &Path, len: u64, options: CreateOptions) -> Result<Region, MemoryError> {
-        if matches!(self.1, Oddity::NoLossReport) && path.ends_with("loss-report.dat") {
+        if matches!(self.1, Failure::NoLossReport) && path.ends_with("loss-report.dat") {
             return Err(MemoryError::OutOfMemory { len });
         }
         self.0.create(path, len, options)
@@ -386,7 +386,7 @@ impl Storage for Odd {
 
     fn exists(&self, path: &Path) -> bool {
         match &self.1 {
-            Oddity::LateLook(has_looked) if !has_looked.swap(true, Ordering::Relaxed) => false,
+            Failure::LateOpen(has_looked) if !has_looked.swap(true, Ordering::Relaxed) => false,
             _ => self.0.exists(path),
         }
     }
@@ -412,8 +412,10 @@ impl Storage for Odd {
 fn failed_start_leaves_no_unfinished_file() {
     let storage = MemoryStorage::new();
     let context = DriverContext::new().aeron_dir("/aeron");
-    let refused =
-        MediaDriver::launch(context.storage(Arc::new(Odd(storage.clone(), Oddity::NoLossReport))));
+    let refused = MediaDriver::launch(context.storage(Arc::new(FailingStorage(
+        storage.clone(),
+        Failure::NoLossReport,
+    ))));
     assert!(matches!(refused, Err(DriverError::Memory(_))));
     assert!(storage.mapped_files().is_empty());
     // A later driver must not wait for an unfinished file.
@@ -431,7 +433,7 @@ fn second_of_two_concurrent_starts_leaves_the_first_intact() {
     };
     let first = start(Arc::new(storage.clone())).unwrap();
     // It found no directory, and waited for the start-up lock while the other driver started.
-    let late = Odd(storage.clone(), Oddity::LateLook(AtomicBool::new(false)));
+    let late = FailingStorage(storage.clone(), Failure::LateOpen(AtomicBool::new(false)));
     let refused = start(Arc::new(late)).unwrap_err();
     assert!(
         matches!(refused, DriverError::ActiveDriver { .. }),

@@ -425,15 +425,24 @@ fn functions(file: &Path, owns_folder: bool, path: &str, found: &mut Vec<String>
             }
         } else if let Some(rest) = code.strip_prefix("#[path = \"") {
             other_path = rest.strip_suffix("\"]");
-        } else if let Some(rest) = code.strip_prefix("fn ").or(code.strip_prefix("seeded! { ")) {
-            let name = rest
-                .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
-                .next();
-            found.push(inside + name.unwrap_or_default());
+        } else if let Some(name) = defined_name(code) {
+            found.push(inside + name);
+        } else if indentation == 4 * open.len() && code.contains("! {") | code.contains("!(") {
+            // The macro defines tests of this module.
+            found.push(inside);
         } else if code == "}" && open.last().is_some_and(|(depth, _)| *depth == indentation) {
             open.pop();
         }
     }
+}
+
+/// The name of the function or scenario that this line defines.
+fn defined_name(code: &str) -> Option<&str> {
+    let scenario = code.trim_start_matches("seeded! { ");
+    let scenario = scenario.contains("|seed|").then_some(scenario);
+    let definition = code.strip_prefix("fn ").or(scenario)?;
+    let is_end = |letter: char| !letter.is_alphanumeric() && letter != '_';
+    definition.split(is_end).next()
 }
 
 #[test]

@@ -91,9 +91,9 @@ impl TaranDriver {
     fn end(&mut self) -> Vec<String> {
         let ended_by_test = self.ended_by_test.lock().unwrap().take();
         if let Some(cnc) = ended_by_test {
-            let told = self.await_end();
+            let differences = self.await_end();
             let mut error_log_differences = self.error_log_differences(&cnc);
-            error_log_differences.extend(told.err());
+            error_log_differences.extend(differences.err());
             return error_log_differences;
         }
         if let Ok(Some(_)) = self.child.try_wait() {
@@ -101,9 +101,9 @@ impl TaranDriver {
         }
         match self.cnc() {
             Ok(cnc) => {
-                let told = self.terminate(&cnc);
+                let differences = self.terminate(&cnc);
                 let mut error_log_differences = self.error_log_differences(&cnc);
-                error_log_differences.extend(told.err());
+                error_log_differences.extend(differences.err());
                 error_log_differences
             }
             Err(error) => {
@@ -146,8 +146,8 @@ impl TaranDriver {
         Cnc::open(&region).map_err(|error| error.to_string())
     }
 
-    fn has_ended_within(&mut self, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
+    fn has_ended_within(&mut self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
         while Instant::now() < deadline {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return true;

@@ -1,4 +1,4 @@
-//! The bytes that other implementations see (docs/spec/shared-memory.md §4), slow receivers, and damage.
+//! The layout that other implementations see (docs/spec/shared-memory.md §4), lapped receivers, and damage.
 
 use std::{collections::VecDeque, thread};
 
@@ -36,7 +36,7 @@ fn receive(receiver: &mut Receiver) -> Result<Option<(i32, Vec<u8>)>, ReceiveErr
 }
 
 #[test]
-fn a_record_has_length_type_and_payload() {
+fn transmit_record_has_length_type_and_payload() {
     let region = buffer(128);
     let mut transmitter = Transmitter::open(&region).unwrap();
     let mut receiver = Receiver::open(&region).unwrap();
@@ -56,7 +56,7 @@ fn a_record_has_length_type_and_payload() {
 }
 
 #[test]
-fn a_record_that_does_not_fit_the_end_goes_to_the_beginning() {
+fn transmit_beyond_end_pads_and_wraps() {
     let region = buffer(128);
     let mut transmitter = Transmitter::open(&region).unwrap();
     let mut receiver = Receiver::open(&region).unwrap();
@@ -64,7 +64,7 @@ fn a_record_that_does_not_fit_the_end_goes_to_the_beginning() {
         transmitter.transmit(1, &[number; 16]).unwrap();
         assert_eq!(Ok(Some((1, vec![number; 16]))), receive(&mut receiver));
     }
-    // Five records of 24 bytes and 8 bytes of padding in each lap.
+    // Five records of 24 bytes and 8 bytes of padding in each pass.
     assert_eq!(
         (8, -1),
         (
@@ -77,7 +77,7 @@ fn a_record_that_does_not_fit_the_end_goes_to_the_beginning() {
 }
 
 #[test]
-fn a_late_receiver_starts_with_the_newest_message() {
+fn open_receiver_starts_with_latest_message() {
     let region = buffer(128);
     let mut transmitter = Transmitter::open(&region).unwrap();
     transmitter.transmit(1, b"old").unwrap();
@@ -87,7 +87,7 @@ fn a_late_receiver_starts_with_the_newest_message() {
 }
 
 #[test]
-fn a_slow_receiver_is_told_and_goes_on_with_the_newest_message() {
+fn lapped_receiver_reports_it_and_continues_with_latest() {
     let region = buffer(128);
     let mut transmitter = Transmitter::open(&region).unwrap();
     let mut receiver = Receiver::open(&region).unwrap();
@@ -117,14 +117,14 @@ fn a_slow_receiver_is_told_and_goes_on_with_the_newest_message() {
 }
 
 #[test]
-fn a_record_that_is_being_overwritten_is_not_believed() {
+fn record_being_overwritten_is_not_delivered() {
     let region = buffer(128);
     let mut transmitter = Transmitter::open(&region).unwrap();
     let mut receiver = Receiver::open(&region).unwrap();
     transmitter.transmit(1, b"message").unwrap();
     set_trailer(&region, INTENT, 128);
     assert!(receive(&mut Receiver::open(&region).unwrap()).is_ok());
-    set_trailer(&region, INTENT, 136); // a transmitter that has begun to write over the record
+    set_trailer(&region, INTENT, 136); // the transmitter has started to overwrite the record
     assert_eq!(
         Err(ReceiveError::Lapped { behind: 136 }),
         receive(&mut receiver)
@@ -132,7 +132,7 @@ fn a_record_that_is_being_overwritten_is_not_believed() {
 }
 
 #[test]
-fn messages_that_no_buffer_takes_are_refused() {
+fn transmit_invalid_message_is_rejected() {
     let region = buffer(128);
     let mut transmitter = Transmitter::open(&region).unwrap();
     assert_eq!(16, transmitter.max_message_length());
@@ -158,7 +158,7 @@ fn messages_that_no_buffer_takes_are_refused() {
 }
 
 #[test]
-fn positions_wrap_without_harm() {
+fn positions_wrap_around_at_i64_max() {
     let region = buffer(128);
     let start = i64::MAX - 127;
     for field in [INTENT, TAIL, LATEST] {
@@ -173,7 +173,7 @@ fn positions_wrap_without_harm() {
 }
 
 #[test]
-fn a_record_that_cannot_be_is_an_error_and_the_rest_is_skipped() {
+fn receive_invalid_record_fails_and_skips_to_tail() {
     for length in [i32::MIN, -1, 0, 7, 25, 120, i32::MAX] {
         let region = buffer(128);
         let mut transmitter = Transmitter::open(&region).unwrap();
@@ -195,7 +195,7 @@ fn a_record_that_cannot_be_is_an_error_and_the_rest_is_skipped() {
 }
 
 #[test]
-fn a_receiver_that_was_led_astray_comes_back() {
+fn receiver_with_invalid_position_resynchronises() {
     let region = buffer(128);
     let mut transmitter = Transmitter::open(&region).unwrap();
     let mut receiver = Receiver::open(&region).unwrap();
@@ -222,8 +222,8 @@ fn message(number: u32) -> Vec<u8> {
 }
 
 #[test]
-fn receivers_on_other_threads_see_whole_messages_in_order_or_are_lapped() {
-    // Miri takes a thousand times as long for each.
+fn receivers_on_other_threads_get_intact_messages_in_order_or_are_lapped() {
+    // Miri takes a thousand times as long per message.
     const COUNT: u32 = if cfg!(miri) { 100 } else { 60_000 };
     let region = buffer(512);
     let mut transmitter = Transmitter::open(&region).unwrap();
@@ -262,8 +262,8 @@ fn receivers_on_other_threads_see_whole_messages_in_order_or_are_lapped() {
 
 proptest! {
     #[test]
-    #[cfg_attr(miri, ignore = "properties take hours there")]
-    fn a_receiver_sees_each_message_once_or_hears_that_it_was_lapped(
+    #[cfg_attr(miri, ignore = "property tests take hours under Miri")]
+    fn receiver_gets_each_message_once_or_reports_lap(
         calls in prop::collection::vec(prop::option::of(0_usize..33), 0..200),
     ) {
         let region = buffer(256);
@@ -280,18 +280,18 @@ proptest! {
             match receive(&mut receiver) {
                 Ok(message) => prop_assert_eq!(sent.pop_front(), message),
                 Err(error) => {
-                    let far = matches!(error, ReceiveError::Lapped { behind: 257.. });
-                    prop_assert!(far, "{}", error);
+                    let is_lapped = matches!(error, ReceiveError::Lapped { behind: 257.. });
+                    prop_assert!(is_lapped, "{}", error);
                     sent.drain(..sent.len() - 1);
                 }
             }
         }
     }
 
-    /// Otherwise permanent damage would keep a client busy and flood it with errors.
+    /// Otherwise permanent damage would keep a client busy and cause endless errors.
     #[test]
-    #[cfg_attr(miri, ignore = "properties take hours there")]
-    fn damaged_positions_are_no_news_for_ever(
+    #[cfg_attr(miri, ignore = "property tests take hours under Miri")]
+    fn damaged_positions_do_not_cause_endless_records(
         positions in prop::array::uniform3(prop_oneof![any::<i64>(), -300_i64..300, any::<i32>().prop_map(|high| i64::from(high) << 32)]),
     ) {
         let region = buffer(128);
@@ -305,7 +305,7 @@ proptest! {
         }
         let calls = (0..40).take_while(|_| receive(&mut receiver) != Ok(None)).count();
         prop_assert!(calls < 40);
-        // Within a lap the receiver finds back.
+        // The receiver resynchronises within one pass of the buffer.
         for _ in 0..10 {
             transmitter.transmit(1, &[1; 9]).unwrap();
             let _ = receive(&mut receiver);
@@ -315,10 +315,10 @@ proptest! {
         prop_assert_eq!(Ok(Some((2, b"intact".to_vec()))), receive(&mut receiver));
     }
 
-    /// The sanitizer's run of this test sees that nothing outside of the buffer is touched.
+    /// Under AddressSanitizer this also checks that nothing outside the buffer is accessed.
     #[test]
-    #[cfg_attr(miri, ignore = "properties take hours there")]
-    fn garbage_is_survived(
+    #[cfg_attr(miri, ignore = "property tests take hours under Miri")]
+    fn receiver_recovers_after_arbitrary_writes(
         damage in prop::collection::vec((0_usize..35, prop_oneof![any::<i32>(), -2..40]), 0..60),
         misaligned in any::<bool>(),
     ) {
@@ -335,7 +335,7 @@ proptest! {
             }
             let _ = receive(&mut receiver).map(|message| message.map(|(_, payload)| assert!(payload.len() <= 16)));
         }
-        // Damage that is left behind is overwritten within a lap, and the receiver finds back.
+        // Remaining damage is overwritten within one pass, and the receiver resynchronises.
         for _ in 0..20 {
             transmitter.transmit(1, &[1; 9]).unwrap();
             let _ = receive(&mut receiver);

@@ -1,4 +1,4 @@
-//! The broadcast: a transmitter that never waits and receivers that copy what may be overwritten.
+//! The broadcast buffer: a transmitter that never waits, and receivers that copy records which may be overwritten.
 
 use loom::thread;
 use taran_core::{
@@ -38,7 +38,7 @@ fn receive(receiver: &mut Receiver, calls: usize, last: &mut i32) -> usize {
     lapped
 }
 
-/// Transmits while a receiver receives; after that it gets the last message, and all if it was never lapped.
+/// Transmits while a receiver receives. Afterwards the receiver gets the last message; all messages if it was never lapped.
 fn transmit_and_receive(preemptions: usize, before: i32, messages: i32) {
     explore(preemptions, move || {
         let (mut transmitter, mut receiver) = buffer(32);
@@ -56,7 +56,7 @@ fn transmit_and_receive(preemptions: usize, before: i32, messages: i32) {
 }
 
 #[test]
-fn a_receiver_that_keeps_up_sees_every_message() {
+fn receiver_that_keeps_up_gets_every_message() {
     explore(4, || {
         let (mut transmitter, mut receiver) = buffer(32);
         let transmitting = thread::spawn(move || {
@@ -73,22 +73,22 @@ fn a_receiver_that_keeps_up_sees_every_message() {
 }
 
 #[test]
-fn a_record_that_is_overwritten_while_it_is_copied_is_not_delivered() {
+fn record_overwritten_during_copy_is_not_delivered() {
     transmit_and_receive(5, 2, 3);
 }
 
 #[test]
-fn a_receiver_is_lapped_again_and_again() {
+fn receiver_lapped_repeatedly_gets_last_message() {
     transmit_and_receive(3, 2, 4);
 }
 
 #[test]
-fn padding_at_the_end_is_overwritten_while_it_is_read() {
+fn padding_overwritten_during_read_is_detected() {
     overwrite_padding(5);
 }
 
 #[test]
-fn padding_and_the_record_behind_it_are_overwritten_while_they_are_read() {
+fn padding_and_next_record_overwritten_during_read_are_detected() {
     overwrite_padding(6);
 }
 

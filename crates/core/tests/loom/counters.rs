@@ -21,7 +21,7 @@ fn table() -> (CounterTable, CountersReader) {
     (table, reader)
 }
 
-/// A counter of which everything is `number`.
+/// Allocates a counter whose fields all have the value `number`.
 fn allocate(table: &mut CounterTable, number: u8) {
     let text = char::from(number).to_string();
     let spec = CounterSpec {
@@ -60,7 +60,7 @@ fn whole(reader: &CountersReader) -> Option<u8> {
 
 /// Guards the release of the state in `allocate_with` and the acquire in `meta`.
 #[test]
-fn a_counter_appears_with_all_that_describes_it() {
+fn allocated_counter_appears_with_all_fields() {
     explore(3, || {
         let (mut table, reader) = table();
         let allocating = thread::spawn(move || allocate(&mut table, b'a'));
@@ -74,7 +74,7 @@ fn a_counter_appears_with_all_that_describes_it() {
 
 /// Guards the fences of `free` and `meta`: a reused id does not show fields of the old counter.
 #[test]
-fn a_counter_whose_id_is_used_again_is_seen_whole_or_not_at_all() {
+fn reused_counter_never_shows_fields_of_the_old_one() {
     explore(2, || {
         let (mut table, reader) = table();
         allocate(&mut table, b'a');

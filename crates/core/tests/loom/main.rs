@@ -5,7 +5,7 @@
 //! target/loom`. A model opens everything before it spawns (see `memory/model.rs`), never spins, and is small: a ring
 //! of 32 bytes wraps as well as one of a megabyte.
 #![cfg(loom)]
-#![allow(clippy::unwrap_used)] // all of this is tests
+#![allow(clippy::unwrap_used)] // test code only
 
 mod agent_waker;
 mod broadcast;
@@ -14,7 +14,7 @@ mod many_to_one;
 mod one_to_one;
 mod queue;
 
-/// Explores a model with up to `preemptions` switches away from a thread that could go on.
+/// Explores a model with up to `preemptions` switches away from a runnable thread.
 fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(preemptions);

@@ -35,7 +35,7 @@ fn payload(type_id: i32) -> [u8; 4] {
     [type_id as u8; 4]
 }
 
-/// Reads what is there and notes it.
+/// Reads all available messages and records their types.
 fn read(consumer: &mut Consumer, seen: &mut Vec<i32>) -> usize {
     let read = consumer.read(4, |type_id, bytes| {
         assert_eq!(payload(type_id), bytes);
@@ -51,7 +51,7 @@ fn drain(consumer: &mut Consumer, seen: &mut Vec<i32>) {
     }
 }
 
-/// Each of two producers writes a message while the consumer reads; what was accepted arrives once.
+/// Two producers write a message each while the consumer reads; each accepted message arrives once.
 fn write_and_read(preemptions: usize, start: usize) {
     explore(preemptions, move || {
         let (producer, mut consumer) = ring(start);
@@ -76,23 +76,23 @@ fn write_and_read(preemptions: usize, start: usize) {
 }
 
 #[test]
-fn two_producers_write_side_by_side() {
+fn two_producers_write_concurrently() {
     write_and_read(4, 0);
 }
 
 #[test]
-fn two_producers_wrap_around_the_end() {
+fn two_producers_wrap_around_end() {
     write_and_read(4, 24);
 }
 
 #[test]
-fn space_that_was_given_back_is_clean() {
+fn released_space_is_zero() {
     explore(5, || {
         let (producer, mut consumer) = ring(0);
         producer.write(1, &payload(1)).unwrap();
         producer.write(2, &payload(2)).unwrap();
         let writer = thread::spawn(move || {
-            // Full until the consumer has given back the first record; then its bytes are written again.
+            // Full until the consumer has released the first record; then its bytes are reused.
             [3, 4].map(|type_id| producer.write(type_id, &payload(type_id)).is_ok())
         });
         let mut seen = Vec::new();
@@ -116,7 +116,7 @@ fn space_that_was_given_back_is_clean() {
 }
 
 #[test]
-fn space_that_one_producer_saw_given_back_is_clean_for_the_other() {
+fn released_space_seen_by_one_producer_is_zero_for_the_other() {
     explore(4, || {
         let (producer, mut consumer) = ring(0);
         producer.write(1, &payload(1)).unwrap();
@@ -140,7 +140,7 @@ fn space_that_one_producer_saw_given_back_is_clean_for_the_other() {
     });
 }
 
-/// A producer has died on its claim when another one writes, and the consumer frees the ring. There is room for a third
+/// A producer died after its claim; another one writes, and the consumer unblocks the ring. There is space for a third
 /// record: in a full ring a slow producer cannot be distinguished from a dead one.
 fn unblock_while_another_writes(start: usize, die: impl Fn(&Producer) + Sync + Send + 'static) {
     explore(5, move || {
@@ -157,7 +157,7 @@ fn unblock_while_another_writes(start: usize, die: impl Fn(&Producer) + Sync + S
         });
         writing.join().unwrap();
         let (mut consumer, mut seen, freed) = reading.join().unwrap();
-        // The head is at the dead claim still, or the claim is gone: a live one is never given up.
+        // The head is still at the dead claim, or the claim was freed; a live claim is never freed.
         assert!(freed || consumer.unblock());
         drain(&mut consumer, &mut seen);
         assert_eq!(vec![2], seen);
@@ -165,22 +165,22 @@ fn unblock_while_another_writes(start: usize, die: impl Fn(&Producer) + Sync + S
 }
 
 #[test]
-fn a_claim_that_was_marked_is_skipped() {
+fn unblock_marked_claim_skips_it() {
     unblock_while_another_writes(0, |producer| forget(producer.try_claim(1, 4).unwrap()));
 }
 
 #[test]
-fn a_claim_that_was_not_marked_is_skipped() {
+fn unblock_unmarked_claim_skips_it() {
     unblock_while_another_writes(0, |producer| producer.reserve_and_abandon(4));
 }
 
 #[test]
-fn a_claim_before_the_end_that_was_not_marked_is_skipped() {
+fn unblock_unmarked_claim_before_end_skips_it() {
     unblock_while_another_writes(40, |producer| producer.reserve_and_abandon(4));
 }
 
 #[test]
-fn an_aborted_claim_is_skipped() {
+fn aborted_claim_is_skipped() {
     explore(5, || {
         let (producer, mut consumer) = ring(16);
         let other = producer.clone();

@@ -25,7 +25,7 @@ fn ring(start: usize) -> (Producer, Consumer) {
     (producer, consumer)
 }
 
-/// The producer writes while the consumer reads. What was accepted arrives once and in order.
+/// The producer writes while the consumer reads. Accepted messages arrive once and in order.
 fn write_and_read(start: usize, lengths: &'static [usize]) {
     explore(4, move || {
         let (mut producer, mut consumer) = ring(start);
@@ -62,21 +62,21 @@ fn write_and_read(start: usize, lengths: &'static [usize]) {
 }
 
 #[test]
-fn messages_follow_each_other() {
+fn consecutive_messages_arrive_in_order() {
     write_and_read(0, &[8, 0, 4]);
 }
 
 #[test]
-fn a_message_ends_at_the_end() {
+fn message_ending_at_end_arrives() {
     write_and_read(48, &[8, 8]);
 }
 
 #[test]
-fn a_message_wraps_around_the_end() {
+fn message_beyond_end_wraps() {
     write_and_read(56, &[8, 8]);
 }
 
 #[test]
-fn space_that_was_given_back_is_written_again() {
+fn released_space_is_reused() {
     write_and_read(32, &[8, 8, 8, 8, 8]);
 }

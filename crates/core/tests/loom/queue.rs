@@ -14,7 +14,7 @@ fn values_arrive_once_and_in_order_through_reused_slots() {
         let sending = thread::spawn(move || {
             let mut sent = 0;
             for value in 1..=4 {
-                // Full is fine; the slots of values that were taken must be free for the next.
+                // Full is allowed; the slots of received values must be free for the next ones.
                 if sender.try_send(Box::new(value)).is_err() {
                     break;
                 }
@@ -39,7 +39,7 @@ fn values_arrive_once_and_in_order_through_reused_slots() {
 }
 
 #[test]
-fn what_is_left_is_dropped_once_whichever_end_goes_last() {
+fn remaining_values_are_dropped_once() {
     explore(4, || {
         let token = Arc::new(());
         let (mut sender, mut receiver) = spsc(4);

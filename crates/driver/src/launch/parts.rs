@@ -138,11 +138,11 @@ impl DriverParts {
         let (receiver_commands, to_receiver) = queue::spsc(COMMAND_QUEUE);
         let (from_sender, sender_events) = queue::spsc(EVENT_QUEUE);
         let (from_receiver, receiver_events) = queue::spsc(EVENT_QUEUE);
-        let doorbells = [AgentWaker::default(), AgentWaker::default()];
-        let [sender_doorbell, receiver_doorbell] = doorbells.clone();
+        let wakers = [AgentWaker::default(), AgentWaker::default()];
+        let [sender_waker, receiver_waker] = wakers.clone();
         let sender = Sender::new(SenderSpec {
             commands: to_sender,
-            doorbell: sender_doorbell,
+            waker: sender_waker,
             events: from_sender,
             counters: SenderCounters::new(|counter| system.get(counter).clone()),
             cycle: cycle(
@@ -157,7 +157,7 @@ impl DriverParts {
         });
         let receiver = Receiver::new(ReceiverSpec {
             commands: to_receiver,
-            doorbell: receiver_doorbell,
+            waker: receiver_waker,
             events: from_receiver,
             counters: ReceiverCounters::new(|counter| system.get(counter).clone()),
             cycle: cycle(
@@ -205,7 +205,7 @@ impl DriverParts {
                 limits,
                 sender: sender_commands,
                 receiver: receiver_commands,
-                wakers: doorbells,
+                wakers,
                 validator: context
                     .validator
                     .take()

@@ -8,7 +8,7 @@ use crate::boundary::{ConductorEvent, EndpointId, ImageId, ReceiverCommand, Tran
 impl Receiver {
     /// Takes one command, if there is room for the events that it may cause.
     pub(super) fn take_command(&mut self, now: Now) -> usize {
-        let Some(command) = self.outbox.next_command(&mut self.commands) else {
+        let Some(command) = self.event_sender.next_command(&mut self.commands) else {
             return 0;
         };
         match command {
@@ -76,7 +76,7 @@ impl Receiver {
                     .endpoint(endpoint)
                     .and_then(|endpoint| endpoint.remove_image(image))
                 {
-                    self.outbox.send(ConductorEvent::ImageReleased(image));
+                    self.event_sender.send(ConductorEvent::ImageReleased(image));
                 }
             }
             ReceiverCommand::RemoveCoolDown {
@@ -144,19 +144,20 @@ impl Receiver {
         };
         let mut endpoint = self.endpoints.remove(index);
         while let Some(image) = endpoint.remove_any_image() {
-            self.outbox.send(ConductorEvent::ImageReleased(image));
+            self.event_sender.send(ConductorEvent::ImageReleased(image));
         }
-        self.outbox
+        self.event_sender
             .send(ConductorEvent::ReceiveEndpointReleased(endpoint));
         self.collect_fds();
     }
 
     fn add_transport(&mut self, id: EndpointId, transport: Box<ReceiveTransport>, now: Now) {
         if self.endpoint(id).is_none() {
-            self.outbox.send(ConductorEvent::ReceiveTransportReleased {
-                endpoint: id,
-                transport,
-            });
+            self.event_sender
+                .send(ConductorEvent::ReceiveTransportReleased {
+                    endpoint: id,
+                    transport,
+                });
             return;
         }
         self.with_endpoint(id, now, |endpoint, context| {
@@ -170,10 +171,11 @@ impl Receiver {
             .endpoint(id)
             .and_then(|endpoint| endpoint.remove_transport(transport));
         if let Some(transport) = removed {
-            self.outbox.send(ConductorEvent::ReceiveTransportReleased {
-                endpoint: id,
-                transport,
-            });
+            self.event_sender
+                .send(ConductorEvent::ReceiveTransportReleased {
+                    endpoint: id,
+                    transport,
+                });
             self.collect_fds();
         }
     }
@@ -181,7 +183,7 @@ impl Receiver {
     fn add_image(&mut self, image: Box<ReceiverImage>, now: Now) {
         let id = image.endpoint();
         if self.endpoint(id).is_none() {
-            self.outbox.send(ConductorEvent::ImageReleased(image));
+            self.event_sender.send(ConductorEvent::ImageReleased(image));
             return;
         }
         self.with_endpoint(id, now, |endpoint, context| {
@@ -200,7 +202,7 @@ impl Receiver {
             counters: &self.counters,
             reporter: &mut self.reporter,
             losses: &mut self.losses,
-            events: &mut self.outbox,
+            events: &mut self.event_sender,
         };
         if let Some(endpoint) = self
             .endpoints

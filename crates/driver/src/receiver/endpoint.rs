@@ -218,7 +218,7 @@ impl ReceiveEndpoint {
     /// work.
     pub(super) fn poll_images(
         &mut self,
-        pace: AgentLoad,
+        load: AgentLoad,
         context: &mut ReceiveContext<'_>,
     ) -> usize {
         for transport in self.transports.iter_mut().flatten() {
@@ -237,7 +237,7 @@ impl ReceiveEndpoint {
         let mut work = 0;
         let dispatcher = &mut self.dispatcher;
         self.images
-            .poll(context.now.nanos, pace, |image_slot, image, _| {
+            .poll(context.now.nanos, load, |image_slot, image, _| {
                 let before = image.progress();
                 let done = match image.poll(&mut image_context) {
                     PollOutcome::Worked(done) => done,
@@ -254,7 +254,7 @@ impl ReceiveEndpoint {
         for transport in self.transports.iter_mut().flatten() {
             if transport
                 .control_batch
-                .is_due(pace == AgentLoad::Idle, context.now)
+                .is_due(load == AgentLoad::Idle, context.now)
             {
                 transport.send_control_batch(context.now, context.counters, context.reporter);
             }

@@ -67,7 +67,7 @@ pub struct ReceiverSpec {
     /// Commands of the conductor.
     pub commands: queue::Receiver<ReceiverCommand>,
     /// Wakes the receiver when the conductor sends a command.
-    pub doorbell: AgentWaker,
+    pub waker: AgentWaker,
     /// Events for the conductor.
     pub events: queue::Sender<ConductorEvent>,
     /// System counters.
@@ -91,15 +91,15 @@ pub struct Receiver {
     counters: ReceiverCounters,
     reporter: ErrorReporter,
     losses: LossReport,
-    outbox: EventSender,
+    event_sender: EventSender,
     commands: queue::Receiver<ReceiverCommand>,
-    doorbell: AgentWaker,
+    waker: AgentWaker,
     cycle: DutyCycleTracker,
     silence_check: IntervalTimer,
     batch: ReceiveBatch,
     fds: Vec<RawFd>,
     transports: usize,
-    tempo: WorkTracker,
+    work_tracker: WorkTracker,
 }
 
 /// State that the receiver lends to an endpoint for one duty cycle.
@@ -120,7 +120,7 @@ impl Agent for Receiver {
             counters: &self.counters,
             reporter: &mut self.reporter,
             losses: &mut self.losses,
-            events: &mut self.outbox,
+            events: &mut self.event_sender,
         };
         let mut work = commands;
         if any_may_be_readable(&self.fds, self.transports) {
@@ -129,14 +129,14 @@ impl Agent for Receiver {
             }
         }
         let checks_silence = self.silence_check.is_due(now.nanos);
-        let pace = self.tempo.load(now.nanos);
+        let load = self.work_tracker.load(now.nanos);
         for endpoint in &mut self.endpoints {
-            work += endpoint.poll_images(pace, &mut context);
+            work += endpoint.poll_images(load, &mut context);
             if checks_silence {
                 endpoint.check_control_silence(&mut context);
             }
         }
-        self.tempo.record(work, now.nanos);
+        self.work_tracker.record(work, now.nanos);
         work
     }
 
@@ -145,7 +145,7 @@ impl Agent for Receiver {
     }
 
     fn on_start(&mut self) {
-        self.doorbell.register();
+        self.waker.register();
     }
 
     /// Returns early when a datagram arrives. Progress of subscribers does not end the park: they write to shared
@@ -171,7 +171,7 @@ impl Agent for Receiver {
 impl Receiver {
     /// Returns true if there is no socket to poll and no event waiting for room in the queue to the conductor.
     fn has_no_work_sources(&self) -> bool {
-        self.endpoints.is_empty() && self.outbox.is_empty()
+        self.endpoints.is_empty() && self.event_sender.is_empty()
     }
 
     /// Creates a receiver without endpoints.
@@ -181,19 +181,19 @@ impl Receiver {
             endpoints: Vec::new(),
             reporter: ErrorReporter::new(spec.errors),
             losses: spec.losses,
-            outbox: EventSender::new(
+            event_sender: EventSender::new(
                 spec.events,
                 spec.counters.failed_offers_to_conductor.clone(),
             ),
             counters: spec.counters,
             commands: spec.commands,
-            doorbell: spec.doorbell,
+            waker: spec.waker,
             cycle: spec.cycle,
             silence_check: IntervalTimer::new(spec.reresolution_check_interval_ns),
             batch: ReceiveBatch::new(BATCH),
             fds: Vec::new(),
             transports: 0,
-            tempo: WorkTracker::default(),
+            work_tracker: WorkTracker::default(),
         }
     }
 }

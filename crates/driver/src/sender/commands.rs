@@ -8,7 +8,7 @@ use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SenderCommand};
 impl Sender {
     /// Executes one command, if the events that it may cause can be sent.
     pub(super) fn take_command(&mut self, now: Now) -> usize {
-        let Some(command) = self.outbox.next_command(&mut self.commands) else {
+        let Some(command) = self.event_sender.next_command(&mut self.commands) else {
             return 0;
         };
         match command {
@@ -22,7 +22,7 @@ impl Sender {
                 match self.endpoint(publication.endpoint()) {
                     Some(endpoint) => endpoint.add(publication, now),
                     None => self
-                        .outbox
+                        .event_sender
                         .send(ConductorEvent::PublicationReleased(publication)),
                 }
             }
@@ -34,7 +34,7 @@ impl Sender {
                     .endpoint(endpoint)
                     .and_then(|found| found.remove(publication))
                 {
-                    self.outbox
+                    self.event_sender
                         .send(ConductorEvent::PublicationReleased(publication));
                 }
             }
@@ -104,10 +104,10 @@ impl Sender {
         };
         let mut endpoint = self.endpoints.remove(index);
         while let Some(publication) = endpoint.remove_any() {
-            self.outbox
+            self.event_sender
                 .send(ConductorEvent::PublicationReleased(publication));
         }
-        self.outbox
+        self.event_sender
             .send(ConductorEvent::SendEndpointReleased(endpoint));
         self.collect_fds();
     }

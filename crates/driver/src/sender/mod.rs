@@ -68,7 +68,7 @@ pub struct SenderSpec {
     /// Commands from the conductor.
     pub commands: queue::Receiver<SenderCommand>,
     /// Wakes the sender when a command was sent.
-    pub doorbell: AgentWaker,
+    pub waker: AgentWaker,
     /// Events to the conductor.
     pub events: queue::Sender<ConductorEvent>,
     /// System counters.
@@ -92,9 +92,9 @@ pub struct Sender {
     endpoints: Vec<Box<SendEndpoint>>,
     counters: SenderCounters,
     reporter: ErrorReporter,
-    outbox: EventSender,
+    event_sender: EventSender,
     commands: queue::Receiver<SenderCommand>,
-    doorbell: AgentWaker,
+    waker: AgentWaker,
     cycle: DutyCycleTracker,
     /// Duty cycles that sent something since control sockets were polled.
     cycles_since_poll: u32,
@@ -151,7 +151,7 @@ impl Agent for Sender {
     }
 
     fn on_start(&mut self) {
-        self.doorbell.register();
+        self.waker.register();
     }
 
     /// Ends early when a control frame arrives. Clients publish to memory, which does not end it.
@@ -176,7 +176,7 @@ impl Agent for Sender {
 impl Sender {
     /// Returns true if there are no endpoints and no queued events.
     fn has_no_work_sources(&self) -> bool {
-        self.endpoints.is_empty() && self.outbox.is_empty()
+        self.endpoints.is_empty() && self.event_sender.is_empty()
     }
 
     /// Returns a sender without endpoints.
@@ -185,13 +185,13 @@ impl Sender {
         Self {
             endpoints: Vec::new(),
             reporter: ErrorReporter::new(spec.errors),
-            outbox: EventSender::new(
+            event_sender: EventSender::new(
                 spec.events,
                 spec.counters.failed_offers_to_conductor.clone(),
             ),
             counters: spec.counters,
             commands: spec.commands,
-            doorbell: spec.doorbell,
+            waker: spec.waker,
             cycle: spec.cycle,
             cycles_since_poll: 0,
             control_backoff: PollBackoff::new(CONTROL_BACKOFF_NS),
@@ -215,7 +215,7 @@ impl Sender {
             now,
             counters: &self.counters,
             reporter: &mut self.reporter,
-            events: &mut self.outbox,
+            events: &mut self.event_sender,
             extra_batches: if self.single_active_publication {
                 MAX_EXTRA_BATCHES
             } else {
@@ -255,7 +255,7 @@ impl Sender {
             now,
             counters: &self.counters,
             reporter: &mut self.reporter,
-            events: &mut self.outbox,
+            events: &mut self.event_sender,
             extra_batches: 0,
             coalescer: &mut self.coalescer,
             sending: 0,

@@ -199,10 +199,10 @@ impl FlowControl for Stingy {
 fn supplied_flow_control_overrides_channels() {
     let reports = Arc::new(Mutex::new(Vec::new()));
     let asked = Arc::new(Mutex::new(Vec::new()));
-    let (seen, heard) = (Arc::clone(&reports), Arc::clone(&asked));
+    let (seen, requested) = (Arc::clone(&reports), Arc::clone(&asked));
     let driver = DriverFixture::built(MemoryStorage::new(), |context| {
         context.flow_control(move |request| {
-            heard
+            requested
                 .lock()
                 .unwrap()
                 .push((request.stream_id, request.is_group));

@@ -169,10 +169,10 @@ fn control_frames_are_sent_to_the_control_group() {
         .network
         .carry(sender, address("224.0.1.1:40001"), setup(10, 0).as_bytes());
     driver.run_for(SECOND);
-    let heard = socket.take();
+    let received = socket.take();
     // Three status messages per SETUP, even without data frames.
-    assert_eq!(heard.len(), 3, "{heard:?}");
-    for datagram in &heard {
+    assert_eq!(received.len(), 3, "{received:?}");
+    for datagram in &received {
         let Ok(Frame::StatusMessage(message)) = Frame::parse(datagram) else {
             panic!("{datagram:?}");
         };
@@ -250,8 +250,8 @@ fn with_a_gap(driver: &mut DriverFixture, channel: &str, flags: u8) -> (bool, Te
     };
     driver.network.carry(sender, to, setup.as_bytes());
     driver.settle();
-    let told = available(&driver.messages()).remove(0);
-    let log = driver.storage.open(Path::new(&told.log)).unwrap();
+    let image = available(&driver.messages()).remove(0);
+    let log = driver.storage.open(Path::new(&image.log)).unwrap();
     for term_offset in [0, 64] {
         let mut datagram = DataHeader::heartbeat(0xC0, 77, 10, 3, term_offset);
         datagram.header.frame_length = 32.into();
@@ -261,8 +261,8 @@ fn with_a_gap(driver: &mut DriverFixture, channel: &str, flags: u8) -> (bool, Te
 }
 
 fn naks(socket: &mut TestSocket) -> usize {
-    let heard = socket.take();
-    let naks = heard
+    let received = socket.take();
+    let naks = received
         .iter()
         .filter(|datagram| matches!(Frame::parse(datagram), Ok(Frame::Nak(_))));
     naks.count()

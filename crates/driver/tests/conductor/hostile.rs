@@ -26,7 +26,7 @@ const CHANNELS: [&str; 12] = [
 
 /// Next operation of one client. The numbers are small so that clients use the same resources.
 #[derive(Clone, Debug)]
-enum Act {
+enum Operation {
     Publish {
         client: usize,
         channel: usize,
@@ -64,7 +64,7 @@ enum Act {
     Wait {
         millis: u64,
     },
-    Scribble {
+    Overwrite {
         nth: usize,
         value: i64,
     },
@@ -77,35 +77,40 @@ enum Act {
     },
 }
 
-fn acts() -> impl Strategy<Value = Vec<Act>> {
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let client = 0..3usize;
     let channel = 0..CHANNELS.len();
     let stream = 1..3i32;
-    let act = prop_oneof![
+    let operation = prop_oneof![
         6 => (client.clone(), channel.clone(), stream.clone(), any::<bool>())
-            .prop_map(|(client, channel, stream, exclusive)| Act::Publish { client, channel, stream, exclusive }),
+            .prop_map(|(client, channel, stream, exclusive)| Operation::Publish { client, channel, stream, exclusive }),
         6 => (client.clone(), channel.clone(), stream.clone())
-            .prop_map(|(client, channel, stream)| Act::Subscribe { client, channel, stream }),
-        5 => (client.clone(), 0..4u8, 0..40usize).prop_map(|(client, what, nth)| Act::Remove { client, what, nth }),
-        2 => (client.clone(), any::<bool>()).prop_map(|(client, fixed)| Act::Counter { client, fixed }),
-        1 => stream.prop_map(|stream| Act::Session { stream }),
-        2 => (0..40usize).prop_map(|nth| Act::Reject { nth }),
+            .prop_map(|(client, channel, stream)| Operation::Subscribe { client, channel, stream }),
+        5 => (client.clone(), 0..4u8, 0..40usize).prop_map(|(client, what, nth)| Operation::Remove { client, what, nth }),
+        2 => (client.clone(), any::<bool>()).prop_map(|(client, fixed)| Operation::Counter { client, fixed }),
+        1 => stream.prop_map(|stream| Operation::Session { stream }),
+        2 => (0..40usize).prop_map(|nth| Operation::Reject { nth }),
         1 => (client.clone(), 0..40usize, channel)
-            .prop_map(|(client, nth, channel)| Act::Destination { client, nth, channel }),
-        1 => client.prop_map(|client| Act::Close { client }),
-        5 => (0..3000u64).prop_map(|millis| Act::Wait { millis }),
-        2 => (0..80usize, any::<i64>()).prop_map(|(nth, value)| Act::Scribble { nth, value }),
-        2 => (0..20i32, vec(any::<u8>(), 0..80)).prop_map(|(type_id, bytes)| Act::Raw { type_id, bytes }),
-        1 => any::<bool>().prop_map(|works| Act::Resolve { works }),
+            .prop_map(|(client, nth, channel)| Operation::Destination { client, nth, channel }),
+        1 => client.prop_map(|client| Operation::Close { client }),
+        5 => (0..3000u64).prop_map(|millis| Operation::Wait { millis }),
+        2 => (0..80usize, any::<i64>()).prop_map(|(nth, value)| Operation::Overwrite { nth, value }),
+        2 => (0..20i32, vec(any::<u8>(), 0..80)).prop_map(|(type_id, bytes)| Operation::Raw { type_id, bytes }),
+        1 => any::<bool>().prop_map(|works| Operation::Resolve { works }),
     ];
-    vec(act, 1..60)
+    vec(operation, 1..60)
 }
 
-fn perform(driver: &mut DriverFixture, clients: &mut [i64; 3], ids: &mut Vec<i64>, act: &Act) {
+fn perform(
+    driver: &mut DriverFixture,
+    clients: &mut [i64; 3],
+    ids: &mut Vec<i64>,
+    operation: &Operation,
+) {
     let correlation_id = driver.id();
     let nth = |ids: &[i64], nth: usize| ids.get(nth % ids.len().max(1)).copied().unwrap_or(-5);
-    match *act {
-        Act::Publish {
+    match *operation {
+        Operation::Publish {
             client,
             channel,
             stream,
@@ -129,7 +134,7 @@ fn perform(driver: &mut DriverFixture, clients: &mut [i64; 3], ids: &mut Vec<i64
             });
             ids.push(correlation_id);
         }
-        Act::Subscribe {
+        Operation::Subscribe {
             client,
             channel,
             stream,
@@ -143,7 +148,7 @@ fn perform(driver: &mut DriverFixture, clients: &mut [i64; 3], ids: &mut Vec<i64
             });
             ids.push(correlation_id);
         }
-        Act::Remove {
+        Operation::Remove {
             client,
             what,
             nth: index,
@@ -168,7 +173,7 @@ fn perform(driver: &mut DriverFixture, clients: &mut [i64; 3], ids: &mut Vec<i64
                 },
             });
         }
-        Act::Counter { client, fixed } => {
+        Operation::Counter { client, fixed } => {
             let client_id = clients[client];
             driver.send(&if fixed {
                 Command::AddStaticCounter {
@@ -190,14 +195,14 @@ fn perform(driver: &mut DriverFixture, clients: &mut [i64; 3], ids: &mut Vec<i64
             });
             ids.push(correlation_id);
         }
-        Act::Session { stream } => {
+        Operation::Session { stream } => {
             driver.send(&Command::NextAvailableSessionId {
                 client_id: 0,
                 correlation_id,
                 stream_id: stream,
             });
         }
-        Act::Reject { nth: index } => {
+        Operation::Reject { nth: index } => {
             let image_id = nth(ids, index);
             driver.send(&Command::RejectImage {
                 client_id: -1,
@@ -207,7 +212,7 @@ fn perform(driver: &mut DriverFixture, clients: &mut [i64; 3], ids: &mut Vec<i64
                 reason: b"no",
             });
         }
-        Act::Destination {
+        Operation::Destination {
             client,
             nth: index,
             channel,
@@ -227,7 +232,7 @@ fn perform(driver: &mut DriverFixture, clients: &mut [i64; 3], ids: &mut Vec<i64
                 channel,
             });
         }
-        Act::Close { client } => {
+        Operation::Close { client } => {
             let client_id = clients[client];
             driver.send(&Command::ClientClose {
                 client_id,
@@ -236,8 +241,8 @@ fn perform(driver: &mut DriverFixture, clients: &mut [i64; 3], ids: &mut Vec<i64
             driver.kill(client_id);
             clients[client] = driver.client();
         }
-        Act::Wait { millis } => driver.run_for(Duration::from_millis(millis)),
-        Act::Scribble { nth, value } => {
+        Operation::Wait { millis } => driver.run_for(Duration::from_millis(millis)),
+        Operation::Overwrite { nth, value } => {
             // Clients may write positions and heartbeats.
             let mut counters = driver.counters();
             counters.retain(|meta| {
@@ -247,11 +252,11 @@ fn perform(driver: &mut DriverFixture, clients: &mut [i64; 3], ids: &mut Vec<i64
                 driver.set(meta.id, value);
             }
         }
-        Act::Raw { type_id, ref bytes } => {
+        Operation::Raw { type_id, ref bytes } => {
             // The type ids of the ring are positive.
             let _ = driver.commands.write(type_id.max(1), bytes);
         }
-        Act::Resolve { works } => {
+        Operation::Resolve { works } => {
             let answer = if works {
                 Ok(vec!["127.0.0.1".parse().unwrap()])
             } else {
@@ -268,12 +273,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn arbitrary_commands_leave_no_resources_after_client_timeout(acts in acts()) {
+    fn arbitrary_commands_leave_no_resources_after_client_timeout(operations in operations()) {
         let mut driver = DriverFixture::new();
         let mut clients = [driver.client(), driver.client(), driver.client()];
         let mut ids = Vec::new();
-        for act in &acts {
-            perform(&mut driver, &mut clients, &mut ids, act);
+        for operation in &operations {
+            perform(&mut driver, &mut clients, &mut ids, operation);
         }
         for client in clients {
             driver.kill(client);

@@ -228,7 +228,9 @@ fn session_has_one_image_if_subscription_returns_during_creation() {
     driver.add_subscription(client_id, UDP, 11).unwrap();
     let (registration_id, _) = driver.add_subscription(client_id, UDP, 10).unwrap();
     let setup = setup(65_536, 1408);
-    driver.network.deliver(stranger(), PORT, setup.as_bytes());
+    driver
+        .network
+        .deliver(unknown_peer(), PORT, setup.as_bytes());
     driver.parts.receiver.do_work(driver.now());
     driver.send(&Command::RemoveSubscription {
         client_id,
@@ -243,7 +245,9 @@ fn session_has_one_image_if_subscription_returns_during_creation() {
     });
     driver.parts.conductor.do_work(driver.now());
     for _ in 0..6 {
-        driver.network.deliver(stranger(), PORT, setup.as_bytes());
+        driver
+            .network
+            .deliver(unknown_peer(), PORT, setup.as_bytes());
         driver.parts.receiver.do_work(driver.now());
     }
     driver.settle();
@@ -286,7 +290,7 @@ fn rejected_image_is_reported_to_its_publication() {
             .any(|m| matches!(m.get(), Response::OperationSuccess { correlation_id: 99 }))
     );
     stream.driver.run_for(SECOND);
-    let told = stream
+    let announced = stream
         .driver
         .messages()
         .into_iter()
@@ -308,7 +312,7 @@ fn rejected_image_is_reported_to_its_publication() {
         ErrorCode::ImageRejected.code(),
         "stop it".to_owned(),
     );
-    assert_eq!(told, Some(expected));
+    assert_eq!(announced, Some(expected));
     assert_eq!(stream.driver.system(SystemCounter::ImagesRejected), 1);
 }
 
@@ -327,7 +331,7 @@ fn setup(term_length: i32, mtu: i32) -> Setup {
     }
 }
 
-fn stranger() -> SocketAddr {
+fn unknown_peer() -> SocketAddr {
     "127.0.0.1:9".parse().unwrap()
 }
 
@@ -338,7 +342,7 @@ fn silent_stream_times_out() {
     driver.add_subscription(client, UDP, 10).unwrap();
     driver
         .network
-        .deliver(stranger(), PORT, setup(65_536, 1408).as_bytes());
+        .deliver(unknown_peer(), PORT, setup(65_536, 1408).as_bytes());
     driver.run_for(SECOND);
     assert_eq!(available(&driver.messages()).len(), 1);
     driver.run_for(SECOND * 8);
@@ -350,7 +354,7 @@ fn silent_stream_times_out() {
     // The session may return.
     driver
         .network
-        .deliver(stranger(), PORT, setup(65_536, 1408).as_bytes());
+        .deliver(unknown_peer(), PORT, setup(65_536, 1408).as_bytes());
     driver.run_for(SECOND);
     assert_eq!(available(&driver.messages()).len(), 1);
 }
@@ -374,7 +378,7 @@ fn invalid_setup_creates_no_image() {
         driver.add_subscription(client, UDP, 10).unwrap();
         let counters = driver.counters().len();
         for _ in 0..3 {
-            driver.network.deliver(stranger(), PORT, bad.as_bytes());
+            driver.network.deliver(unknown_peer(), PORT, bad.as_bytes());
             driver.run_for(SECOND);
         }
         assert!(available(&driver.messages()).is_empty());
@@ -386,7 +390,7 @@ fn invalid_setup_creates_no_image() {
         // A valid SETUP of the same session succeeds.
         driver
             .network
-            .deliver(stranger(), PORT, setup(65_536, 1408).as_bytes());
+            .deliver(unknown_peer(), PORT, setup(65_536, 1408).as_bytes());
         driver.run_for(SECOND);
         assert_eq!(available(&driver.messages()).len(), 1);
     }
@@ -403,7 +407,7 @@ fn image_without_space_is_created_once_space_is_free() {
     let counters = driver.counters().len();
     driver
         .network
-        .deliver(stranger(), PORT, setup(65_536, 1408).as_bytes());
+        .deliver(unknown_peer(), PORT, setup(65_536, 1408).as_bytes());
     driver.run_for(SECOND);
     assert_eq!(driver.counters().len(), counters);
     assert!(
@@ -416,7 +420,7 @@ fn image_without_space_is_created_once_space_is_free() {
     storage.set_capacity(None);
     driver
         .network
-        .deliver(stranger(), PORT, setup(65_536, 1408).as_bytes());
+        .deliver(unknown_peer(), PORT, setup(65_536, 1408).as_bytes());
     driver.run_for(SECOND);
     assert_eq!(available(&driver.messages()).len(), 1);
 }
@@ -430,7 +434,7 @@ fn unknown_congestion_control_fails_image_creation() {
         .unwrap();
     driver
         .network
-        .deliver(stranger(), PORT, setup(65_536, 1408).as_bytes());
+        .deliver(unknown_peer(), PORT, setup(65_536, 1408).as_bytes());
     driver.run_for(SECOND);
     assert!(available(&driver.messages()).is_empty());
     assert!(
@@ -450,7 +454,7 @@ fn errors_of_remote_hosts_leave_space_in_the_error_log() {
             session_id: session_id.into(),
             ..setup(65_536, 60_000)
         };
-        driver.network.deliver(stranger(), PORT, bad.as_bytes());
+        driver.network.deliver(unknown_peer(), PORT, bad.as_bytes());
         driver.duty_cycle();
         driver.duty_cycle();
     }
@@ -471,7 +475,9 @@ fn many_simultaneous_setups_all_create_images() {
             session_id: session_id.into(),
             ..setup(65_536, 1408)
         };
-        driver.network.deliver(stranger(), PORT, another.as_bytes());
+        driver
+            .network
+            .deliver(unknown_peer(), PORT, another.as_bytes());
     }
     driver.settle();
     assert_eq!(available(&driver.messages()).len(), 20);
@@ -486,7 +492,7 @@ fn invalid_datagrams_are_only_counted() {
     let mut random = fastrand::Rng::with_seed(3);
     for length in 0..400 {
         let datagram: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
-        driver.network.deliver(stranger(), PORT, &datagram);
+        driver.network.deliver(unknown_peer(), PORT, &datagram);
         driver.duty_cycle();
     }
     driver.run_for(SECOND);

@@ -49,15 +49,15 @@ impl Asked {
         let asks = correlated(requests, subscription);
         driver.messages();
         let correlation_id = driver.id();
-        let mut told = driver.ask(&Command::AddPublication {
+        let mut messages = driver.ask(&Command::AddPublication {
             client_id: client,
             correlation_id,
             stream_id: REQUEST_STREAM,
             channel: &asks,
         });
         driver.run_for(SECOND);
-        told.extend(driver.messages());
-        let image = available(&told).remove(0);
+        messages.extend(driver.messages());
+        let image = available(&messages).remove(0);
         let requests = driver
             .add_publication(client, &asks, REQUEST_STREAM)
             .unwrap();
@@ -87,13 +87,13 @@ impl Asked {
             channel: &channel,
         });
         self.driver.run_for(SECOND);
-        let told = self.driver.messages();
-        let ready = told
+        let messages = self.driver.messages();
+        let ready = messages
             .iter()
             .find_map(|message| crate::fixture::ready(message, correlation_id))
             .unwrap()
             .unwrap();
-        (ready, available(&told))
+        (ready, available(&messages))
     }
 
     fn spec(&self, log: &str) -> LogSpec {
@@ -196,9 +196,9 @@ fn restarted_server_is_received_under_its_new_session() {
     asked.close(&first);
     asked.driver.set(images[0].position_counter_id, 0);
     asked.driver.run_for(15 * SECOND);
-    let told = asked.driver.messages();
+    let messages = asked.driver.messages();
     assert_eq!(
-        unavailable(&told),
+        unavailable(&messages),
         [(images[0].image_id, asked.subscription)]
     );
     let (second, images) = asked.answer(ANSWERS);

@@ -116,7 +116,7 @@ impl Sender {
     }
 
     /// Returns the end-of-stream flags of the status messages received on each path since the last call.
-    fn heard(&mut self) -> [Vec<bool>; 2] {
+    fn status_messages(&mut self) -> [Vec<bool>; 2] {
         self.ears.each_mut().map(|socket| {
             let datagrams = socket.take();
             let messages = datagrams
@@ -347,7 +347,7 @@ fn stream_over_two_paths_is_one_image_with_status_on_both() {
         Sender::send_heartbeat(&driver, path, 0xC0, 0);
     }
     driver.run_for(TICK);
-    let [first, second] = sender.heard();
+    let [first, second] = sender.status_messages();
     assert!(
         first.len() >= 4 && second.len() >= 4,
         "{} {}",
@@ -361,12 +361,12 @@ fn stream_over_two_paths_is_one_image_with_status_on_both() {
         Sender::send_heartbeat(&driver, 0, 0xC0, 0);
         driver.run_for(TICK / 10);
     }
-    sender.heard();
+    sender.status_messages();
     for _ in 0..50 {
         Sender::send_heartbeat(&driver, 0, 0xC0, 0);
         driver.run_for(TICK / 10);
     }
-    let [first, second] = sender.heard();
+    let [first, second] = sender.status_messages();
     assert!(
         first.len() >= 20 && second.is_empty(),
         "{} {}",
@@ -378,7 +378,7 @@ fn stream_over_two_paths_is_one_image_with_status_on_both() {
     // It becomes active again.
     Sender::send_heartbeat(&driver, 1, 0xC0, 0);
     driver.run_for(TICK);
-    assert!(!sender.heard()[1].is_empty());
+    assert!(!sender.status_messages()[1].is_empty());
     assert_eq!(log.active_transport_count(), 2);
 }
 
@@ -395,12 +395,12 @@ fn stream_over_two_paths_ends_with_both() {
     Sender::send_heartbeat(&driver, 0, 0xE0, 0);
     driver.settle();
     assert_eq!(log.end_of_stream_position(), i64::MAX);
-    sender.heard();
+    sender.status_messages();
     Sender::send_heartbeat(&driver, 1, 0xE0, 0);
     driver.settle();
     assert_eq!(log.end_of_stream_position(), 0);
     assert_eq!(
-        sender.heard(),
+        sender.status_messages(),
         [vec![true], vec![true]],
         "both receive end-of-stream status messages"
     );
@@ -417,10 +417,10 @@ fn image_survives_the_removal_of_one_path() {
     driver.settle();
     let log = joined(&mut driver);
     remove(&mut driver, subscription, FIRST).unwrap();
-    sender.heard();
+    sender.status_messages();
     Sender::send_heartbeat(&driver, 1, 0xC0, 0);
     driver.run_for(TICK);
-    let [first, second] = sender.heard();
+    let [first, second] = sender.status_messages();
     assert!(
         first.is_empty() && second.len() >= 4,
         "{} {}",
@@ -442,7 +442,11 @@ fn removed_path_with_setups_only_is_not_counted() {
     driver.settle();
     let log = joined(&mut driver);
     driver.run_for(TICK * 2);
-    assert_eq!(sender.heard()[0].len(), 3, "the worth of a SETUP");
+    assert_eq!(
+        sender.status_messages()[0].len(),
+        3,
+        "the budget of one SETUP"
+    );
     assert_eq!(log.active_transport_count(), 1);
     remove(&mut driver, subscription, FIRST).unwrap();
     driver.run_for(TICK);

@@ -163,7 +163,10 @@ fn spy_has_no_endpoint_and_joins_later_publications() {
             client_id: client,
             correlation_id: driver.id(),
         });
-        assert!(available(&messages).is_empty(), "told with the publication");
+        assert!(
+            available(&messages).is_empty(),
+            "the image is announced with the publication"
+        );
         assert_eq!(spies_of(&driver, &publication), [subscription]);
     }
 }

@@ -1,11 +1,11 @@
-//! A process that maps a ring writes whatever it likes into it. The consumer survives, says so, and goes on.
+//! Arbitrary bytes written to a mapped ring: the consumer reports the corruption and continues.
 
 use proptest::prelude::*;
 
 use super::{super::*, *};
 
 #[test]
-fn a_length_that_cannot_be_is_an_error_and_the_ring_goes_on() {
+fn read_invalid_length_fails_and_ring_continues() {
     for length in [1, 7, 33, 4096, i32::MAX] {
         let region = ring(1024);
         let (producer, mut consumer) = many_to_one(&region);
@@ -20,7 +20,7 @@ fn a_length_that_cannot_be_is_an_error_and_the_ring_goes_on() {
             "{length}"
         );
         let error = consumer
-            .read(9, |_, _| panic!("nothing is handed out"))
+            .read(9, |_, _| panic!("no record is delivered"))
             .unwrap_err();
         assert_eq!(
             Corrupt {
@@ -40,7 +40,7 @@ fn a_length_that_cannot_be_is_an_error_and_the_ring_goes_on() {
 }
 
 #[test]
-fn a_length_that_reaches_into_the_next_claim_s_future_is_refused() {
+fn read_length_beyond_tail_fails() {
     let region = ring(1024);
     let (producer, mut consumer) = many_to_one(&region);
     producer.write(1, b"one").unwrap();
@@ -49,7 +49,7 @@ fn a_length_that_reaches_into_the_next_claim_s_future_is_refused() {
 }
 
 #[test]
-fn a_tail_that_cannot_be_is_mended() {
+fn read_invalid_tail_repairs_it() {
     for tail in [3, -8, 15, 16 + 1024 + 8, i64::MIN, i64::MAX, i64::MAX - 7] {
         let region = ring(1024);
         let (producer, mut consumer) = many_to_one(&region);
@@ -61,13 +61,13 @@ fn a_tail_that_cannot_be_is_mended() {
         assert!(consumer.read(1, |_, _| ()).is_err(), "{tail}");
         producer.write(2, b"three").unwrap();
         let mut messages = drain(&mut consumer);
-        messages.extend(drain(&mut consumer)); // the first may have ended with the ring's memory
+        messages.extend(drain(&mut consumer)); // the first read may have stopped at the end of the memory
         assert_eq!(vec![(2, b"three".to_vec())], messages, "{tail}");
     }
 }
 
 #[test]
-fn a_tail_that_says_full_for_ever_is_mended_by_unblocking() {
+fn unblock_repairs_tail_that_makes_ring_full() {
     let region = ring(1024);
     let (producer, mut consumer) = many_to_one(&region);
     set_trailer(&region, TAIL, 1 << 40);
@@ -79,7 +79,7 @@ fn a_tail_that_says_full_for_ever_is_mended_by_unblocking() {
 }
 
 #[test]
-fn a_head_in_the_trailer_is_not_believed() {
+fn head_in_trailer_is_overwritten_by_consumer() {
     let region = ring(1024);
     let (producer, mut consumer) = many_to_one(&region);
     producer.write(1, b"one").unwrap();
@@ -89,7 +89,7 @@ fn a_head_in_the_trailer_is_not_believed() {
 }
 
 #[test]
-fn a_damaged_head_does_not_make_an_empty_ring_full_for_ever() {
+fn heartbeat_repairs_head_that_makes_empty_ring_full() {
     let region = ring(128);
     let (producer, mut consumer) = many_to_one(&region);
     for _ in 0..9 {
@@ -131,13 +131,13 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
 }
 
 proptest! {
-    /// The sanitizer's run of this test sees that nothing outside of the ring is touched.
+    /// Under AddressSanitizer this also checks that nothing outside the ring is accessed.
     #[test]
-    #[cfg_attr(miri, ignore = "properties take hours there")]
-    fn garbage_never_stops_a_ring_for_good(calls in calls()) {
+    #[cfg_attr(miri, ignore = "property tests take hours under Miri")]
+    fn ring_recovers_after_arbitrary_writes(calls in calls()) {
         let region = ring(128);
         let (producer, mut consumer) = many_to_one(&region);
-        let (mut single, mut its_consumer) = one_to_one(&region);
+        let (mut single, mut single_consumer) = one_to_one(&region);
         for call in calls {
             match call {
                 Call::Write(length) => {
@@ -148,12 +148,12 @@ proptest! {
                 Call::Trailer(field, position) => set_trailer(&region, field, position),
                 Call::Read(limit) => {
                     let _ = consumer.read(limit, |_, payload| assert!(payload.len() <= 120));
-                    let _ = its_consumer.read(limit, |_, payload| assert!(payload.len() <= 120));
+                    let _ = single_consumer.read(limit, |_, payload| assert!(payload.len() <= 120));
                 }
                 Call::Unblock => { consumer.unblock(); }
             }
         }
-        // The vandal is gone. What it left behind is found and mended while the ring turns a few times.
+        // After the last arbitrary write the ring repairs itself within a few passes.
         for _ in 0..64 {
             let _ = producer.write(1, &[0; 9]);
             let _ = consumer.read(usize::MAX, |_, _| ());

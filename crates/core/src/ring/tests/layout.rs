@@ -1,11 +1,11 @@
-//! The bytes that other implementations see (docs/spec/shared-memory.md §3), and what callers are told.
+//! The layout that other implementations see (docs/spec/shared-memory.md §3), and returned errors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{super::*, *};
 
 #[test]
-fn a_record_has_length_type_and_payload() {
+fn write_record_has_length_type_and_payload() {
     let region = ring(128);
     let (producer, mut consumer) = many_to_one(&region);
     producer.write(7, b"hello").unwrap();
@@ -18,14 +18,14 @@ fn a_record_has_length_type_and_payload() {
     assert_eq!(
         [0; 16],
         region.bytes(0, 16),
-        "consumed bytes are zero before the head moves"
+        "consumed bytes are zeroed before the head advances"
     );
     assert_eq!((16, 16), (trailer(&region, TAIL), trailer(&region, HEAD)));
     assert_eq!(0, consumer.size());
 }
 
 #[test]
-fn a_claim_is_negative_until_it_is_committed_or_aborted() {
+fn claim_length_is_negative_until_commit_or_abort() {
     let region = ring(128);
     let (producer, mut consumer) = many_to_one(&region);
     let mut claim = producer.try_claim(3, 4).unwrap();
@@ -53,13 +53,13 @@ fn a_claim_is_negative_until_it_is_committed_or_aborted() {
 }
 
 #[test]
-fn a_look_says_whether_a_read_would_find_something() {
+fn has_next_matches_read() {
     let region = ring(128);
     let (producer, mut consumer) = many_to_one(&region);
     assert!(!consumer.has_next());
     let claim = producer.try_claim(3, 4).unwrap();
-    producer.write(4, b"behind it").unwrap();
-    assert!(!consumer.has_next(), "not finished");
+    producer.write(4, b"second").unwrap();
+    assert!(!consumer.has_next(), "not committed");
     claim.commit();
     assert!(consumer.has_next());
     assert_eq!(2, drain(&mut consumer).len());
@@ -67,24 +67,24 @@ fn a_look_says_whether_a_read_would_find_something() {
 
     producer.write(5, b"").unwrap();
     set_word(&region, consumer.head() as usize, i32::MAX);
-    assert!(consumer.has_next(), "damage is found, too");
+    assert!(consumer.has_next(), "a damaged record is reported by read");
     assert!(consumer.read(1, |_, _| ()).is_err());
     assert!(!consumer.has_next());
 }
 
 #[test]
-fn a_record_that_does_not_fit_the_end_goes_to_the_beginning() {
+fn write_beyond_end_pads_and_wraps() {
     let region = ring(128);
     let (producer, mut consumer) = many_to_one(&region);
     for _ in 0..5 {
         producer.write(1, &[9; 16]).unwrap();
     }
-    // 120 of 128 bytes are taken, and the head is at 0: no room to wrap.
+    // 120 of 128 bytes are used, and the head is at 0: no space to wrap.
     assert_eq!(Err(WriteError::Full), producer.write(2, &[8; 8]));
     assert_eq!(
         120,
         trailer(&region, TAIL),
-        "a refused write changes nothing"
+        "a rejected write changes nothing"
     );
     assert_eq!(2, consumer.read(2, |_, _| ()).unwrap());
     producer.write(2, &[8; 8]).unwrap();
@@ -102,7 +102,7 @@ fn a_record_that_does_not_fit_the_end_goes_to_the_beginning() {
 }
 
 #[test]
-fn the_one_to_one_ring_pads_the_end_before_it_says_full() {
+fn one_to_one_write_pads_end_before_it_returns_full() {
     let region = ring(128);
     let (mut producer, mut consumer) = one_to_one(&region);
     for _ in 0..4 {
@@ -112,7 +112,7 @@ fn the_one_to_one_ring_pads_the_end_before_it_says_full() {
     // 32 bytes are left at the end: a record of 24 and the next header.
     producer.write(2, &[8; 16]).unwrap();
     assert_eq!(120, trailer(&region, TAIL));
-    // 8 are left there, and 24 at the beginning: enough for the record, not for the header behind it.
+    // 8 are left there, and 24 at the beginning: enough for the record, not for the next header.
     assert_eq!(Err(WriteError::Full), producer.write(3, &[7; 16]));
     assert_eq!((8, -1), (word(&region, 120), word(&region, 124)));
     assert_eq!(128, trailer(&region, TAIL));
@@ -124,7 +124,7 @@ fn the_one_to_one_ring_pads_the_end_before_it_says_full() {
 }
 
 #[test]
-fn handlers_decide_what_is_consumed() {
+fn controlled_read_action_decides_what_is_consumed() {
     let region = ring(256);
     let (producer, mut consumer) = many_to_one(&region);
     for type_id in 1..=8 {
@@ -158,7 +158,7 @@ fn handlers_decide_what_is_consumed() {
 }
 
 #[test]
-fn a_message_whose_handler_panics_is_consumed() {
+fn read_with_panicking_handler_consumes_message() {
     let region = ring(128);
     let (producer, mut consumer) = many_to_one(&region);
     producer.write(1, b"bad").unwrap();
@@ -169,7 +169,7 @@ fn a_message_whose_handler_panics_is_consumed() {
 }
 
 #[test]
-fn messages_that_no_ring_takes_are_refused() {
+fn write_invalid_message_is_rejected() {
     let region = ring(128);
     let (producer, mut consumer) = many_to_one(&region);
     assert_eq!(16, producer.max_message_length());
@@ -188,7 +188,7 @@ fn messages_that_no_ring_takes_are_refused() {
 }
 
 #[test]
-fn a_region_of_another_length_is_no_ring() {
+fn open_region_of_invalid_length_fails() {
     for length in [8, 767, 768, 768 + 16, 768 + 100, 768 + 1024 + 8] {
         let region = Region::anonymous(length).unwrap();
         let error = many_to_one::Producer::open(&region).unwrap_err();
@@ -198,7 +198,7 @@ fn a_region_of_another_length_is_no_ring() {
 }
 
 #[test]
-fn correlation_ids_and_heartbeat_lie_in_the_trailer() {
+fn trailer_has_correlation_id_and_heartbeat() {
     let region = ring(128);
     let (producer, consumer) = many_to_one(&region);
     assert_eq!(
@@ -218,7 +218,7 @@ fn correlation_ids_and_heartbeat_lie_in_the_trailer() {
 }
 
 #[test]
-fn a_new_consumer_goes_on_where_the_last_one_stopped() {
+fn open_consumer_continues_at_head() {
     let region = ring(128);
     let (producer, mut consumer) = many_to_one(&region);
     producer.write(1, b"one").unwrap();
@@ -235,7 +235,7 @@ fn a_new_consumer_goes_on_where_the_last_one_stopped() {
 }
 
 #[test]
-fn positions_wrap_without_harm() {
+fn positions_wrap_around_at_i64_max() {
     let region = ring(128);
     let start = i64::MAX - 127;
     for field in [TAIL, HEAD_CACHE, HEAD] {

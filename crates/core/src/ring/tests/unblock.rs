@@ -4,14 +4,14 @@ use std::mem::forget;
 
 use super::{super::WriteError, *};
 
-/// Claims without a trace, as a producer does that dies right after the compare-and-swap.
+/// Claims space without marking it, like a producer that dies right after the compare-and-swap.
 fn claim_without_mark(region: &Region, length: i64) {
     let tail = trailer(region, TAIL);
     set_trailer(region, TAIL, tail + length);
 }
 
 #[test]
-fn an_empty_ring_and_a_sound_record_are_left_alone() {
+fn unblock_empty_ring_or_intact_record_does_nothing() {
     let region = ring(256);
     let (producer, mut consumer) = many_to_one(&region);
     assert!(!consumer.unblock());
@@ -21,7 +21,7 @@ fn an_empty_ring_and_a_sound_record_are_left_alone() {
 }
 
 #[test]
-fn a_marked_claim_becomes_padding() {
+fn unblock_marked_claim_makes_it_padding() {
     let region = ring(256);
     let (producer, mut consumer) = many_to_one(&region);
     forget(producer.try_claim(1, 12).unwrap());
@@ -33,7 +33,7 @@ fn a_marked_claim_becomes_padding() {
 }
 
 #[test]
-fn a_claim_without_a_mark_ends_where_the_next_record_begins() {
+fn unblock_unmarked_claim_ends_at_next_record() {
     for start in [0, 1, 7] {
         let region = ring(256);
         let (producer, mut consumer) = many_to_one(&region);
@@ -42,7 +42,7 @@ fn a_claim_without_a_mark_ends_where_the_next_record_begins() {
         }
         drain(&mut consumer);
         claim_without_mark(&region, 32);
-        assert!(!consumer.unblock(), "nothing says where the claim ends");
+        assert!(!consumer.unblock(), "the end of the claim is unknown");
         producer.write(2, b"next").unwrap();
         assert!(consumer.unblock(), "start {start}");
         assert_eq!(32, word(&region, start * 8));
@@ -51,7 +51,7 @@ fn a_claim_without_a_mark_ends_where_the_next_record_begins() {
 }
 
 #[test]
-fn several_dead_claims_are_freed_one_after_the_other() {
+fn unblock_frees_one_dead_claim_per_call() {
     let region = ring(256);
     let (producer, mut consumer) = many_to_one(&region);
     forget(producer.try_claim(1, 8).unwrap());
@@ -67,7 +67,7 @@ fn several_dead_claims_are_freed_one_after_the_other() {
 }
 
 #[test]
-fn a_claim_without_a_mark_may_reach_to_the_end_of_the_ring() {
+fn unblock_unmarked_claim_may_reach_end_of_ring() {
     let region = ring(256);
     let (producer, mut consumer) = many_to_one(&region);
     for _ in 0..8 {
@@ -87,7 +87,7 @@ fn a_claim_without_a_mark_may_reach_to_the_end_of_the_ring() {
 }
 
 #[test]
-fn a_full_ring_is_unblocked() {
+fn unblock_full_ring_frees_dead_claim() {
     let region = ring(256);
     let (producer, mut consumer) = many_to_one(&region);
     forget(producer.try_claim(1, 24).unwrap());
@@ -97,7 +97,7 @@ fn a_full_ring_is_unblocked() {
 }
 
 #[test]
-fn dead_claims_on_both_sides_of_the_end_are_freed() {
+fn unblock_frees_dead_claims_on_both_sides_of_the_end() {
     let region = ring(256);
     let (producer, mut consumer) = many_to_one(&region);
     for _ in 0..8 {
@@ -114,7 +114,7 @@ fn dead_claims_on_both_sides_of_the_end_are_freed() {
 }
 
 #[test]
-fn a_ring_that_is_full_of_nothing_is_freed() {
+fn unblock_ring_full_of_unmarked_claims_frees_it() {
     for start in [0, 10] {
         let region = ring(256);
         let (producer, mut consumer) = many_to_one(&region);

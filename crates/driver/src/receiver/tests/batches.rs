@@ -47,7 +47,7 @@ fn poll_flood_is_limited_to_four_batches() {
 #[test]
 fn poll_gro_batches_is_limited_to_128_kib() {
     let mut fixture = ReceiverFixture::connected();
-    // Noise that could be a stream: GRO batches of 32 KiB.
+    // Invalid GRO batches of 32 KiB, which look like a stream to the receiver.
     let gro_batch = vec![0xFF; 32 * 1024];
     for _ in 0..2 * BATCH {
         fixture.socket.arrive_batch(&gro_batch, 1_024);

@@ -109,8 +109,8 @@ fn received_data_is_published_at_once() {
         time_until(fixture, |fixture, _| is_known(fixture, END + 64))
     });
     assert_same_time(0, |fixture| {
-        let train = [data(END, &[64]), data(END + 64, &[64])].concat();
-        fixture.socket.arrive_batch(&train, 64);
+        let segment_run = [data(END, &[64]), data(END + 64, &[64])].concat();
+        fixture.socket.arrive_batch(&segment_run, 64);
         time_until(fixture, |fixture, _| is_known(fixture, END + 128))
     });
 }

@@ -71,7 +71,7 @@ impl ReceiverFixture {
         let errors = ErrorHandler::detached();
         let losses = Region::anonymous(4096).unwrap();
         let receiver = Receiver::new(ReceiverSpec {
-            doorbell: AgentWaker::default(),
+            waker: AgentWaker::default(),
             commands: from_conductor,
             events: to_conductor,
             counters: counters.clone(),

@@ -171,12 +171,12 @@ fn published_data_among_many_streams_is_sent_within_sweep_period() {
 }
 
 /// When something published is sent, if its receiver says all the time that it is there, or does not.
-fn sent_after(is_told: bool) -> i64 {
+fn sent_after(has_status: bool) -> i64 {
     let mut fixture = idle_publication(OTHER_STREAMS);
     fixture.publish(320);
     let wanted = fixture.log_bytes(START + 40 * 320, 320);
     time_until(&mut fixture, |fixture, sent| {
-        let session_id = if is_told { SESSION } else { SESSION + 1 };
+        let session_id = if has_status { SESSION } else { SESSION + 1 };
         let message = StatusMessage {
             session_id: session_id.into(),
             ..fixture.status_message(RECEIVER, 0, START + 40 * 320, 32_768)

@@ -84,7 +84,7 @@ impl SenderFixture {
         let counters = SenderCounters::new(|_| Counter::detached());
         let errors = ErrorHandler::detached();
         let sender = Sender::new(SenderSpec {
-            doorbell: AgentWaker::default(),
+            waker: AgentWaker::default(),
             commands: from_conductor,
             events: to_conductor,
             counters: counters.clone(),

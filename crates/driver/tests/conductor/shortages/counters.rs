@@ -5,7 +5,7 @@ use std::time::Duration;
 use taran_protocol::command::Command;
 use taran_protocol::error_code::ErrorCode;
 
-use super::{Holdings, LISTENING, Tourist, expect_nothing_left, image_is_made};
+use super::{LISTENING, ResourceSequence, Resources, assert_nothing_left, creates_image};
 use crate::fixture::{DriverFixture, error_response};
 
 /// A client that allocates all free counters.
@@ -62,29 +62,32 @@ impl Hoarder {
 fn failed_commands_free_all_counters() {
     let mut driver = DriverFixture::with(&[("aeron.counters.buffer.length", "1m")]);
     let mut hoarder = Hoarder::new(&mut driver);
-    let (mut free, mut fewer_refusals) = (0, usize::MAX);
+    let (mut free, mut fewest_rejections) = (0, usize::MAX);
     loop {
-        let before = Holdings::of(&driver);
-        let refusals = Tourist::tour(&mut driver);
-        for refused in &refusals {
-            assert_eq!(refused.code, ErrorCode::GenericError, "{refused:?}");
+        let before = Resources::of(&driver);
+        let rejections = ResourceSequence::run(&mut driver);
+        for rejected in &rejections {
+            assert_eq!(rejected.code, ErrorCode::GenericError, "{rejected:?}");
             // Destinations of a publication that could not be added.
             let says = ["aeron.counters.buffer.length", "unknown"];
             assert!(
-                says.iter().any(|text| refused.text.contains(text)),
-                "{refused:?}"
+                says.iter().any(|text| rejected.text.contains(text)),
+                "{rejected:?}"
             );
         }
-        expect_nothing_left(&mut driver, &before, &format!("{free} counters were free"));
-        if refusals.is_empty() {
+        assert_nothing_left(&mut driver, &before, &format!("{free} counters were free"));
+        if rejections.is_empty() {
             break;
         }
-        fewer_refusals = fewer_refusals.min(refusals.len());
+        fewest_rejections = fewest_rejections.min(rejections.len());
         free += 1;
         hoarder.give(&mut driver);
     }
-    assert_eq!(fewer_refusals, 1, "the tour came to its end step by step");
-    assert!(free > 30, "{free} counters are not what a tour takes");
+    assert_eq!(
+        fewest_rejections, 1,
+        "each free counter lets one more request succeed"
+    );
+    assert!(free > 30, "a sequence needs more than {free} counters");
 }
 
 #[test]
@@ -93,10 +96,10 @@ fn image_is_created_once_counters_are_free() {
     let client = driver.client();
     driver.add_subscription(client, LISTENING, 10).unwrap();
     let hoarder = Hoarder::new(&mut driver);
-    let before = Holdings::of(&driver);
-    assert!(!image_is_made(&mut driver));
-    assert_eq!(Holdings::of(&driver), before);
+    let before = Resources::of(&driver);
+    assert!(!creates_image(&mut driver));
+    assert_eq!(Resources::of(&driver), before);
     driver.kill(hoarder.client_id);
     driver.run_for(Duration::from_secs(15));
-    assert!(image_is_made(&mut driver));
+    assert!(creates_image(&mut driver));
 }

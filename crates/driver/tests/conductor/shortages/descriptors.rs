@@ -2,35 +2,38 @@
 
 use taran_protocol::error_code::ErrorCode;
 
-use super::{Holdings, Tourist, expect_all_works, expect_nothing_left};
+use super::{ResourceSequence, Resources, assert_nothing_left, assert_sequence_succeeds};
 use crate::fixture::DriverFixture;
 
 #[test]
 fn failure_of_any_socket_is_reported_and_undone() {
     let mut driver = DriverFixture::new();
-    let before = Holdings::of(&driver);
+    let before = Resources::of(&driver);
     let mut failures = 0;
     loop {
         driver.network.fail_after(failures);
-        let refusals = Tourist::tour(&mut driver);
+        let rejections = ResourceSequence::run(&mut driver);
         if !driver.network.has_failed() {
-            assert!(refusals.is_empty(), "{refusals:?}");
+            assert!(rejections.is_empty(), "{rejections:?}");
             break;
         }
-        let [refused] = &refusals[..] else {
-            panic!("socket {failures}: {refusals:?}");
+        let [rejected] = &rejections[..] else {
+            panic!("socket {failures}: {rejections:?}");
         };
-        assert_eq!(refused.code, ErrorCode::GenericError, "{refused:?}");
-        assert!(refused.text.contains("Too many open files"), "{refused:?}");
+        assert_eq!(rejected.code, ErrorCode::GenericError, "{rejected:?}");
+        assert!(
+            rejected.text.contains("Too many open files"),
+            "{rejected:?}"
+        );
         driver.network.fail_after(i64::MAX);
         let when = format!("socket {failures}");
-        expect_nothing_left(&mut driver, &before, &when);
-        expect_all_works(&mut driver, &before, &when);
+        assert_nothing_left(&mut driver, &before, &when);
+        assert_sequence_succeeds(&mut driver, &before, &when);
         failures += 1;
     }
     assert!(
         failures >= 8,
         "{failures}: endpoints, their control sockets and a source have sockets"
     );
-    expect_nothing_left(&mut driver, &before, "the last tour");
+    assert_nothing_left(&mut driver, &before, "the last sequence");
 }

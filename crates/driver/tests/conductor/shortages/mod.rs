@@ -1,8 +1,8 @@
 //! Failure of every single allocation of a file, a descriptor or a counter, one at a time.
 //!
-//! A tour of everything that a client may ask for is made over and over; each time the next step that takes something
-//! fails. Then exactly one answer of the tour is an error that says what is missing (of counters, which stay too few, any
-//! number are); when the client has gone nothing is left, and the next tour, with enough of everything, succeeds.
+//! A client adds every kind of resource that a client can request, repeatedly; each time the next allocation fails. Exactly one
+//! response must then be an error that names the missing resource (for counters, which stay exhausted: each request that needs
+//! more). After the client has closed no resource remains, and the next sequence succeeds.
 
 mod counters;
 mod descriptors;
@@ -25,24 +25,24 @@ const PORT: u16 = 40_200;
 const MANUAL: &str = "aeron:udp?control-mode=manual";
 const DYNAMIC: &str = "aeron:udp?control=localhost:40300|control-mode=dynamic|fc=min";
 const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40400|interface=10.1.2.3";
-const ANSWERS: &str = "aeron:udp?control=localhost:40600|control-mode=response";
-const REQUESTS: &str = "aeron:udp?endpoint=localhost:40601";
-const ANSWERED: &str =
+const RESPONSES: &str = "aeron:udp?control=localhost:40600|control-mode=response";
+const REQUEST_PUBLICATION: &str = "aeron:udp?endpoint=localhost:40601";
+const RESPONSE_PUBLICATION: &str =
     "aeron:udp?control=localhost:40602|control-mode=response|response-correlation-id=prototype";
 
-/// Longer than all timeouts after the end of a client.
-pub(crate) const AFTERMATH: Duration = Duration::from_secs(30);
+/// Longer than the sum of all timeouts after a client has closed.
+pub(crate) const ALL_TIMEOUTS: Duration = Duration::from_secs(30);
 
 /// Resources of the driver without clients.
 #[derive(Debug, PartialEq, Eq)]
-struct Holdings {
+struct Resources {
     counters: usize,
     logs: Vec<String>,
     ports: Vec<u16>,
     mapped: i64,
 }
 
-impl Holdings {
+impl Resources {
     fn of(driver: &DriverFixture) -> Self {
         Self {
             counters: driver.counters().len(),
@@ -53,59 +53,59 @@ impl Holdings {
     }
 }
 
-/// A client that adds every kind of resource.
-pub(crate) struct Tourist<'a> {
+/// A sequence of commands of one client that adds every kind of resource.
+pub(crate) struct ResourceSequence<'a> {
     driver: &'a mut DriverFixture,
     client_id: i64,
-    refusals: Vec<CommandError>,
+    rejections: Vec<CommandError>,
 }
 
-impl Tourist<'_> {
+impl ResourceSequence<'_> {
     /// Adds every kind of resource, closes the client, and returns the errors.
-    pub(crate) fn tour(driver: &mut DriverFixture) -> Vec<CommandError> {
+    pub(crate) fn run(driver: &mut DriverFixture) -> Vec<CommandError> {
         let client_id = driver.client();
-        let mut tourist = Tourist {
+        let mut sequence = ResourceSequence {
             driver,
             client_id,
-            refusals: Vec::new(),
+            rejections: Vec::new(),
         };
         for channel in ["aeron:ipc", UNICAST, DYNAMIC, GROUP] {
-            tourist.publish(channel, false);
-            tourist.publish(channel, true);
+            sequence.publish(channel, false);
+            sequence.publish(channel, true);
         }
         for channel in ["aeron:ipc", "aeron:spy", LISTENING, GROUP] {
             match channel {
-                "aeron:spy" => tourist.subscribe(&format!("aeron-spy:{UNICAST}")),
-                channel => tourist.subscribe(channel),
+                "aeron:spy" => sequence.subscribe(&format!("aeron-spy:{UNICAST}")),
+                channel => sequence.subscribe(channel),
             };
         }
-        if let Some(publication) = tourist.publish(MANUAL, false) {
-            tourist.add_destination(publication);
+        if let Some(publication) = sequence.publish(MANUAL, false) {
+            sequence.add_destination(publication);
         }
-        if let Some(subscription) = tourist.subscribe(MANUAL) {
+        if let Some(subscription) = sequence.subscribe(MANUAL) {
             for source in ["aeron:udp?endpoint=localhost:40500", "aeron:ipc"] {
-                tourist.add_source(subscription, source);
+                sequence.add_source(subscription, source);
             }
         }
-        if let Some(answers) = tourist.subscribe(ANSWERS) {
-            let request = format!("{REQUESTS}|response-correlation-id={answers}");
-            tourist.publish(&request, false);
+        if let Some(subscription) = sequence.subscribe(RESPONSES) {
+            let request = format!("{REQUEST_PUBLICATION}|response-correlation-id={subscription}");
+            sequence.publish(&request, false);
         }
-        tourist.publish(ANSWERED, false);
-        tourist.count();
-        let refusals = tourist.refusals;
+        sequence.publish(RESPONSE_PUBLICATION, false);
+        sequence.add_counter();
+        let rejections = sequence.rejections;
         driver.kill(client_id);
-        refusals
+        rejections
     }
 
     fn ask(&mut self, command: &Command<'_>, correlation_id: i64) -> Option<i64> {
-        let answers = self.driver.ask(command);
-        let refused = answers
+        let responses = self.driver.ask(command);
+        let rejected = responses
             .iter()
             .find_map(|message| error_response(message, correlation_id));
-        let is_refused = refused.is_some();
-        self.refusals.extend(refused);
-        (!is_refused).then_some(correlation_id)
+        let is_rejected = rejected.is_some();
+        self.rejections.extend(rejected);
+        (!is_rejected).then_some(correlation_id)
     }
 
     fn publish(&mut self, channel: &str, exclusive: bool) -> Option<i64> {
@@ -161,7 +161,7 @@ impl Tourist<'_> {
         self.ask(&command, correlation_id);
     }
 
-    fn count(&mut self) {
+    fn add_counter(&mut self) {
         let (client_id, correlation_id) = (self.client_id, self.driver.id());
         let command = Command::AddCounter {
             client_id,
@@ -175,7 +175,7 @@ impl Tourist<'_> {
 }
 
 /// Delivers a SETUP of a subscribed stream and returns true if an image was created.
-pub(crate) fn image_is_made(driver: &mut DriverFixture) -> bool {
+pub(crate) fn creates_image(driver: &mut DriverFixture) -> bool {
     driver.messages();
     let setup = Setup {
         header: Setup::header(0),
@@ -195,20 +195,20 @@ pub(crate) fn image_is_made(driver: &mut DriverFixture) -> bool {
 }
 
 /// Checks that the client left no resources.
-fn expect_nothing_left(driver: &mut DriverFixture, before: &Holdings, when: &str) {
-    driver.run_for(AFTERMATH);
+fn assert_nothing_left(driver: &mut DriverFixture, before: &Resources, when: &str) {
+    driver.run_for(ALL_TIMEOUTS);
     driver.drain();
     assert_eq!(
-        Holdings::of(driver),
+        Resources::of(driver),
         *before,
         "{when}: {:?}",
         driver.labels()
     );
 }
 
-/// Checks that a tour without failures succeeds and leaves no resources.
-fn expect_all_works(driver: &mut DriverFixture, before: &Holdings, when: &str) {
-    let refusals = Tourist::tour(driver);
-    assert!(refusals.is_empty(), "{when}: {refusals:?}");
-    expect_nothing_left(driver, before, when);
+/// Checks that a sequence without failures succeeds and leaves no resources.
+fn assert_sequence_succeeds(driver: &mut DriverFixture, before: &Resources, when: &str) {
+    let rejections = ResourceSequence::run(driver);
+    assert!(rejections.is_empty(), "{when}: {rejections:?}");
+    assert_nothing_left(driver, before, when);
 }

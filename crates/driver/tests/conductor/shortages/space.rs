@@ -12,7 +12,10 @@ use taran_core::memory::{
 use taran_driver::{DriverContext, DriverParts, Environment};
 use taran_protocol::error_code::ErrorCode;
 
-use super::{Holdings, LISTENING, Tourist, expect_all_works, expect_nothing_left, image_is_made};
+use super::{
+    LISTENING, ResourceSequence, Resources, assert_nothing_left, assert_sequence_succeeds,
+    creates_image,
+};
 use crate::fixture::{DIRECTORY, DriverFixture, Hosts};
 use crate::memory_network::MemoryNetwork;
 
@@ -116,33 +119,33 @@ fn failure_of_any_file_is_reported_and_undone() {
         let storage = Short::new(why);
         let mut driver =
             DriverFixture::on(storage.files.clone(), Arc::new(storage.clone()), |it| it);
-        let before = Holdings::of(&driver);
+        let before = Resources::of(&driver);
         let mut failures = 0;
         loop {
             storage.fail_after(failures);
-            let refusals = Tourist::tour(&mut driver);
+            let rejections = ResourceSequence::run(&mut driver);
             if !storage.has_failed() {
-                assert!(refusals.is_empty(), "{refusals:?}");
+                assert!(rejections.is_empty(), "{rejections:?}");
                 break;
             }
-            let [refused] = &refusals[..] else {
-                panic!("file {failures}: one thing was missing: {refusals:?}");
+            let [rejected] = &rejections[..] else {
+                panic!("file {failures}: one file was missing: {rejections:?}");
             };
             let (code, says) = match why {
                 Missing::Room => (ErrorCode::StorageSpace, "available=1000"),
                 Missing::Descriptor => (ErrorCode::GenericError, "open"),
                 Missing::Memory => (ErrorCode::GenericError, "memory"),
             };
-            assert_eq!(refused.code, code, "{refused:?}");
-            assert!(refused.text.contains(says), "{refused:?}");
+            assert_eq!(rejected.code, code, "{rejected:?}");
+            assert!(rejected.text.contains(says), "{rejected:?}");
             storage.fail_after(i64::MAX);
             let when = format!("{why:?}, file {failures}");
-            expect_nothing_left(&mut driver, &before, &when);
-            expect_all_works(&mut driver, &before, &when);
+            assert_nothing_left(&mut driver, &before, &when);
+            assert_sequence_succeeds(&mut driver, &before, &when);
             failures += 1;
         }
         assert_eq!(failures, 11, "each publication has a log");
-        expect_nothing_left(&mut driver, &before, "the last tour");
+        assert_nothing_left(&mut driver, &before, "the last sequence");
     }
 }
 
@@ -152,14 +155,14 @@ fn image_is_created_once_space_is_free() {
         let storage = Short::new(why);
         let mut driver =
             DriverFixture::on(storage.files.clone(), Arc::new(storage.clone()), |it| it);
-        let before = Holdings::of(&driver);
+        let before = Resources::of(&driver);
         let client = driver.client();
         driver.add_subscription(client, LISTENING, 10).unwrap();
-        let with_subscription = Holdings::of(&driver);
+        let with_subscription = Resources::of(&driver);
         storage.fail_after(0);
-        assert!(!image_is_made(&mut driver), "{why:?}");
+        assert!(!creates_image(&mut driver), "{why:?}");
         assert!(storage.has_failed());
-        assert_eq!(Holdings::of(&driver), with_subscription, "{why:?}");
+        assert_eq!(Resources::of(&driver), with_subscription, "{why:?}");
         assert_eq!(driver.errors().len(), 1, "{:?}", driver.errors());
         assert!(
             driver.errors()[0].0.contains("40200"),
@@ -167,11 +170,11 @@ fn image_is_created_once_space_is_free() {
             driver.errors()
         );
         assert!(
-            image_is_made(&mut driver),
+            creates_image(&mut driver),
             "{why:?}: the next SETUP asks again"
         );
         driver.kill(client);
-        expect_nothing_left(&mut driver, &before, "the image");
+        assert_nothing_left(&mut driver, &before, "the image");
     }
 }
 

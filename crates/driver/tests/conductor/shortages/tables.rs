@@ -14,9 +14,9 @@ fn full_error_log_keeps_records_and_counts_errors() {
     let refuse = |driver: &mut DriverFixture, number: u32| {
         let channel =
             format!("aeron:udp?endpoint=localhost:40123|no-such-{number:x<400}={number}|mtu=1");
-        let refused = driver.add_publication(client, &channel, 10).unwrap_err();
-        assert_ne!(refused.code, ErrorCode::Unknown);
-        assert!(!refused.text.is_empty());
+        let rejected = driver.add_publication(client, &channel, 10).unwrap_err();
+        assert_ne!(rejected.code, ErrorCode::Unknown);
+        assert!(!rejected.text.is_empty());
     };
     let mut number = 0;
     let mut recorded = 0;
@@ -82,11 +82,14 @@ fn lapped_client_is_notified_and_others_are_unaffected() {
     let mut rounds = 0;
     let lost = loop {
         for _ in 0..100 {
-            let refused = driver.add_publication(client, "aeron:ipc?mtu=1", 10);
-            refused.expect_err("who listens gets all answers");
+            let rejected = driver.add_publication(client, "aeron:ipc?mtu=1", 10);
+            rejected.expect_err("a polling client receives all responses");
         }
         rounds += 1;
-        assert!(rounds < 1_000, "the buffer of answers has no end");
+        assert!(
+            rounds < 1_000,
+            "the broadcast buffer never lapped the client"
+        );
         // It reads rarely.
         if rounds % 100 == 0
             && let Err(error) = slow.receive(|_, _| {})
