@@ -81,9 +81,9 @@ fn status(script: Composer, index: u8, window: u8) -> Composer {
 fn sending() -> Vec<Seed> {
     let mut seeds = Vec::new();
     for index in 0..8 {
-        let heard = status(Composer::new(), index, 3).u8(STEP + 2);
+        let reported = status(Composer::new(), index, 3).u8(STEP + 2);
         // What is offered is the length in sixteens.
-        let sent = heard
+        let sent = reported
             .u8(0x80 + index)
             .u8(4)
             .u8(0x80 + index)
@@ -226,12 +226,12 @@ fn logs() -> Vec<Seed> {
         let image = field_of(Composer::new()).u8(5).u8(4).u8(6).done();
         seeds.push(Seed::new("image_log", format!("field-{field}"), image));
     }
-    // Long trains, damage, trains again: placed one by one, then received in place.
-    let trains = |script: Composer| (0..6).fold(script, |script, _| script.u8(0x1D));
+    // Long segment runs, damage, segment runs again: first inserted one by one, then received directly.
+    let runs = |script: Composer| (0..6).fold(script, |script, _| script.u8(0x1D));
     for reliable in 0..2 {
         for length in 0..10 {
-            let begun = trains(Composer::new().u8(reliable));
-            let reader = trains(frame(begun, length)).u8(0x13).u8(4).done();
+            let begun = runs(Composer::new().u8(reliable));
+            let reader = runs(frame(begun, length)).u8(0x13).u8(4).done();
             seeds.push(Seed::new(
                 "reader_log",
                 format!("frame-{reliable}-{length}"),
@@ -239,9 +239,9 @@ fn logs() -> Vec<Seed> {
             ));
         }
         for field in 0..16 {
-            let begun = trains(Composer::new().u8(reliable));
+            let begun = runs(Composer::new().u8(reliable));
             let damaged = begun.u8(2).u8(field).u8(0x80).known(2).known(1);
-            let reader = trains(damaged).u8(0x13).u8(4).done();
+            let reader = runs(damaged).u8(0x13).u8(4).done();
             seeds.push(Seed::new(
                 "reader_log",
                 format!("field-{reliable}-{field}"),
@@ -250,7 +250,7 @@ fn logs() -> Vec<Seed> {
         }
     }
     for kind in 0..13 {
-        // Identifiers, counters and a log by index; then a turn, and everything is used.
+        // Identifiers, counters and a log by index; then a duty cycle, and all resources are used.
         let script = Composer::new().u8(0).u8(kind);
         let own = kind.saturating_sub(3).min(3);
         let script = script.known(own).known(5).known(0).known(0).u8(kind % 3);

@@ -12,7 +12,7 @@ const LENGTH_MAX: usize = 2000;
 pub(super) struct GoodStream {
     ends: Option<(Publication, Subscription)>,
     offered: u64,
-    taken: u64,
+    received: u64,
     left: Vec<u8>,
 }
 
@@ -38,26 +38,31 @@ impl GoodStream {
                 Err(_) => driver.step(std::time::Duration::from_millis(1)),
             }
         }
-        panic!("the good publication takes nothing: {self:?}");
+        panic!("the good publication accepts no message: {self:?}");
     }
 
-    /// Takes what has come; true when that is all that was offered.
+    /// Polls the subscription. Returns true if all offered messages were received.
     pub(super) fn take(&mut self) -> bool {
         let (_, subscription) = self.ends.as_mut().expect("the stream was made");
         let polled = subscription.poll(
             |part, header| {
                 self.left.extend_from_slice(part);
                 if header.is_end() {
-                    assert_eq!(self.left, message(self.taken), "message {}", self.taken);
-                    self.taken += 1;
+                    assert_eq!(
+                        self.left,
+                        message(self.received),
+                        "message {}",
+                        self.received
+                    );
+                    self.received += 1;
                     self.left.clear();
                 }
             },
             16,
         );
         assert!(polled.is_ok());
-        assert!(self.taken <= self.offered);
-        self.taken == self.offered
+        assert!(self.received <= self.offered);
+        self.received == self.offered
     }
 }
 

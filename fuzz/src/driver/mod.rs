@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran::{Client, ClientBuilder, ExclusivePublication, Pending, Progress, Publication, Subscription};
+use taran::{
+    Client, ClientBuilder, ExclusivePublication, Pending, Progress, Publication, Subscription,
+};
 use taran_core::agent::Agent;
 use taran_core::clock::{ManualClock, Now};
 use taran_core::error_log;
@@ -36,7 +38,7 @@ const START: Now = Now {
     nanos: 1_000_000_000_000,
     epoch_millis: 1_700_000_000_000,
 };
-/// Files that can be reserved in all: logs that remotes ask for are counted in it.
+/// Total bytes of files that can be reserved, including the logs that remote hosts cause.
 const CAPACITY: u64 = 64 << 20;
 /// Timer interval of the driver; all timeouts below are multiples of it.
 pub const TICK: Duration = Duration::from_millis(20);
@@ -89,11 +91,11 @@ pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
 const IMAGE_TIMEOUT: Duration = Duration::from_millis(300);
 const STATUS_TIMEOUT: Duration = Duration::from_millis(20);
 /// Duty cycles after which a driver must be idle if time does not advance: one cycle per command.
-const TURNS_MAX: usize = 100_000;
+const MAX_CYCLES: usize = 100_000;
 /// Interval of checks for remaining resources.
 const PAUSE: Duration = Duration::from_millis(80);
 
-/// The smallest buffers: those of a new driver are filled with zeros.
+/// The smallest buffers, because a new driver fills its buffers with zeros.
 const OPTIONS: &[(&str, &str)] = &[
     ("aeron.term.buffer.length", "64k"),
     ("aeron.ipc.term.buffer.length", "64k"),
@@ -103,7 +105,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("aeron.timer.interval", "20ms"),
 ];
 
-/// Resolver that knows every name that starts with `host`.
+/// Resolver of every name that starts with `host`.
 #[derive(Debug, Default)]
 struct Names(VecDeque<(u64, Result<Vec<IpAddr>, String>)>);
 
@@ -124,11 +126,11 @@ impl NameResolver for Names {
 /// Driver with its environment.
 #[derive(Debug)]
 pub struct DriverFixture {
-    /// Time.
+    /// Virtual time.
     pub clock: ManualClock,
     /// The driver's files.
     pub storage: MemoryStorage,
-    /// The wire.
+    /// The network.
     pub network: SimNetwork,
     /// The driver.
     pub parts: DriverParts,
@@ -136,7 +138,7 @@ pub struct DriverFixture {
     pub client: Client,
     host: HostId,
     remotes: Vec<Box<dyn Transport>>,
-    heard: ReceiveBatch,
+    receive_batch: ReceiveBatch,
     good: GoodStream,
     calm: Option<Belongings>,
     /// Allocated bytes at the baseline.
@@ -155,7 +157,7 @@ struct Belongings {
 }
 
 impl DriverFixture {
-    /// A driver with options beyond the usual ones, and the good stream.
+    /// Starts a driver with additional options, and the undisturbed stream.
     ///
     /// # Panics
     /// If it does not start.
@@ -202,7 +204,7 @@ impl DriverFixture {
             client,
             host,
             remotes,
-            heard: ReceiveBatch::new(1),
+            receive_batch: ReceiveBatch::new(1),
             good: GoodStream::default(),
             calm: None,
             held: 0,
@@ -235,7 +237,7 @@ impl DriverFixture {
     }
 
     /// Runs one duty cycle of client and driver and returns the work count.
-    pub fn turn(&mut self) -> usize {
+    pub fn run_cycle(&mut self) -> usize {
         let now = self.clock.read();
         self.client.do_work(now)
             + self.parts.conductor.do_work(now)
@@ -246,18 +248,19 @@ impl DriverFixture {
     /// Runs duty cycles without advancing time until all agents are idle.
     ///
     /// # Panics
-    /// If there is always something to do.
+    /// If the agents still have work after the maximum number of cycles.
     pub fn settle(&mut self) {
-        for _ in 0..TURNS_MAX {
-            if self.turn() == 0 {
+        for _ in 0..MAX_CYCLES {
+            if self.run_cycle() == 0 {
                 return;
             }
         }
-        panic!("after {TURNS_MAX} turns there still is something to do");
+        panic!("agents still have work after {MAX_CYCLES} duty cycles");
     }
 
-    /// Lets time go by, then gives everybody a turn, and all turns that they have use for in between: a receiver that stood
-    /// still for as long as images live would take one batch, and give up the images whose frames are behind it.
+    /// Advances time in steps of at most `PAUSE`, with duty cycles until idle after each step but the last, and one cycle after
+    /// that. In a single step of an image's timeout, the receiver would process one batch and then time out the images whose
+    /// frames are still queued.
     pub fn step(&mut self, mut time: Duration) {
         while time > PAUSE {
             self.clock.advance(PAUSE);
@@ -265,7 +268,7 @@ impl DriverFixture {
             time -= PAUSE;
         }
         self.clock.advance(time);
-        self.turn();
+        self.run_cycle();
     }
 
     /// Advances time by timer intervals.
@@ -305,7 +308,7 @@ impl DriverFixture {
     /// Adds a publication.
     pub fn publish(&mut self, channel: &str, stream_id: i32) -> Publication {
         let pending = self.client.async_add_publication(channel, stream_id);
-        self.answer(pending.expect("the driver takes commands"))
+        self.answer(pending.expect("the command ring has space"))
     }
 
     /// Adds an exclusive publication.
@@ -313,13 +316,13 @@ impl DriverFixture {
         let pending = self
             .client
             .async_add_exclusive_publication(channel, stream_id);
-        self.answer(pending.expect("the driver takes commands"))
+        self.answer(pending.expect("the command ring has space"))
     }
 
     /// Adds a subscription.
     pub fn subscribe(&mut self, channel: &str, stream_id: i32) -> Subscription {
         let pending = self.client.async_add_subscription(channel, stream_id);
-        self.answer(pending.expect("the driver takes commands"))
+        self.answer(pending.expect("the command ring has space"))
     }
 
     /// Sends a datagram of a remote.
@@ -333,24 +336,24 @@ impl DriverFixture {
 
     /// Returns the number of datagrams that the remote hosts received since the last call.
     pub fn take_received(&mut self) -> usize {
-        let mut heard = 0;
+        let mut received = 0;
         for remote in &mut self.remotes {
-            while let Ok(count @ 1..) = remote.receive(&mut self.heard) {
-                heard += count;
+            while let Ok(count @ 1..) = remote.receive(&mut self.receive_batch) {
+                received += count;
             }
         }
-        heard
+        received
     }
 
-    /// A system counter.
+    /// Returns the value of a system counter.
     pub fn system(&self, counter: SystemCounter) -> i64 {
         self.parts.counters.value(counter.id()).unwrap_or(0)
     }
 
-    /// The driver's `cnc.dat`.
+    /// Opens the driver's `cnc.dat`.
     ///
     /// # Panics
-    /// If it is gone.
+    /// If the file does not exist.
     pub fn cnc(&self) -> Cnc {
         let path = Path::new(DIRECTORY).join(CNC_FILE_NAME);
         let region = self.storage.open(&path).expect("the file is there");
@@ -386,11 +389,11 @@ impl DriverFixture {
         );
     }
 
-    /// Checks that nothing is left of what remotes began, who are quiet from now on: not beyond the time that all
-    /// timeouts take one after the other.
+    /// Checks that the driver releases all resources that remote hosts caused within the sum of all timeouts. Remote hosts send
+    /// nothing from now on.
     ///
     /// # Panics
-    /// If something is left.
+    /// If the resources differ from the baseline.
     pub fn check_baseline(&mut self) {
         self.settle();
         let mut left = quiet();

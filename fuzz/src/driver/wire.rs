@@ -43,7 +43,7 @@ pub fn datagram(script: &mut Script<'_>, known: &Known) -> Vec<u8> {
         8 => response_setup(script, known),
         _ => heartbeat(script, known),
     };
-    // The highest bit asks for damage: a byte is changed, or the end is missing.
+    // The highest bit requests damage: a byte is changed, or the end is cut off.
     if kind & 0x80 != 0 && !datagram.is_empty() {
         let at = usize::from(script.u8()) % datagram.len();
         match script.u8() {

@@ -68,22 +68,26 @@ struct Got {
 
 impl Asked {
     fn new(client: Client) -> Self {
-        let taken = "the ring has room";
+        let has_space = "the ring has space";
         Self {
-            shared: client.async_add_publication("aeron:ipc", 10).expect(taken),
+            shared: client
+                .async_add_publication("aeron:ipc", 10)
+                .expect(has_space),
             exclusive: client
                 .async_add_exclusive_publication("aeron:ipc", 10)
-                .expect(taken),
-            subscription: client.async_add_subscription("aeron:ipc", 10).expect(taken),
+                .expect(has_space),
+            subscription: client
+                .async_add_subscription("aeron:ipc", 10)
+                .expect(has_space),
             counter: client
                 .async_add_counter(1001, b"key", "label")
-                .expect(taken),
+                .expect(has_space),
             client,
             got: Got::default(),
         }
     }
 
-    /// Ids of what was asked for.
+    /// Returns the ids of the requested resources.
     fn ids(&self) -> Vec<i64> {
         vec![
             self.shared.registration_id(),
@@ -95,7 +99,7 @@ impl Asked {
         ]
     }
 
-    fn turn(&mut self, shared: &Shared) {
+    fn run_cycle(&mut self, shared: &Shared) {
         self.client.do_work(shared.clock.read());
         let got = &mut self.got;
         got.shared = got.shared.take().or_else(|| self.shared.poll()?.ok());
@@ -168,12 +172,12 @@ fn act(shared: &mut Shared, bytes: &[u8]) {
             _ => asked.use_it(),
         }
         if what & 1 == 0 {
-            asked.turn(shared);
+            asked.run_cycle(shared);
         }
     }
-    asked.turn(shared);
+    asked.run_cycle(shared);
     asked.use_it();
-    asked.turn(shared);
+    asked.run_cycle(shared);
     asked.client.close();
     assert!(asked.client.is_closed());
     asked.use_it();
@@ -270,7 +274,7 @@ fn say(shared: &mut Shared, script: &mut Script<'_>, ids: &[i64]) {
     shared.send(&response);
 }
 
-/// Any bytes over what is shared.
+/// Writes arbitrary bytes over shared memory.
 fn scribble(shared: &Shared, script: &mut Script<'_>) {
     let area = script.u8();
     let capacity = shared.cnc.to_clients.len() - 128;

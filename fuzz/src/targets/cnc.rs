@@ -1,6 +1,6 @@
-//! `cnc.dat` of any contents, as tools look at it and as a client attaches to it.
+//! `cnc.dat` with arbitrary contents, read by tools and by a client that connects.
 //!
-//! An input is either the file itself, or what is written over a small file that is sound.
+//! An input is either the file itself, or the bytes that overwrite a small valid file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub fn run(bytes: &[u8]) {
         let path = Path::new(DIRECTORY).join(CNC_FILE_NAME);
         let written = storage.write_file(&path, &file);
         assert!(written.is_ok());
-        allocation::within(COST + 8 * file.len(), || look(storage));
+        allocation::within(COST + 8 * file.len(), || read_all(storage));
     });
 }
 
@@ -90,7 +90,7 @@ fn patched(mut script: Script<'_>) -> Vec<u8> {
     file
 }
 
-fn look(storage: &MemoryStorage) {
+fn read_all(storage: &MemoryStorage) {
     let builder = || {
         Client::builder()
             .aeron_dir(DIRECTORY)

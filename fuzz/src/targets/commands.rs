@@ -67,8 +67,8 @@ const TIMES: [Duration; 5] = [
     Duration::from_millis(600),
 ];
 
-/// The driver, its shared memory, and what is known of it.
-struct Commanding {
+/// The driver, its shared memory, and the ids that responses contained.
+struct CommandFuzzer {
     driver: DriverFixture,
     cnc: Cnc,
     producer: Producer,
@@ -86,20 +86,21 @@ struct Damage {
     /// Words of the ring: each may be the beginning of a record that holds up the driver.
     ring: u32,
     rest: bool,
-    /// Nothing; but what was asked for stays longer than anybody looks.
+    /// Not damage: the requested resources outlive the final check of the target.
     lasts: bool,
 }
 
 thread_local! {
-    static COMMANDING: RefCell<ReusedState<Commanding>> = const { RefCell::new(ReusedState::new()) };
+    static COMMANDING: RefCell<ReusedState<CommandFuzzer>> = const { RefCell::new(ReusedState::new()) };
 }
 
 /// Lets a hostile client act.
 pub fn run(bytes: &[u8]) {
-    COMMANDING.with_borrow_mut(|state| state.run(bytes, LIVES, Commanding::new, Commanding::act));
+    COMMANDING
+        .with_borrow_mut(|state| state.run(bytes, LIVES, CommandFuzzer::new, CommandFuzzer::act));
 }
 
-impl Commanding {
+impl CommandFuzzer {
     fn new() -> Self {
         let mut driver = DriverFixture::start(&[]);
         driver.set_baseline();
@@ -133,7 +134,7 @@ impl Commanding {
             match what >> 6 {
                 3 => self.driver.step(TIMES[usize::from(what) % TIMES.len()]),
                 2 => {
-                    // Rarely: what is damaged ends the driver's life here, and a new one takes its time.
+                    // Rarely, because the driver is replaced after damage, and starting one is slow.
                     match what & 0x38 {
                         0x38 => self.scribble(&mut script, &mut damage),
                         0x30 => {
@@ -142,18 +143,18 @@ impl Commanding {
                         }
                         _ => self.record(&mut script),
                     }
-                    self.driver.turn();
+                    self.driver.run_cycle();
                 }
                 _ => {
                     self.command(&mut script);
                     if what & 1 == 0 {
-                        self.driver.turn();
+                        self.driver.run_cycle();
                     }
                 }
             }
         }
-        self.driver.turn();
-        self.driver.turn();
+        self.driver.run_cycle();
+        self.driver.run_cycle();
         if damage.ring > 0 || damage.rest {
             self.driver.rest(3);
             self.check_alive(damage);
@@ -305,7 +306,7 @@ impl Commanding {
     /// A record of any bytes.
     fn record(&self, script: &mut Script<'_>) {
         let type_id = match script.u8() {
-            // Static counters stay when their clients are gone.
+            // Static counters outlive their clients.
             0x0F => return,
             small @ 0..0x20 => small.into(),
             _ => script.i32(),
@@ -365,7 +366,7 @@ impl Commanding {
         }
     }
 
-    /// True if a record may name what belongs to the good client, which the protocol lets anybody do.
+    /// Returns true if a record may name a resource of the good client, which the protocol allows every client to do.
     fn is_about_good_things(&self, payload: &[u8]) -> bool {
         let words = payload.windows(8).step_by(4);
         let mut ids = words.map(|word| i64::from_le_bytes(word.try_into().unwrap_or_default()));
@@ -417,21 +418,21 @@ impl Commanding {
         region.copy_racing_in(start & !7, &bytes[..bytes.len().min(region.len() - start)]);
     }
 
-    /// Whatever was written over shared memory, the driver shows its heartbeat; and when that was no more than the ring, it
-    /// does what it is told again.
+    /// Checks that after damage to shared memory the driver keeps its heartbeat; after damage to the ring only, that it also
+    /// executes commands again.
     fn check_alive(&mut self, damage: Damage) {
         self.producer_beats();
         if damage.rest {
             return;
         }
         let mut responses = Receiver::open(&self.cnc.to_clients).expect("it is not damaged");
-        let mut asked = None;
-        let patience = damage.ring * (CLIENT_TIMEOUT + 2 * TICK) + CLIENT_TIMEOUT;
-        let end = self.driver.clock.read().nanos + patience.as_nanos() as i64;
+        let mut pending = None;
+        let timeout = damage.ring * (CLIENT_TIMEOUT + 2 * TICK) + CLIENT_TIMEOUT;
+        let end = self.driver.clock.read().nanos + timeout.as_nanos() as i64;
         while self.driver.clock.read().nanos < end {
             self.driver.clock.advance(TICK);
             self.driver.settle();
-            if asked.is_none() {
+            if pending.is_none() {
                 let mut payload = Vec::new();
                 let command = Command::NextAvailableSessionId {
                     client_id: self.clients[2],
@@ -439,7 +440,7 @@ impl Commanding {
                     stream_id: 1,
                 };
                 let type_id = command.encode(&mut payload);
-                asked = self.producer.write(type_id, &payload).ok();
+                pending = self.producer.write(type_id, &payload).ok();
             }
             let mut answered = false;
             loop {
@@ -459,8 +460,8 @@ impl Commanding {
                 return;
             }
             if self.producer.size() == 0 {
-                // What was asked may have been dropped with the damage.
-                asked = None;
+                // The command may have been dropped with the damaged records.
+                pending = None;
             }
         }
         panic!("no answer: {}", self.driver.errors().join("\n"));

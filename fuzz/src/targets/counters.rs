@@ -1,5 +1,4 @@
-//! Counters that a hostile process has scribbled over: as everybody reads them, and as the driver goes on handing them
-//! out.
+//! Counters overwritten by another process: readers, and a driver that continues to allocate counters.
 
 use std::time::Duration;
 
@@ -57,7 +56,7 @@ pub fn run(bytes: &[u8]) {
                 assert!(!table.free(id, now_ms));
             }
             2 => now_ms += i64::from(script.u8() % 4),
-            3 => look(&table.reader()),
+            3 => read_all(&table.reader()),
             // A value is a process's own; the owner must not mind.
             4 => {
                 let at = script.below(COUNTERS) * VALUES_LENGTH;
@@ -74,11 +73,11 @@ pub fn run(bytes: &[u8]) {
             assert!(table.is_in_use(*id));
         }
     }
-    look(&table.reader());
+    read_all(&table.reader());
 }
 
 /// Everything that can be read.
-fn look(reader: &CountersReader) {
+fn read_all(reader: &CountersReader) {
     assert_eq!(reader.max_id(), COUNTERS as i32 - 1);
     let mut seen = 0;
     allocation::within(0, || {

@@ -1,4 +1,4 @@
-//! The distinct error log as tools read it: any bytes, and bytes beside which a driver goes on writing.
+//! The distinct error log as tools read it: arbitrary bytes, and a damaged log that a driver continues to write.
 
 use taran_core::error_log::{self, ErrorLog};
 
@@ -24,7 +24,7 @@ pub fn run(bytes: &[u8]) {
     let since = error_log::read(&region, last, |error| assert!(error.last_ms >= last));
     assert!(since <= visited);
 
-    // A driver that starts in a damaged file: what it writes is there, whatever follows.
+    // A driver that starts with a damaged file: its record can be read, whatever bytes follow.
     let mut log = ErrorLog::open(region.clone());
     if log.record(7, 1, "first").is_ok() {
         let mut texts = Vec::new();

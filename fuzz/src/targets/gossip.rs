@@ -1,4 +1,4 @@
-//! Datagrams of remote hosts to the socket on which drivers tell each other their names.
+//! Datagrams of remote hosts to the socket for name resolution by gossip.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -40,7 +40,7 @@ thread_local! {
     static GOSSIPING: RefCell<ReusedState<Gossiping>> = const { RefCell::new(ReusedState::new()) };
 }
 
-/// Lets remote hosts tell names.
+/// Sends resolution frames of remote hosts.
 pub fn run(bytes: &[u8]) {
     GOSSIPING.with_borrow_mut(|state| state.run(bytes, LIVES, Gossiping::new, Gossiping::act));
 }
@@ -83,9 +83,9 @@ impl Gossiping {
             let target = SocketAddr::from((HERE, 8050));
             self.driver
                 .send(usize::from(what >> 3 & 3), target, &datagram);
-            self.driver.turn();
+            self.driver.run_cycle();
         }
-        self.driver.turn();
+        self.driver.run_cycle();
         self.driver.check_good_stream();
         self.driver.check_held(HELD_MAX);
         self.inputs += 1;
@@ -99,7 +99,7 @@ impl Gossiping {
     }
 }
 
-/// Up to four entries, with damage where the script asks for it.
+/// Returns up to four entries, with damage where the script requests it.
 fn resolution(script: &mut Script<'_>) -> Vec<u8> {
     let what = script.u8();
     let mut entries = Vec::new();

@@ -1,5 +1,5 @@
-//! Log buffers that another process writes anything into, as a client polls and offers: frames, metadata, positions and
-//! limits.
+//! Log buffers with arbitrary bytes written by another process while a client polls and offers: frames, metadata, positions
+//! and limits.
 
 use taran::{Action, Client, ExclusivePublication, Publication, Subscription};
 use taran_core::memory::Region;
@@ -53,12 +53,16 @@ impl Using {
             region
         });
         let client = shared.connect();
-        let taken = "the ring has room";
-        let mut subscription = client.async_add_subscription("aeron:ipc", 10).expect(taken);
-        let mut publication = client.async_add_publication("aeron:ipc", 10).expect(taken);
+        let has_space = "the ring has space";
+        let mut subscription = client
+            .async_add_subscription("aeron:ipc", 10)
+            .expect(has_space);
+        let mut publication = client
+            .async_add_publication("aeron:ipc", 10)
+            .expect(has_space);
         let mut exclusive = client
             .async_add_exclusive_publication("aeron:ipc", 10)
-            .expect(taken);
+            .expect(has_space);
         let ids = [
             subscription.registration_id(),
             publication.registration_id(),
@@ -105,11 +109,11 @@ impl Using {
             shared.send(&response);
             client.do_work(shared.clock.read());
         }
-        let said = "the driver has answered";
+        let answered = "the driver has responded";
         Self {
-            subscription: subscription.poll().expect(said).expect(said),
-            shared: publication.poll().expect(said).expect(said),
-            exclusive: exclusive.poll().expect(said).expect(said),
+            subscription: subscription.poll().expect(answered).expect(answered),
+            shared: publication.poll().expect(answered).expect(answered),
+            exclusive: exclusive.poll().expect(answered).expect(answered),
             client,
             logs,
         }

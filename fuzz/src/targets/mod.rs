@@ -1,4 +1,4 @@
-//! One module per target: `run` takes an input and panics when something does not hold.
+//! One module per target: `run` takes an input and panics if an invariant is violated.
 
 pub mod broadcast;
 pub mod cnc;

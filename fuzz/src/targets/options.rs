@@ -1,5 +1,5 @@
-//! Property files and option values: what is taken prints as a text that is taken for the same, and what a driver makes
-//! of any combination is settings or a list of conflicts.
+//! Property files and option values: an accepted value is unchanged when it is printed and parsed again, and any combination
+//! results in settings or a list of conflicts.
 
 use taran_driver::context::{Settings, validate};
 use taran_protocol::option::{
@@ -64,8 +64,8 @@ fn again(id: OptionId, options: &OptionSet, read: &mut OptionSet) {
         return;
     }
     let text = options.text(id);
-    let taken = read.set(id, &text, &Source::Code);
-    assert!(taken.is_ok(), "{text} of {id:?}: {taken:?}");
+    let accepted = read.set(id, &text, &Source::Code);
+    assert!(accepted.is_ok(), "{text} of {id:?}: {accepted:?}");
     if id != OptionId::Profile && read.profile() == options.profile() {
         assert_eq!(read.value(id), options.value(id), "{id:?}");
     }

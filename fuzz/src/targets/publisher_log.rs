@@ -83,7 +83,7 @@ impl Publishing {
         let mut script = Script::new(bytes);
         let choice = script.below(6);
         let (is_exclusive, choice) = (choice >= 3, choice % 3);
-        // A stream of its own, so that what is left of an earlier input is not joined.
+        // A stream of its own, so that the publication does not join the log of an earlier input.
         self.inputs += 1;
         let stream_id = STREAM + self.inputs as i32;
         let mut subscription = self.driver.subscribe(SUBSCRIPTIONS[choice], stream_id);
@@ -120,7 +120,7 @@ impl Publishing {
                     .driver
                     .step(TIMES[usize::from(what >> 3) % TIMES.len()]),
                 _ => {
-                    self.driver.turn();
+                    self.driver.run_cycle();
                     log::poll(&mut subscription, |_| ());
                 }
             }
@@ -129,7 +129,7 @@ impl Publishing {
         log::poll(&mut subscription, |_| ());
         self.driver.check_good_stream();
         drop((publication, subscription));
-        self.driver.turn();
+        self.driver.run_cycle();
         self.driver.check_held(HELD_MAX);
         if self.inputs.is_multiple_of(QUIET_EVERY) {
             self.driver.check_baseline();
@@ -160,7 +160,7 @@ impl Either {
         }
     }
 
-    /// Whether it is taken depends on what was written.
+    /// Offers a message; the result depends on the bytes written before.
     fn offer(&mut self, message: &[u8]) {
         let _ = match self {
             Self::Shared(shared) => shared.offer(message),

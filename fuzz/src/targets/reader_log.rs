@@ -1,5 +1,5 @@
-//! A hostile subscriber of a driver: anything in the log of an image, which the receiver has mapped, too. It places
-//! frames there, receives trains straight into it, looks for gaps and fills them.
+//! A hostile subscriber of a driver: arbitrary bytes in the log of an image, which the receiver has mapped too. The receiver
+//! inserts frames there, receives segment runs directly into it, scans it for gaps and fills them.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -21,14 +21,14 @@ const STEPS_MAX: usize = 32;
 const HELD_MAX: isize = 16 << 20;
 const QUIET_EVERY: usize = 8;
 
-/// Terms that are long enough for trains to be received in place, behind a gap there is repair or padding.
+/// Terms long enough for direct receive; after a gap there is repair or padding.
 const PUBLISHED: &str = "|init-term-id=0|term-id=0|term-offset=0|term-length=256k|linger=0";
 const ENDPOINTS: [&str; 2] = [
     "aeron:udp?endpoint=127.0.0.1:24001",
     "aeron:udp?endpoint=127.0.0.1:24002|reliable=false",
 ];
 const STREAM: i32 = 51;
-/// One datagram, and how many of them are offered in one go: those that make long trains.
+/// Length of a datagram, and number of datagrams offered at once, which makes long segment runs.
 const MESSAGE: [u8; 1376] = [3; 1376];
 const MESSAGES: [usize; 4] = [1, 8, 24, 47];
 
@@ -74,7 +74,7 @@ impl Reading {
     fn act(&mut self, bytes: &[u8]) -> bool {
         let mut script = Script::new(bytes);
         let channel = ENDPOINTS[script.below(2)];
-        // A stream of its own, so that what is left of an earlier input is not joined.
+        // A stream of its own, so that the subscription does not join the log of an earlier input.
         self.inputs += 1;
         let stream_id = STREAM + self.inputs as i32;
         let mut subscription = self.driver.subscribe(channel, stream_id);
@@ -92,7 +92,7 @@ impl Reading {
                     .driver
                     .step(TIMES[usize::from(what >> 3) % TIMES.len()]),
                 4 => {
-                    self.driver.turn();
+                    self.driver.run_cycle();
                     log::poll(&mut subscription, |_| ());
                 }
                 _ => {
@@ -100,7 +100,7 @@ impl Reading {
                         // What does not fit comes with the next step.
                         let _ = publication.offer(&MESSAGE);
                     }
-                    self.driver.turn();
+                    self.driver.run_cycle();
                     log::poll(&mut subscription, |_| ());
                 }
             }
@@ -109,7 +109,7 @@ impl Reading {
         log::poll(&mut subscription, |_| ());
         self.driver.check_good_stream();
         drop((publication, subscription));
-        self.driver.turn();
+        self.driver.run_cycle();
         self.driver.check_held(HELD_MAX);
         if self.inputs.is_multiple_of(QUIET_EVERY) {
             self.driver.check_baseline();
@@ -151,7 +151,7 @@ mod tests {
             for _ in 0..MESSAGES[3] {
                 let _ = publication.offer(&MESSAGE);
             }
-            reading.driver.turn();
+            reading.driver.run_cycle();
             log::poll(&mut subscription, |_| ());
         }
         let direct = reading.driver.network.counts().direct_receives;

@@ -19,7 +19,7 @@ const QUIET_EVERY: usize = 16;
 const STEPS_MAX: usize = 32;
 /// Memory limit of the driver in bytes, under any load: images, their senders, endpoints.
 const HELD_MAX: isize = 8 << 20;
-/// Timer ticks after which all images are gone.
+/// Timer ticks after which all images are removed.
 const QUIET_TICKS: usize = 30;
 
 const CHANNELS: [(&str, i32); 5] = [
@@ -72,7 +72,7 @@ impl Receiving {
         let manual = driver.subscribe(MANUAL.0, MANUAL.1);
         for destination in DESTINATIONS {
             let pending = manual.async_add_destination(destination);
-            driver.answer(pending.expect("the driver takes commands"));
+            driver.answer(pending.expect("the command ring has space"));
         }
         subscriptions.push(manual);
         driver.set_baseline();
@@ -120,10 +120,10 @@ impl Receiving {
             self.driver
                 .send(usize::from(what >> 3 & 3), target, &datagram);
             if what & 0x20 == 0 {
-                self.driver.turn();
+                self.driver.run_cycle();
             }
         }
-        self.driver.turn();
+        self.driver.run_cycle();
         self.poll();
         self.driver.check_good_stream();
         self.driver.check_held(HELD_MAX);

@@ -1,4 +1,4 @@
-//! Bytes as messages of every schema that there are generated codecs for: all that they hold is looked at.
+//! Arbitrary bytes as messages of every schema with generated codecs: all elements are read.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use taran_sbe_codecs::show;
 
 use crate::allocation;
 
-/// Counts what it is told.
+/// Counts the bytes written to it.
 struct Count(usize);
 
 impl fmt::Write for Count {

@@ -45,7 +45,7 @@ fn decode(schema: &Schema, bytes: &[u8]) {
     match decoder.message(bytes) {
         Ok(message) => {
             assert!(message.length <= bytes.len());
-            // What lies behind it has no say in what it is. NaN is unlike itself, so their texts are compared.
+            // The bytes after the message do not affect its value. NaN differs from itself, so texts are compared.
             let alone = decoder.message(&bytes[..message.length]);
             let texts =
                 [alone, Ok(message)].map(|message| serde_json::to_string(&message.ok()).ok());

@@ -1,4 +1,4 @@
-//! Schemas of Simple Binary Encoding: an answer each time, and what is accepted can be used.
+//! Schemas of Simple Binary Encoding: each is accepted or rejected, and an accepted schema can be used.
 
 use taran_sbe::compile;
 use taran_sbe::decode::Decoder;
@@ -12,7 +12,7 @@ use crate::allocation;
 
 /// A file may be included 256 times, and an element costs much more than the few bytes it is written with.
 const COST_PER_BYTE: usize = 64 * 1024;
-/// The problems that are told, with their texts, and what the tables of the parser begin with.
+/// Bytes for reported problems with their texts, and for the initial tables of the parser.
 const COST: usize = 1 << 20;
 
 /// Reads a schema whose files have zeros between them; they are called 0, 1, 2 and so on.

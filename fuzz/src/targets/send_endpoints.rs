@@ -89,7 +89,7 @@ impl Sending {
         let manual = publications[4].clone();
         for destination in DESTINATIONS {
             let pending = manual.async_add_destination(destination);
-            driver.answer(pending.expect("the driver takes commands"));
+            driver.answer(pending.expect("the command ring has space"));
         }
         let request = format!(
             "aeron:udp?endpoint=10.0.0.2:30001|control=10.0.0.1:21008|session-id=8|response-correlation-id={}{TERM}",
@@ -139,10 +139,10 @@ impl Sending {
             self.driver
                 .send(usize::from(what >> 3 & 3), target, &datagram);
             if what & 0x20 == 0 {
-                self.driver.turn();
+                self.driver.run_cycle();
             }
         }
-        self.driver.turn();
+        self.driver.run_cycle();
         self.check();
         self.driver.check_good_stream();
         self.inputs += 1;
@@ -155,7 +155,7 @@ impl Sending {
         true
     }
 
-    /// Whether it is taken depends on what remotes said.
+    /// Offers a message; the result depends on the datagrams of remote hosts.
     fn offer(&mut self, index: usize, length: usize) {
         let publication = &self.publications[index % self.publications.len()];
         let before = publication.position();
@@ -165,7 +165,7 @@ impl Sending {
                 assert!(error.is_retryable() || length > publication.max_message_length())
             }
         }
-        self.driver.turn();
+        self.driver.run_cycle();
     }
 
     /// No remote makes a publication end, run ahead of its window or lose its place.

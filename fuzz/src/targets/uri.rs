@@ -1,4 +1,4 @@
-//! Channels as text: what is understood means the same when it is written again, and the errors of what is not name it.
+//! Channels as text: a parsed channel is unchanged when it is printed and parsed again, and an error names the invalid part.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
