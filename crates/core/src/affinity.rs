@@ -6,6 +6,7 @@ use thiserror::Error;
 
 /// A thread could not be pinned.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum AffinityError {
     /// The process may not use this CPU, or the machine has no such CPU.
     #[error(

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Reason why a message cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DecodeError {
     /// The type id is unknown.
     #[error("unknown message type id {0:#06x}")]
@@ -24,6 +25,7 @@ pub enum DecodeError {
 
 /// Reason why a field is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Malformed {
     /// The message ends before the end of the field.
     #[error("{needed} bytes needed from offset {offset} of a message of {length}")]

@@ -22,6 +22,7 @@ use thiserror::Error;
 
 /// A region is not a broadcast buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum BroadcastError {
     /// The length is not a power of two plus the trailer.
     #[error(

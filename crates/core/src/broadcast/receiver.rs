@@ -16,6 +16,7 @@ const SCRATCH_LENGTH: usize = 4096;
 
 /// Messages were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ReceiveError {
     /// The transmitter has overwritten messages that were not received yet. The next one received is the newest.
     #[error(

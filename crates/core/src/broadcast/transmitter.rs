@@ -13,6 +13,7 @@ use crate::{
 
 /// A message cannot be transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum TransmitError {
     /// The message is longer than the buffer takes.
     #[error(

@@ -39,6 +39,7 @@ pub enum IdleSpec {
 
 /// An invalid name or arguments of a strategy.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum IdleError {
     /// Unknown name.
     #[error("unknown idle strategy `{name}`; accepted: {ACCEPTED}")]

@@ -27,6 +27,7 @@ pub struct OutOfBounds {
 
 /// An error of creating or opening shared memory.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum MemoryError {
     /// The file system has no space for the file. No file is left.
     #[error(

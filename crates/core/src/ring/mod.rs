@@ -37,6 +37,7 @@ pub enum Action {
 
 /// A region is not a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum RingError {
     /// The length is not a power of two plus the trailer.
     #[error(
@@ -61,6 +62,7 @@ pub enum RingError {
 
 /// A message was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum WriteError {
     /// No space at present: the consumer is behind.
     #[error("the ring is full: its consumer is behind, try again")]

@@ -1,4 +1,4 @@
-//! Sources of one image, one per transport of its endpoint (docs/spec/wire.md §2.11).
+//! Connections of one image, one per transport of its endpoint (docs/spec/wire.md §2.11).
 //!
 //! A plain subscription has one transport and one connection. A multi-destination subscription (`control-mode=manual`)
 //! has one transport per destination: the stream may arrive on several of them, and feedback is sent on all that are

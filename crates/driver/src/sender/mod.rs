@@ -56,7 +56,7 @@ const CONTROL_BATCH: usize = 8;
 /// receivers send fifty thousand per second, and what overflows the socket buffer is lost.
 const CONTROL_BATCHES: usize = 8;
 /// Time without polls of the control sockets after an empty one, unless a publication is flow-control blocked. An empty
-/// poll costs about 0.2 us, a third of an idle cycle. Delays NAKs and status messages by at most this time, where their
+/// poll costs about 0.2 us. Delays NAKs and status messages by at most this time, where their
 /// own delays and intervals are a hundred times longer.
 const CONTROL_BACKOFF_NS: i64 = 2_000;
 /// Batches beyond its first that a publication may send in a duty cycle if it was the only one that sent in the last.

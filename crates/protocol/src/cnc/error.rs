@@ -2,6 +2,7 @@ use super::Version;
 
 /// Reason why a `cnc.dat` cannot be used. Each message names the value found and the values allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CncError {
     /// The file is shorter than its sections: the driver is still creating it, or died while doing so.
     #[error("{length} bytes, at least {needed} are needed")]

@@ -4,6 +4,7 @@ use crate::frame::{Frame, FrameType, InvalidFrame, ValidatedFrames};
 
 /// Reason why a block of frames was not appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BlockError {
     /// The log does not accept more frames.
     #[error(transparent)]

@@ -5,6 +5,7 @@ pub const MAX_LINE_LENGTH: usize = 2047;
 
 /// Reason why a property file cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PropertiesError {
     /// A line has no `=` or `:`, or no name.
     #[error("line {line}: '{text}' is not a property, must be name=value")]
