@@ -281,7 +281,7 @@ fn too_many_deferred() -> Failure {
 fn record_invalid_command(state: &ConductorState, error: &DecodeError) {
     let code = match error {
         DecodeError::Unknown(_) => ErrorCode::UnknownCommandTypeId,
-        DecodeError::Malformed { .. } => ErrorCode::MalformedCommand,
+        _ => ErrorCode::MalformedCommand,
     };
     state.record(code, &error.to_string());
 }

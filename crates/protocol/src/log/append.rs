@@ -13,7 +13,6 @@ const PREFETCH_DISTANCE: i32 = 4096;
 
 /// Reason why nothing was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum AppendError {
     /// The term is full and the log has rotated to the next one: retry immediately.
     #[error("the log rotates to the next term, try again")]
