@@ -22,7 +22,6 @@ const MAX_LONG_PARK: Duration = Duration::from_millis(100);
 
 /// Failure of an agent's thread.
 #[derive(Debug, Error)]
-#[non_exhaustive]
 pub enum AgentFailure {
     /// The agent panicked: it runs no more duty cycles, was closed, and its thread has ended.
     #[error("agent `{agent}` panicked in {during} and has stopped: {message}")]
