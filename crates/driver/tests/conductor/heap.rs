@@ -10,7 +10,7 @@ use std::time::Duration;
 use taran_protocol::command::Command;
 
 use crate::fixture::DriverFixture;
-use crate::shortages::{AFTERMATH, LISTENING, Tourist, image_is_made};
+use crate::shortages::{ALL_TIMEOUTS, LISTENING, ResourceSequence, creates_image};
 
 thread_local! {
     /// Allocated bytes of this thread. Never dropped, so that the allocator may use it at any time.
@@ -92,11 +92,11 @@ fn tour(driver: &mut DriverFixture) {
     let before = driver.counters().len();
     let listener = driver.client();
     driver.add_subscription(listener, LISTENING, 10).unwrap();
-    assert!(image_is_made(driver));
-    let refusals = Tourist::tour(driver);
+    assert!(creates_image(driver));
+    let refusals = ResourceSequence::run(driver);
     assert!(refusals.is_empty(), "{refusals:?}");
     driver.kill(listener);
-    driver.run_for(AFTERMATH);
+    driver.run_for(ALL_TIMEOUTS);
     driver.drain();
     assert_eq!(driver.counters().len(), before, "{:?}", driver.labels());
     assert!(driver.log_files().is_empty());
