@@ -30,7 +30,7 @@ use crate::{Rejected, compile};
 /// Generates codecs for the schemas into the build script's `OUT_DIR`, one file per schema, named after the schema
 /// file.
 ///
-/// Cargo is told to run the script again when one of them changes, or what they include; warnings are shown by Cargo.
+/// Cargo runs the script again when one of them changes, or what they include; warnings are shown by Cargo.
 ///
 /// # Panics
 ///

@@ -64,17 +64,18 @@ fn build_escapes_cargo_instructions_of_schema() {
         .args(["--ignored", "--nocapture"])
         .output()
         .unwrap();
-    let told = String::from_utf8(child.stdout).unwrap();
-    assert!(child.status.success(), "{told}");
-    let lines = || told.split(['\n', '\r']);
+    let reported = String::from_utf8(child.stdout).unwrap();
+    assert!(child.status.success(), "{reported}");
+    let lines = || reported.split(['\n', '\r']);
     for part in ["warning=", "rerun-if-changed="] {
-        let is_told = |line: &str| line.contains(&format!("cargo::{part}")) && line.contains('?');
-        assert!(lines().any(is_told), "{part} in {told}");
+        let is_reported =
+            |line: &str| line.contains(&format!("cargo::{part}")) && line.contains('?');
+        assert!(lines().any(is_reported), "{part} in {reported}");
     }
     let instructs =
         |line: &str| ["cargo:rustc", "cargo::rustc"].map(|start| line.starts_with(start));
     assert!(
         !lines().any(|line| instructs(line).contains(&true)),
-        "{told}"
+        "{reported}"
     );
 }

@@ -53,11 +53,11 @@ fn conflicting_names_get_numbers_and_are_reported_with_positions() {
     </message>
     <message name="order" id="2"/>"#;
     let compiled = compiled(inside);
-    let told: Vec<_> = compiled.warnings.iter().map(ToString::to_string).collect();
-    let renamed: Vec<_> = told
+    let reported: Vec<_> = compiled.warnings.iter().map(ToString::to_string).collect();
+    let renamed: Vec<_> = reported
         .iter()
-        .filter_map(|told| told.split_once("in Rust, "))
-        .map(|(_, told)| told)
+        .filter_map(|reported| reported.split_once("in Rust, "))
+        .map(|(_, reported)| reported)
         .collect();
     assert_eq!(
         renamed,
@@ -69,7 +69,7 @@ fn conflicting_names_get_numbers_and_are_reported_with_positions() {
             "order would have the name order of Order (at :20:5), and gets order_2",
             "order would have the name Order of Order (at :20:5), and gets Order2",
         ],
-        "{told:#?}"
+        "{reported:#?}"
     );
     let text = &generate::rust(&compiled.schema).unwrap()[0].text;
     for part in [

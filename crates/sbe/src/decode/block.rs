@@ -5,7 +5,7 @@ use super::{DecodeError, Message, Reason, Value, leaf, text};
 use crate::model::{
     Block, Composite, Data, Field, Group, Presence, Primitive, Scalar, Type, TypeKind,
 };
-use crate::runtime::MOST_EMPTY_ENTRIES;
+use crate::runtime::MAX_EMPTY_ENTRIES;
 
 type Fields<'data> = Vec<(&'data str, Value<'data>)>;
 
@@ -95,8 +95,8 @@ impl<'data> Reader<'data> {
             Scalar::Real(_) => 0,
         };
         let (min, mut max) = (group.dimensions.min_count, slot.max);
-        if block_length == 0 && count > MOST_EMPTY_ENTRIES.into() && self.is_bare(&group.block) {
-            max = max.min(MOST_EMPTY_ENTRIES);
+        if block_length == 0 && count > MAX_EMPTY_ENTRIES.into() && self.is_bare(&group.block) {
+            max = max.min(MAX_EMPTY_ENTRIES);
         }
         u64::try_from(count)
             .ok()

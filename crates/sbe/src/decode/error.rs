@@ -62,7 +62,7 @@ pub enum Reason {
     #[error("the length of the frame is {0}, shorter than its own header")]
     FrameTooShort(u64),
     /// The number of group entries is outside the range of the schema, or greater than
-    /// [`MOST_EMPTY_ENTRIES`](crate::runtime::MOST_EMPTY_ENTRIES) for entries that take no bytes.
+    /// [`MAX_EMPTY_ENTRIES`](crate::runtime::MAX_EMPTY_ENTRIES) for entries that take no bytes.
     #[error("the group has {count} entries; from {min} to {max} are allowed")]
     BadCount {
         /// Count found.

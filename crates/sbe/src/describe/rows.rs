@@ -9,12 +9,12 @@ use crate::model::{
 };
 
 /// Composites with more values than this are not expanded.
-const MOST_MEMBERS: u32 = 512;
+const MAX_MEMBERS: u32 = 512;
 /// Total number of composite values expanded per schema. The members of a type repeat for each field of that type.
-const MOST_IN_ALL: u32 = 65_536;
+const MAX_IN_ALL: u32 = 65_536;
 
 /// Total number of bytes of descriptions, names and constants of types that are repeated for fields of these types.
-const MOST_REPEATED: usize = 8 << 20;
+const MAX_REPEATED: usize = 8 << 20;
 
 /// Remaining budget for type details that are repeated for each field. The number of fields of one type is bounded only
 /// by the size of the schema.
@@ -28,15 +28,15 @@ pub(super) struct Budget {
 impl Budget {
     pub(super) const fn new() -> Self {
         Self {
-            values: MOST_IN_ALL,
-            repeated: MOST_REPEATED,
+            values: MAX_IN_ALL,
+            repeated: MAX_REPEATED,
         }
     }
 
     /// Returns true if a composite with this many values may be expanded, and charges them.
     fn has(&mut self, values: u32) -> bool {
         match self.values.checked_sub(values) {
-            Some(left) if values <= MOST_MEMBERS && self.repeated > 0 => {
+            Some(left) if values <= MAX_MEMBERS && self.repeated > 0 => {
                 self.values = left;
                 true
             }

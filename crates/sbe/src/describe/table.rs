@@ -31,8 +31,8 @@ impl fmt::Display for Table {
             Some(id) => write!(out, "{id} {}, block of {}", self.name, self.block_length)?,
             None => write!(out, "{}, {} bytes", self.name, self.block_length)?,
         }
-        if let Some(life) = life(self.since_version, self.deprecated) {
-            write!(out, ", {life}")?;
+        if let Some(lifetime) = lifetime(self.since_version, self.deprecated) {
+            write!(out, ", {lifetime}")?;
         }
         writeln!(out)?;
         // Formatted twice rather than stored: notes can be long and numerous.
@@ -74,7 +74,10 @@ fn cells(row: &Row) -> [String; 5] {
         What::Data => format!("{}+", row.length),
         _ => row.length.to_string(),
     };
-    let notes = [row.note.clone(), life(row.since_version, row.deprecated)];
+    let notes = [
+        row.note.clone(),
+        lifetime(row.since_version, row.deprecated),
+    ];
     [
         row.offset.map_or_else(String::new, |at| at.to_string()),
         length,
@@ -84,7 +87,7 @@ fn cells(row: &Row) -> [String; 5] {
     ]
 }
 
-fn life(since: u32, deprecated: Option<u32>) -> Option<String> {
+fn lifetime(since: u32, deprecated: Option<u32>) -> Option<String> {
     match (since, deprecated) {
         (0, None) => None,
         (0, Some(deprecated)) => Some(format!("deprecated in version {deprecated}")),

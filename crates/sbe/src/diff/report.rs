@@ -10,7 +10,7 @@ use crate::model::{Position, Type};
 /// Maximum number of reported changes.
 const MOST: usize = 10_000;
 /// Maximum total size of reported changes in bytes. Each path repeats the names of the enclosing elements.
-const MOST_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 8 << 20;
 
 pub(super) struct Report {
     /// Version of the old schema; new elements must have a later `sinceVersion`.
@@ -60,7 +60,7 @@ impl Report {
             position: position.to_string(),
         };
         let bytes = change.path.len() + change.what.len() + change.position.len();
-        if self.changes.len() < MOST && self.bytes + bytes <= MOST_BYTES {
+        if self.changes.len() < MOST && self.bytes + bytes <= MAX_BYTES {
             self.bytes += bytes;
             self.changes.push(change);
         } else {
@@ -77,10 +77,10 @@ impl Report {
     /// not examined.
     pub(super) fn into_changes(self) -> Vec<Change> {
         let mut changes = self.changes;
-        let told = changes.len();
+        let count = changes.len();
         changes.extend(self.cut.map(|first| Change {
             impact: Impact::Breaking,
-            what: format!("further changes are not reported; the limit of {told} was reached"),
+            what: format!("further changes are not reported; the limit of {count} was reached"),
             ..first
         }));
         changes

@@ -103,7 +103,7 @@ fn shown(code: &mut Code, set: &Set, name: &str, names: &TypeNames<'_>) {
                 "mut shown"
             };
             code.line(format!(
-                "let {shown} = runtime::ShownSet::new(self.0.into(), out);"
+                "let {shown} = runtime::SetDisplay::new(self.0.into(), out);"
             ));
             for choice in &set.choices {
                 let constant = names.part(name, &choice.name);

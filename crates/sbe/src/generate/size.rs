@@ -5,10 +5,10 @@ use crate::model::{Block, Constant, Field, Member, Schema, Type, TypeKind};
 
 /// Maximum number of values, counting all values of the type of each field. The limit corresponds to some hundred
 /// megabytes of code.
-const MOST_VALUES: u64 = 1 << 20;
+const MAX_VALUES: u64 = 1 << 20;
 /// Maximum number of schema bytes that the code repeats, counted once per element that causes a repetition; the code
 /// contains each about a dozen times.
-const MOST_REPEATED: u64 = 4 << 20;
+const MAX_REPEATED: u64 = 4 << 20;
 
 /// Weight of each kind of element in values, besides its content, in proportion to its code size. A plain field takes
 /// less than half a kilobyte.
@@ -19,7 +19,7 @@ const COMPOSITE: u64 = 3;
 const ENUM_OR_SET: u64 = 2;
 
 /// Number of type names per group: its marker, decoder and encoder, and the decoder and encoder of its entries.
-const NAMES_OF_A_GROUP: u64 = 5;
+const NAMES_PER_GROUP: u64 = 5;
 
 /// Size estimate.
 #[derive(Debug, Default, Clone, Copy)]
@@ -43,16 +43,16 @@ impl Size {
 /// Rejects a schema whose code would be too large to compile.
 pub(super) fn check(schema: &Schema) -> Result<(), GenerateError> {
     let size = of(schema);
-    if size.values > MOST_VALUES {
+    if size.values > MAX_VALUES {
         return Err(GenerateError::TooLarge {
             values: size.values,
-            most: MOST_VALUES,
+            most: MAX_VALUES,
         });
     }
-    if size.repeated > MOST_REPEATED {
+    if size.repeated > MAX_REPEATED {
         return Err(GenerateError::TooMuchRepeated {
             bytes: size.repeated,
-            most: MOST_REPEATED,
+            most: MAX_REPEATED,
         });
     }
     Ok(())
@@ -127,7 +127,7 @@ fn block(of: &Block, around: u64, size: &mut Size) {
         size.add(values(field), of_type(&field.kind, field.constant.as_ref()));
     }
     for group in &of.groups {
-        let names = around.saturating_mul(NAMES_OF_A_GROUP);
+        let names = around.saturating_mul(NAMES_PER_GROUP);
         size.add(GROUP, names + length(&group.dimensions.kind.name));
         block(&group.block, around + length(&group.name), size);
     }

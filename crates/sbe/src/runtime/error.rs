@@ -44,7 +44,7 @@ pub enum DecodeError {
         actual: u64,
     },
     /// The number of group entries is outside the range of the schema, or greater than
-    /// [`MOST_EMPTY_ENTRIES`](super::MOST_EMPTY_ENTRIES) for entries that take no bytes.
+    /// [`MAX_EMPTY_ENTRIES`](super::MAX_EMPTY_ENTRIES) for entries that take no bytes.
     BadCount {
         /// Schema name of the group.
         what: &'static str,

@@ -11,8 +11,8 @@ mod write;
 
 pub use error::{DecodeError, EncodeError};
 pub use read::{
-    Cut, Header, MOST_EMPTY_ENTRIES, Tail, Then, added, block, count, entries, numbers, part,
+    Cut, Header, MAX_EMPTY_ENTRIES, Tail, Then, added, block, count, entries, numbers, part,
     schema_is, template_is,
 };
-pub use text::{FixedText, ShownSet, Text, TextOrNull};
+pub use text::{FixedText, SetDisplay, Text, TextOrNull};
 pub use write::{Writer, fill, length, part_mut, set_numbers};

@@ -114,13 +114,13 @@ pub fn block<'a, const N: usize>(
 /// Maximum number of group entries that take no bytes, that is, whose block length is 0 and that contain no groups or
 /// data in the sender's version. Prevents a few bytes of input from causing unbounded work. Encoders apply the same
 /// limit.
-pub const MOST_EMPTY_ENTRIES: u64 = 1_024;
+pub const MAX_EMPTY_ENTRIES: u64 = 1_024;
 
 /// Checks the number of group entries; `are_empty` is true if they take no bytes.
 ///
 /// # Errors
 ///
-/// [`DecodeError::BadCount`] if the schema does not allow the count, or if empty entries exceed [`MOST_EMPTY_ENTRIES`].
+/// [`DecodeError::BadCount`] if the schema does not allow the count, or if empty entries exceed [`MAX_EMPTY_ENTRIES`].
 #[inline]
 pub const fn count(
     count: u64,
@@ -129,8 +129,8 @@ pub const fn count(
     what: &'static str,
 ) -> Result<u64, DecodeError> {
     let (min, mut max) = limits;
-    if are_empty && max > MOST_EMPTY_ENTRIES {
-        max = MOST_EMPTY_ENTRIES;
+    if are_empty && max > MAX_EMPTY_ENTRIES {
+        max = MAX_EMPTY_ENTRIES;
     }
     if min <= count && count <= max {
         return Ok(count);

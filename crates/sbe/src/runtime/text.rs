@@ -193,12 +193,12 @@ impl<const N: usize> TextOrNull for FixedText<'_, N> {
 
 /// Formatter of a set: shows the names of the choices that are set, and the unnamed bits as a number.
 #[expect(missing_debug_implementations, reason = "it is how others are shown")]
-pub struct ShownSet<'a, 'b> {
+pub struct SetDisplay<'a, 'b> {
     bits: u64,
     shown: fmt::DebugSet<'a, 'b>,
 }
 
-impl<'a, 'b> ShownSet<'a, 'b> {
+impl<'a, 'b> SetDisplay<'a, 'b> {
     /// Creates a formatter for these bits.
     pub fn new(bits: u64, out: &'a mut fmt::Formatter<'b>) -> Self {
         let shown = out.debug_set();

@@ -228,9 +228,9 @@ mod tests {
             "<c d='/>'/>",
         ] {
             let text = format!("{before}<b{attributes}/><!-- '?> --> ]]>");
-            let told = check(&text);
+            let reported = check(&text);
             assert_eq!(
-                told,
+                reported,
                 Err((before.len(), Problem::TooManyAttributes(64))),
                 "{before}"
             );

@@ -250,11 +250,11 @@ fn broken(name: &str, text: &str, error: &Error) -> (Position, Problem) {
             column: error.pos().col,
         },
     };
-    let told = error.to_string();
+    let reported = error.to_string();
     // The position is already part of the diagnostic.
     let end = format!(" at {}", error.pos());
-    let told = told.strip_suffix(&end).unwrap_or(&told);
-    (place, Problem::Xml(told.to_owned()))
+    let reported = reported.strip_suffix(&end).unwrap_or(&reported);
+    (place, Problem::Xml(reported.to_owned()))
 }
 
 /// Reads an attribute; a value over the limit is truncated.

@@ -178,17 +178,17 @@ fn primitives_have_standard_ranges_and_null_values() {
 #[test]
 fn header_and_dimension_members_can_be_constant() {
     let text = crate::text("", r#"<message name="M" id="1"/>"#);
-    let told = |id: u32| {
+    let reported = |id: u32| {
         let member = format!(
             r#"<type name="schemaId" primitiveType="uint16" presence="constant">{id}</type>"#
         );
         let plain = r#"<type name="schemaId" primitiveType="uint16"/>"#;
         compile("", &NoFiles(&text.replace(plain, &member)))
     };
-    let header = told(7).expect("it is right").schema.header;
+    let header = reported(7).expect("it is right").schema.header;
     assert_eq!(header.schema_id.constant, Some(7));
     assert_eq!((header.length, header.version.offset), (6, 4));
-    let wrong = told(8).expect_err("it is another one").to_string();
+    let wrong = reported(8).expect_err("it is another one").to_string();
     assert!(
         wrong.ends_with("the id 7 does not match schemaId of messageHeader, which is constant 8"),
         "{wrong}"

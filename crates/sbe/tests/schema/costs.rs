@@ -7,7 +7,7 @@ use taran_sbe::describe::describe;
 use taran_sbe::diff::{Impact, diff, worst};
 use taran_sbe::generate::{self, GenerateError};
 use taran_sbe::model::Schema;
-use taran_sbe::runtime::MOST_EMPTY_ENTRIES;
+use taran_sbe::runtime::MAX_EMPTY_ENTRIES;
 use taran_sbe::xml::NoFiles;
 use taran_sbe::{Compiled, compile};
 
@@ -19,7 +19,7 @@ fn many(each: impl Fn(usize) -> String) -> String {
     (0..MANY).map(each).collect()
 }
 
-fn told(types: &str, messages: &str) -> String {
+fn reported(types: &str, messages: &str) -> String {
     let problems = problems(types, messages).into_iter();
     problems.map(|problem| format!("{problem}\n")).collect()
 }
@@ -64,7 +64,7 @@ fn shared_composites_are_compared_once() {
             behind("data", "type=\"data\"")
         ),
     ];
-    let refused = told(&types, &messages[0]);
+    let refused = reported(&types, &messages[0]);
     assert_eq!(refused.lines().count(), 1, "{refused}");
     assert!(
         refused.contains("a block of 900000000 does not fit"),
@@ -104,16 +104,16 @@ fn diff_renamed_composite_members_takes_linear_time() {
 fn describe_type_details_are_repeated_within_budget() {
     let long = "x".repeat(257);
     for attribute in ["name", "semanticType", "characterEncoding"] {
-        let told = told(
+        let reported = reported(
             &format!("<type {attribute}=\"{long}\" name2=\"\" primitiveType=\"char\"/>"),
             "",
         );
         let expected = format!("error: {attribute} is longer than 256 bytes");
-        assert!(told.contains(&expected), "{told}");
+        assert!(reported.contains(&expected), "{reported}");
     }
     let described = |length: usize| {
         let text = "x".repeat(length);
-        told(
+        reported(
             &format!("<type name=\"T\" primitiveType=\"char\" description=\"{text}\"/>"),
             "",
         )
@@ -122,7 +122,7 @@ fn describe_type_details_are_repeated_within_budget() {
     assert!(described(4_097).contains("error: description is longer than 4096 bytes"));
     let constant = |length: usize| {
         let of = format!("presence=\"constant\" length=\"{length}\"");
-        told(
+        reported(
             &format!("<type name=\"T\" primitiveType=\"char\" {of}>A</type>"),
             "",
         )
@@ -225,11 +225,15 @@ fn generate_too_much_repeated_text_returns_error() {
         let error = generate::rust(&usable(&types, &messages)).unwrap_err();
         // The check of the schema reports it as well.
         let warning = format!("warning: no code is generated: {error}");
-        assert!(told(&types, &messages).contains(&warning), "{each}");
-        let GenerateError::TooMuchRepeated { bytes, most: told } = error else {
+        assert!(reported(&types, &messages).contains(&warning), "{each}");
+        let GenerateError::TooMuchRepeated {
+            bytes,
+            most: reported,
+        } = error
+        else {
             panic!("{error}");
         };
-        assert_eq!(told, most as u64);
+        assert_eq!(reported, most as u64);
         let least = (each * many) as u64;
         assert!((least..least + 1_000_000).contains(&bytes), "{bytes}");
     }
@@ -266,7 +270,7 @@ fn set_with_too_many_choices_is_rejected() {
         let flags: String = (0..count)
             .map(|at| format!("<choice name=\"c{at}\">{}</choice>", at % 8))
             .collect();
-        told(
+        reported(
             &format!("<set name=\"S\" encodingType=\"uint8\">{flags}</set>"),
             "",
         )
@@ -365,12 +369,12 @@ fn group_with_too_many_empty_entries_returns_error() {
              <data name=\"d\" id=\"4\" type=\"varText\" sinceVersion=\"1\"/></group></group></message>",
     );
     let decoder = Decoder::new(&schema);
-    let most = MOST_EMPTY_ENTRIES as u16;
+    let most = MAX_EMPTY_ENTRIES as u16;
     let bytes = |count: u16| message(0, &[group(0, 1), group(0, count)].concat());
     assert!(decoder.message(&bytes(most)).is_ok());
     let error = decoder.message(&bytes(most + 1)).unwrap_err();
     let count = i128::from(most) + 1;
-    let (min, max) = (0, MOST_EMPTY_ENTRIES);
+    let (min, max) = (0, MAX_EMPTY_ENTRIES);
     assert_eq!(error.reason, Reason::BadCount { count, min, max });
     assert_eq!((error.path.as_str(), error.offset), ("A.outer[0].g", 12));
     // The entries of the outer group are not empty.

@@ -318,17 +318,17 @@ fn decode_error_has_offset_and_path() {
         assert!(matches!(error.reason, Reason::Truncated { .. }), "{error}");
         assert!(error.offset <= end, "{error}");
     }
-    let told = |bytes: &[u8]| decoder.message(bytes).unwrap_err().to_string();
+    let reported = |bytes: &[u8]| decoder.message(bytes).unwrap_err().to_string();
     assert_eq!(
-        told(&whole[..whole.len() - 1]),
+        reported(&whole[..whole.len() - 1]),
         "at byte 55, Order.more: 1 bytes are needed for data, and 0 are left"
     );
     assert_eq!(
-        told(&[0, 0, 1, 0, 8, 0, 0, 0]),
+        reported(&[0, 0, 1, 0, 8, 0, 0, 0]),
         "at byte 0: schema id 8, expected 7"
     );
     assert_eq!(
-        told(&message(20, 1, 2, &[BLOCK, &[&[0; 5]]].concat())),
+        reported(&message(20, 1, 2, &[BLOCK, &[&[0; 5]]].concat())),
         "at byte 8, Order.ratio: the block has 20 bytes, but in version 2 the field needs it to have 23"
     );
 }

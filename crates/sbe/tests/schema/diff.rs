@@ -43,7 +43,7 @@ fn replaced(from: &str, to: &str) -> Vec<Change> {
         .collect()
 }
 
-fn told(changes: &[Change]) -> Vec<(Impact, &str)> {
+fn reported(changes: &[Change]) -> Vec<(Impact, &str)> {
     changes
         .iter()
         .map(|change| (change.impact, change.path.as_str()))
@@ -55,9 +55,9 @@ fn diff_of_identical_schemas_is_empty() {
     let schema = read(0, TYPES, MESSAGE);
     assert_eq!(diff(&schema, &schema), []);
     let changes = diff(&schema, &read(1, TYPES, MESSAGE));
-    assert_eq!(told(&changes), [(Impact::Extension, "schema")]);
+    assert_eq!(reported(&changes), [(Impact::Extension, "schema")]);
     let changes = diff(&read(1, TYPES, MESSAGE), &schema);
-    assert_eq!(told(&changes), [(Impact::Breaking, "schema")]);
+    assert_eq!(reported(&changes), [(Impact::Breaking, "schema")]);
     assert_eq!(worst(&[]), None);
     assert_eq!(worst(&changes), Some(Impact::Breaking));
 }
@@ -108,8 +108,11 @@ fn compatible_additions_are_extensions() {
     ] {
         let changes = replaced(from, to);
         assert_eq!(worst(&changes), Some(Impact::Extension), "{changes:?}");
-        let told = told(&changes);
-        assert!(told.contains(&(Impact::Extension, path)), "{told:?}");
+        let reported = reported(&changes);
+        assert!(
+            reported.contains(&(Impact::Extension, path)),
+            "{reported:?}"
+        );
     }
 }
 
@@ -124,7 +127,7 @@ fn renames_affect_code_only() {
         ("name=\"tag\" id=\"3\"", "name=\"tag\" id=\"33\"", "M.tag"),
     ] {
         let changes = replaced(from, to);
-        assert_eq!(told(&changes), [(Impact::Code, path)], "{changes:?}");
+        assert_eq!(reported(&changes), [(Impact::Code, path)], "{changes:?}");
     }
 }
 
@@ -206,8 +209,11 @@ fn misinterpreted_changes_are_breaking() {
         (MESSAGE, "<message name=\"Z\" id=\"8\"/>", "M"),
     ] {
         let changes = replaced(from, to);
-        let told = told(&changes);
-        assert!(told.contains(&(Impact::Breaking, path)), "{to}: {told:?}");
+        let reported = reported(&changes);
+        assert!(
+            reported.contains(&(Impact::Breaking, path)),
+            "{to}: {reported:?}"
+        );
     }
 }
 
@@ -259,8 +265,8 @@ fn changed_count_and_length_limits_are_breaking() {
     ] {
         let other = frames(count, length);
         for changes in [diff(&usual, &other), diff(&other, &usual)] {
-            let told = told(&changes);
-            assert!(told.contains(&(Impact::Breaking, path)), "{told:?}");
+            let reported = reported(&changes);
+            assert!(reported.contains(&(Impact::Breaking, path)), "{reported:?}");
         }
     }
 }
@@ -288,12 +294,12 @@ fn changed_null_value_of_optional_field_is_breaking() {
          <field name=\"c\" id=\"3\" type=\"Ts\" presence=\"optional\"/>",
     );
     assert_eq!(
-        told(&both),
+        reported(&both),
         [(Impact::Breaking, "M.a"), (Impact::Breaking, "M.c")]
     );
     // A change of the type is reported once, for the type.
     let of_type = changes(optional, "<field name=\"a\" id=\"1\" type=\"T\"/>");
-    assert_eq!(told(&of_type), [(Impact::Breaking, "T")]);
+    assert_eq!(reported(&of_type), [(Impact::Breaking, "T")]);
     // The null value is irrelevant without optional presence.
     let neither = changes("", "<field name=\"a\" id=\"1\" type=\"T\"/>");
     assert_eq!(neither, []);
@@ -313,7 +319,7 @@ fn name_moved_to_other_element_is_breaking() {
         )
     };
     let old = read(0, "", &fields(["bid", "ask", "a"]));
-    let told_of = |names| {
+    let reported_for = |names| {
         let new = read(1, "", &fields(names));
         let changes = diff(&old, &new);
         changes
@@ -323,7 +329,7 @@ fn name_moved_to_other_element_is_breaking() {
             .collect::<Vec<_>>()
     };
     assert_eq!(
-        told_of(["ask", "bid", "a"]),
+        reported_for(["ask", "bid", "a"]),
         [
             "breaking: M.ask: was called bid, and has the name of the old element with id 2: readers that match by name \
              confuse them",
@@ -333,7 +339,7 @@ fn name_moved_to_other_element_is_breaking() {
     );
     // A chain of renames, whose last name was not used before.
     assert_eq!(
-        told_of(["ask", "offer", "c"]),
+        reported_for(["ask", "offer", "c"]),
         [
             "breaking: M.ask: was called bid, and has the name of the old element with id 2: readers that match by name \
              confuse them",
@@ -345,7 +351,7 @@ fn name_moved_to_other_element_is_breaking() {
 
 #[test]
 fn name_moved_to_new_element_or_message_is_breaking() {
-    let told_of = |old: &str, new: &str| {
+    let reported_for = |old: &str, new: &str| {
         let changes = diff(&read(0, "", old), &read(1, "", new));
         changes
             .into_iter()
@@ -358,7 +364,7 @@ fn name_moved_to_new_element_or_message_is_breaking() {
     let why = "readers that match by name confuse them";
     let two = |one: &str, other: &str| message(one, 1) + &message(other, 2);
     assert_eq!(
-        told_of(&two("Start", "Stop"), &two("Stop", "Start")),
+        reported_for(&two("Start", "Stop"), &two("Stop", "Start")),
         [
             format!(
                 "breaking: Stop: was called Start, and has the name of the old element with id 2: {why}"
@@ -369,7 +375,7 @@ fn name_moved_to_new_element_or_message_is_breaking() {
         ]
     );
     assert_eq!(
-        told_of(
+        reported_for(
             &message("Start", 1),
             &(message("Halt", 1) + &message("Start", 3))
         ),
@@ -381,7 +387,7 @@ fn name_moved_to_new_element_or_message_is_breaking() {
         ]
     );
     assert_eq!(
-        told_of(&message("Start", 1), &message("Start", 3)),
+        reported_for(&message("Start", 1), &message("Start", 3)),
         ["breaking: Start: had the template id 1, and has 3"]
     );
     let fields = |inside: &str| format!(r#"<message name="M" id="1">{inside}</message>"#);
@@ -399,7 +405,7 @@ fn name_moved_to_new_element_or_message_is_breaking() {
             r#"<data name="oldPrice" id="1" type="varText"/><data name="price" id="2" type="varText" sinceVersion="1"/>"#,
         ),
     ] {
-        let found = told_of(&fields(old), &fields(new));
+        let found = reported_for(&fields(old), &fields(new));
         let expected = format!(
             "breaking: M.price: is new, and has the name of the old element with id 1: {why}"
         );
@@ -426,8 +432,8 @@ fn composite_enum_becoming_optional_is_breaking() {
     };
     let (required, optional) = (with(""), with(r#"presence="optional""#));
     let expected = [(Impact::Breaking, "C.e"), (Impact::None, "E")];
-    assert_eq!(told(&diff(&required, &optional)), expected);
-    assert_eq!(told(&diff(&optional, &required)), expected);
+    assert_eq!(reported(&diff(&required, &optional)), expected);
+    assert_eq!(reported(&diff(&optional, &required)), expected);
 }
 
 #[test]
@@ -448,13 +454,13 @@ fn type_presence_moved_from_fields_is_no_change() {
         let (one, other) = (with("", of_field), with(optional, of_field));
         for changes in [diff(&one, &other), diff(&other, &one)] {
             let expected = [(Impact::None, "E"), (Impact::None, "T")];
-            assert_eq!(told(&changes), expected, "{changes:?}");
+            assert_eq!(reported(&changes), expected, "{changes:?}");
         }
     }
     // If the fields inherit the presence, the change is reported for them.
     let changes = diff(&with("", ""), &with(optional, ""));
     assert_eq!(
-        told(&changes),
+        reported(&changes),
         [
             (Impact::Breaking, "M.e"),
             (Impact::None, "E"),
@@ -499,7 +505,7 @@ fn element_since_version_is_at_least_that_of_container() {
         r#"<message name="M" id="1" sinceVersion="2"><field name="a" id="1" type="uint8"/></message>"#,
     );
     let changes = diff(&early, &late);
-    assert_eq!(told(&changes), [(Impact::Breaking, "M.a")]);
+    assert_eq!(reported(&changes), [(Impact::Breaking, "M.a")]);
     assert!(
         changes[0]
             .what
@@ -512,7 +518,7 @@ fn element_since_version_is_at_least_that_of_container() {
         "",
         r#"<message name="M" id="1"><field name="a" id="1" type="uint8"/></message>"#,
     );
-    assert_eq!(told(&diff(&early, &earlier)), [(Impact::Breaking, "M")]);
+    assert_eq!(reported(&diff(&early, &earlier)), [(Impact::Breaking, "M")]);
 }
 
 #[test]
@@ -555,7 +561,7 @@ fn encoding_alias_is_no_change() {
         assert_eq!(worst(&changes), Some(Impact::Breaking), "{old}, {new}");
         let of_both = [(Impact::Breaking, "T"), (Impact::Breaking, "M.d")];
         for expected in of_both {
-            assert!(told(&changes).contains(&expected), "{old}, {new}");
+            assert!(reported(&changes).contains(&expected), "{old}, {new}");
         }
     }
 }
@@ -581,14 +587,14 @@ fn removed_constant_member_affects_code_only() {
         )
     };
     let old = constant("k", "");
-    let told_of = |new: &Schema| -> Vec<(Impact, String)> {
+    let reported_for = |new: &Schema| -> Vec<(Impact, String)> {
         let changes = diff(&old, new).into_iter();
         changes
             .map(|change| (change.impact, format!("{} {}", change.path, change.what)))
             .collect()
     };
     assert_eq!(
-        told_of(&with("", "")),
+        reported_for(&with("", "")),
         [
             (Impact::Code, "C.k is removed".to_owned()),
             (
@@ -598,7 +604,7 @@ fn removed_constant_member_affects_code_only() {
         ]
     );
     assert_eq!(
-        told_of(&constant("kk", "")),
+        reported_for(&constant("kk", "")),
         [
             (Impact::Code, "C.k is removed".to_owned()),
             (Impact::Extension, "C.kk is new, a constant".to_owned()),
@@ -607,7 +613,7 @@ fn removed_constant_member_affects_code_only() {
     );
     let came = "was introduced in version 0, now in 2; it is not encoded";
     assert_eq!(
-        told_of(&constant("k", r#"sinceVersion="2""#)),
+        reported_for(&constant("k", r#"sinceVersion="2""#)),
         [
             (Impact::None, format!("C.k {came}")),
             (Impact::None, format!("M.k {came}")),
@@ -616,7 +622,7 @@ fn removed_constant_member_affects_code_only() {
     // Removing an encoded member is breaking.
     let sent = with(r#"<type name="y" primitiveType="uint8"/>"#, "");
     let changes = diff(&sent, &with("", ""));
-    assert!(told(&changes).contains(&(Impact::Breaking, "C.y")));
+    assert!(reported(&changes).contains(&(Impact::Breaking, "C.y")));
 }
 
 #[test]
@@ -633,7 +639,7 @@ fn default_time_unit_is_nanosecond() {
         with(r#"timeUnit="microsecond""#),
     );
     assert_eq!(diff(&none, &nano), []);
-    assert_eq!(told(&diff(&none, &micro)), [(Impact::Breaking, "M.t")]);
+    assert_eq!(reported(&diff(&none, &micro)), [(Impact::Breaking, "M.t")]);
 }
 
 #[test]
@@ -649,7 +655,7 @@ fn changed_length_of_empty_block_is_reported() {
         r#"<message name="M" id="1" blockLength="16"><group name="g" id="1" blockLength="2"/></message>"#,
     );
     assert_eq!(
-        told(&diff(&old, &new)),
+        reported(&diff(&old, &new)),
         [(Impact::Extension, "M"), (Impact::Extension, "M.g")]
     );
 }
@@ -680,10 +686,10 @@ fn changed_enum_null_value_is_breaking_if_used() {
         let old = read(0, &side(254, kind), &message(field));
         let new = read(0, &side(253, kind), &message(field));
         let changes = diff(&old, &new);
-        let mut told: Vec<_> = told(&changes);
+        let mut reported: Vec<_> = reported(&changes);
         // The encoding type has no other use.
-        told.retain(|(_, path)| *path != "Raw");
-        assert_eq!(told, expected, "{kind}, {field}: {changes:?}");
+        reported.retain(|(_, path)| *path != "Raw");
+        assert_eq!(reported, expected, "{kind}, {field}: {changes:?}");
     }
 }
 
@@ -701,7 +707,7 @@ fn changes_of_unused_types_affect_code_only() {
                <set name=\"Only\" encodingType=\"uint8\"/>";
     let changes = diff(&with(0, old), &with(0, new));
     assert_eq!(
-        told(&changes),
+        reported(&changes),
         [
             // Its encoding type, and the names of its values.
             (Impact::Code, "Unused"),
@@ -712,7 +718,7 @@ fn changes_of_unused_types_affect_code_only() {
         ]
     );
     assert_eq!(
-        told(&diff(&with(0, old), &with(0, ""))),
+        reported(&diff(&with(0, old), &with(0, ""))),
         ["Unused", "Pair", "Only"].map(|path| (Impact::Code, path))
     );
 }
@@ -730,7 +736,11 @@ fn changed_data_layout_is_breaking() {
     };
     let usual = with("uint8", "uint8");
     let longer = diff(&usual, &with("uint16", "uint8"));
-    assert_eq!(told(&longer)[0], (Impact::Breaking, "M.raw"), "{longer:?}");
+    assert_eq!(
+        reported(&longer)[0],
+        (Impact::Breaking, "M.raw"),
+        "{longer:?}"
+    );
     let signed = diff(&usual, &with("uint8", "int8"));
     assert_eq!(worst(&signed), Some(Impact::Code), "{signed:?}");
 }
@@ -748,12 +758,12 @@ fn char_values_are_shown_as_characters() {
         read(0, &types, message)
     };
     let changes = diff(&schema("N", "A", "1"), &schema("n", "a", "2"));
-    let told: Vec<_> = changes
+    let reported: Vec<_> = changes
         .iter()
         .map(|change| format!("{}: {}", change.path, change.what))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             "Flag: null was 'N', and is 'n'",
             "Flag: went from 'A' to '~', and goes from 'a' to '~'",

@@ -17,7 +17,7 @@ use taran_sbe::{compile, compile_file_with};
 
 use crate::{FRAMES, problems, text};
 
-fn told(types: &str, messages: &str) -> String {
+fn reported(types: &str, messages: &str) -> String {
     let problems = problems(types, messages);
     problems
         .iter()
@@ -33,15 +33,18 @@ fn entity_expansion_is_rejected() {
         bomb.push_str(&format!("<!ENTITY a{level} \"{before}\">"));
     }
     bomb.push_str("]><messageSchema package=\"&a11;\" id=\"1\"/>");
-    let told = compile("", &NoFiles(&bomb)).expect_err("it is refused");
-    assert!(told.to_string().contains("entity declarations"), "{told}");
+    let reported = compile("", &NoFiles(&bomb)).expect_err("it is refused");
+    assert!(
+        reported.to_string().contains("entity declarations"),
+        "{reported}"
+    );
     let endless =
         "<!DOCTYPE m [<!ENTITY a \"&b;\"><!ENTITY b \"&a;\">]><messageSchema package=\"&a;\"/>";
     assert!(compile("", &NoFiles(endless)).is_err());
 }
 
 /// Compiles a schema on disk that includes `href`, with additional allowed folders, and returns its problem.
-fn told_of_include(folder: &Path, href: &str, folders: &[PathBuf]) -> Option<String> {
+fn reported_for_include(folder: &Path, href: &str, folders: &[PathBuf]) -> Option<String> {
     let text = format!(
         "<messageSchema package=\"p\" id=\"1\">\n<xi:include xmlns:xi=\"http://www.w3.org/2001/XInclude\" \
          href=\"{href}\"/>\n<message name=\"M\" id=\"1\"/></messageSchema>"
@@ -54,8 +57,8 @@ fn told_of_include(folder: &Path, href: &str, folders: &[PathBuf]) -> Option<Str
         let read = compile_file_with(&schema, &folders);
         sender.send(read.err().as_ref().map(ToString::to_string))
     });
-    let told = receiver.recv_timeout(Duration::from_secs(30));
-    told.unwrap_or_else(|_| panic!("{href} takes without end"))
+    let reported = receiver.recv_timeout(Duration::from_secs(30));
+    reported.unwrap_or_else(|_| panic!("{href} takes without end"))
 }
 
 #[test]
@@ -73,14 +76,14 @@ fn include_outside_allowed_folders_is_rejected() {
     let link = folder.join("link.xml");
     let _ = fs::remove_file(&link);
     symlink(above.join("outside.xml"), &link).unwrap();
-    let told = |href: &str| told_of_include(&folder, href, &[]);
+    let reported = |href: &str| reported_for_include(&folder, href, &[]);
     let inside = folder.join("frames.xml");
     for href in [
         "frames.xml",
         "below/../below/frames.xml",
         inside.to_str().unwrap(),
     ] {
-        assert_eq!(told(href), None, "{href}");
+        assert_eq!(reported(href), None, "{href}");
     }
     let outside = above.join("outside.xml");
     let outside = outside.to_str().unwrap();
@@ -91,11 +94,14 @@ fn include_outside_allowed_folders_is_rejected() {
         "/proc/self/environ",
         "/dev/zero",
     ] {
-        let told = told(href).expect("it is refused");
-        assert!(told.contains("outside the folder of the schema"), "{told}");
+        let reported = reported(href).expect("it is refused");
+        assert!(
+            reported.contains("outside the folder of the schema"),
+            "{reported}"
+        );
         if !href.starts_with('/') {
             assert_eq!(
-                told_of_include(&folder, href, std::slice::from_ref(&above)),
+                reported_for_include(&folder, href, std::slice::from_ref(&above)),
                 None
             );
         }
@@ -112,8 +118,8 @@ fn include_of_special_files_does_not_block() {
         ("/proc/kmsg", "/proc/kmsg"),
         ("/dev/zero", "it is not a regular file"),
     ] {
-        let told = told_of_include(&folder, file, &["/".into()]).expect("it is refused");
-        assert!(told.contains(expected), "{told}");
+        let reported = reported_for_include(&folder, file, &["/".into()]).expect("it is refused");
+        assert!(reported.contains(expected), "{reported}");
     }
 }
 
@@ -121,14 +127,14 @@ fn include_of_special_files_does_not_block() {
 fn element_nesting_is_bounded() {
     for depth in [100, 1_000, 200_000] {
         let deep = "<composite name=\"c\">".repeat(depth) + &"</composite>".repeat(depth);
-        let told = told(&deep, "");
-        assert!(told.contains("nested more than"), "{depth}: {told}");
+        let reported = reported(&deep, "");
+        assert!(reported.contains("nested more than"), "{depth}: {reported}");
         let deep = "<group name=\"g\" id=\"1\">".repeat(depth) + &"</group>".repeat(depth);
-        let told = self::told(
+        let reported = self::reported(
             "",
             &format!("<message name=\"m\" id=\"1\">{deep}</message>"),
         );
-        assert!(told.contains("nested more than"), "{depth}: {told}");
+        assert!(reported.contains("nested more than"), "{depth}: {reported}");
     }
     let open = "<a>".repeat(1_000_000);
     assert!(compile("", &NoFiles(&open)).is_err());
@@ -136,12 +142,12 @@ fn element_nesting_is_bounded() {
 
 #[test]
 fn type_nesting_and_cycles_are_rejected() {
-    let told_of = |types: &str| told(types, "");
+    let reported_for = |types: &str| reported(types, "");
     let cycle = r#"<composite name="A"><ref name="b" type="B"/></composite>
                    <composite name="B"><ref name="a" type="A"/></composite>"#;
-    assert!(told_of(cycle).contains("type A contains itself"));
+    assert!(reported_for(cycle).contains("type A contains itself"));
     let own = r#"<composite name="A"><composite name="A"><ref name="a" type="A"/></composite></composite>"#;
-    assert!(told_of(own).contains("type A contains itself"));
+    assert!(reported_for(own).contains("type A contains itself"));
     let chain = |count: usize| -> String {
         (0..count)
             .map(|index| {
@@ -151,9 +157,9 @@ fn type_nesting_and_cycles_are_rejected() {
             .collect::<String>()
             + &format!(r#"<type name="T{count}" primitiveType="uint8"/>"#)
     };
-    assert!(!told_of(&chain(31)).contains("error: nested"));
-    assert!(told_of(&chain(33)).contains("nested more than 32 deep"));
-    assert!(told_of(&chain(20_000)).contains("nested more than 32 deep"));
+    assert!(!reported_for(&chain(31)).contains("error: nested"));
+    assert!(reported_for(&chain(33)).contains("nested more than 32 deep"));
+    assert!(reported_for(&chain(20_000)).contains("nested more than 32 deep"));
     let doubling: String = (0..30)
         .map(|index| {
             let next = index + 1;
@@ -163,7 +169,7 @@ fn type_nesting_and_cycles_are_rejected() {
         })
         .collect::<String>()
         + r#"<type name="T30" primitiveType="uint8" presence="constant">1</type>"#;
-    assert!(told_of(&doubling).contains("more than 65536 values"));
+    assert!(reported_for(&doubling).contains("more than 65536 values"));
 }
 
 #[test]
@@ -195,15 +201,15 @@ fn numbers_above_limit_are_rejected() {
             "a constant of more than",
         ),
     ] {
-        let told = told(types, "");
-        assert!(told.contains(expected), "{types}: {told}");
+        let reported = reported(types, "");
+        assert!(reported.contains(expected), "{types}: {reported}");
     }
-    let told = told(
+    let reported = reported(
         "",
         r#"<message name="m" id="1"><field name="f" id="1" type="uint8" offset="4294967295"/></message>
            <message name="n" id="2" blockLength="4294967295"/>"#,
     );
-    assert!(told.contains("longer than"), "{told}");
+    assert!(reported.contains("longer than"), "{reported}");
 }
 
 #[test]
@@ -226,13 +232,13 @@ fn warnings_do_not_displace_errors() {
             .collect()
     };
     let wrong = "<type name=\"Wrong\" primitiveType=\"uint9\"/>";
-    for (count, told) in [(1_000, 1_000), (1_001, 1_001), (5_000, 1_001)] {
+    for (count, reported) in [(1_000, 1_000), (1_001, 1_001), (5_000, 1_001)] {
         let found = problems(&(warnings(count) + wrong), "<message name=\"M\" id=\"1\"/>");
         let errors = found
             .iter()
             .filter(|found| found.severity() == Severity::Error);
         assert_eq!(errors.count(), 1, "{count}");
-        assert_eq!(found.len(), told + 1, "{count}");
+        assert_eq!(found.len(), reported + 1, "{count}");
         let is_cut = found
             .iter()
             .any(|found| found.to_string().contains("warning: further warnings"));
@@ -244,15 +250,15 @@ fn warnings_do_not_displace_errors() {
 fn compile_time_is_linear_in_element_count() {
     // A quadratic comparison would not end.
     let attributes: String = (0..50_000).map(|index| format!(" a{index}='1'")).collect();
-    let told = told(&format!("<type name=\"T\"{attributes}/>"), "");
-    assert!(told.contains("more than 64 attributes"), "{told}");
+    let reported = reported(&format!("<type name=\"T\"{attributes}/>"), "");
+    assert!(reported.contains("more than 64 attributes"), "{reported}");
     let spaces: String = (0..50_000)
         .map(|index| format!("<a xmlns:a{index}='b{index}'/>"))
         .collect();
-    let told = self::told(&spaces, "");
+    let reported = self::reported(&spaces, "");
     assert!(
-        told.contains("more than 1000 namespace declarations"),
-        "{told}"
+        reported.contains("more than 1000 namespace declarations"),
+        "{reported}"
     );
 
     let numbers = 0..50_000;

@@ -16,7 +16,7 @@ fn read(files: &[(&str, &str)]) -> Result<Compiled, Rejected> {
     compile("dir/main.xml", &files)
 }
 
-fn told(result: Result<Compiled, Rejected>) -> Vec<String> {
+fn reported(result: Result<Compiled, Rejected>) -> Vec<String> {
     let problems = result.expect_err("a schema that is wrong").problems;
     problems.iter().map(Diagnostic::to_string).collect()
 }
@@ -62,7 +62,7 @@ fn include_missing_invalid_or_cyclic_file_is_reported() {
             "{HEAD}\n<xi:include href=\"{href}\"/>{FRAMES}\
              <message name=\"M\" id=\"1\"/></messageSchema>"
         );
-        told(read(&[
+        reported(read(&[
             ("dir/main.xml", &main),
             ("dir/broken.xml", "<types>\n <type></types>"),
             (
@@ -103,7 +103,7 @@ fn missing_include_suppresses_unknown_type_errors() {
          </message></messageSchema>"
     );
     assert_eq!(
-        told(read(&[("dir/main.xml", &main)])),
+        reported(read(&[("dir/main.xml", &main)])),
         [
             "dir/main.xml:2:1: error: cannot read dir/none.xml: entity not found",
             // Reported regardless of the missing file.
@@ -112,7 +112,7 @@ fn missing_include_suppresses_unknown_type_errors() {
     );
     let nothing = format!("{HEAD}\n<xi:include href=\"none.xml\"/></messageSchema>");
     assert_eq!(
-        told(read(&[("dir/main.xml", &nothing)])),
+        reported(read(&[("dir/main.xml", &nothing)])),
         ["dir/main.xml:2:1: error: cannot read dir/none.xml: entity not found"]
     );
 }

@@ -135,13 +135,13 @@ fn field_after_field_of_newer_type_is_reported() {
     let types = r#"<type name="New" primitiveType="uint8" sinceVersion="2"/>"#;
     let message = r#"<message name="M" id="1"><field name="a" id="1" type="New"/>
         <field name="b" id="2" type="uint8"/></message>"#;
-    let told: Vec<_> = problems(types, message)
+    let reported: Vec<_> = problems(types, message)
         .iter()
-        .map(|told| told.problem.to_string())
+        .map(|reported| reported.problem.to_string())
         .collect();
     let expected =
         "b was introduced in version 0, but follows a of version 2: older readers confuse them";
-    assert_eq!(told, [expected]);
+    assert_eq!(reported, [expected]);
 }
 
 #[test]
@@ -150,28 +150,32 @@ fn field_deprecated_before_type_since_version_is_reported() {
     let message = |more: &str| {
         format!(r#"<message name="M" id="1"><field name="a" id="1" type="New" {more}/></message>"#)
     };
-    let told = |more| {
-        let told = problems(types, &message(more)).into_iter();
-        told.map(|told| told.problem.to_string())
+    let reported = |more| {
+        let reported = problems(types, &message(more)).into_iter();
+        reported
+            .map(|reported| reported.problem.to_string())
             .collect::<Vec<_>>()
     };
     assert_eq!(
-        told("deprecated=\"1\""),
+        reported("deprecated=\"1\""),
         ["deprecated in version 1, before it was introduced in 2"]
     );
     // A problem of the field's own version is reported once.
     assert_eq!(
-        told("deprecated=\"1\" sinceVersion=\"2\""),
+        reported("deprecated=\"1\" sinceVersion=\"2\""),
         ["deprecated in version 1, before it was introduced in 2"]
     );
-    assert_eq!(told("deprecated=\"2\""), [] as [&str; 0]);
+    assert_eq!(reported("deprecated=\"2\""), [] as [&str; 0]);
 }
 
 /// Returns the changes between two schemas with their paths.
 fn changes(old: &Schema, new: &Schema) -> (Vec<(Impact, String)>, String) {
     let changes = diff(old, new);
-    let told = |change: &Change| (change.impact, change.path.clone());
-    (changes.iter().map(told).collect(), format!("{changes:?}"))
+    let reported = |change: &Change| (change.impact, change.path.clone());
+    (
+        changes.iter().map(reported).collect(),
+        format!("{changes:?}"),
+    )
 }
 
 #[test]
@@ -187,10 +191,10 @@ fn new_field_of_new_type_is_extension() {
     );
     let new = of_version(3, TYPES, MESSAGES);
     assert_eq!(worst(&diff(&old, &new)), Some(Impact::Extension));
-    let (told, all) = changes(&old, &new);
+    let (reported, all) = changes(&old, &new);
     for path in ["Parcel.digest", "Parcel.colour", "Shelf.places.digest"] {
         assert!(
-            told.contains(&(Impact::Extension, path.to_owned())),
+            reported.contains(&(Impact::Extension, path.to_owned())),
             "{all}"
         );
     }
@@ -202,8 +206,8 @@ fn later_type_since_version_moves_its_fields() {
     let message = r#"<message name="M" id="1"><field name="a" id="1" type="T"/></message>"#;
     let old = accepted(types, message);
     let new = accepted(&types.replace("/>", " sinceVersion=\"1\"/>"), message);
-    let (told, all) = changes(&old, &new);
-    assert_eq!(told, [(Impact::Breaking, "M.a".to_owned())], "{all}");
+    let (reported, all) = changes(&old, &new);
+    assert_eq!(reported, [(Impact::Breaking, "M.a".to_owned())], "{all}");
 }
 
 /// Composite of constants, which has no bytes.
@@ -225,15 +229,18 @@ fn constant_changes_affect_code_only() {
     let scale = r#"<field name="s" id="3" type="Scale"/>"#;
     let old = of_version(2, SCALE, &fields(&[a, scale].concat()));
     let new = of_version(3, SCALE, &fields(&[a, b, scale].concat()));
-    let (told, all) = changes(&old, &new);
+    let (reported, all) = changes(&old, &new);
     assert!(
-        told.contains(&(Impact::Extension, "M.b".to_owned())),
+        reported.contains(&(Impact::Extension, "M.b".to_owned())),
         "{all}"
     );
-    assert!(told.iter().all(|(_, path)| path != "M.s"), "{all}");
+    assert!(reported.iter().all(|(_, path)| path != "M.s"), "{all}");
     let gone = of_version(3, SCALE, &fields(&[a, b].concat()));
-    let (told, all) = changes(&new, &gone);
-    assert!(told.contains(&(Impact::Code, "M.s".to_owned())), "{all}");
+    let (reported, all) = changes(&new, &gone);
+    assert!(
+        reported.contains(&(Impact::Code, "M.s".to_owned())),
+        "{all}"
+    );
 }
 
 #[test]
@@ -277,11 +284,11 @@ fn element_since_version_is_at_least_that_of_container() {
     // Elements introduced later must still follow.
     let message = r#"<message name="M" id="1" sinceVersion="2"><field name="a" id="1" type="Old" sinceVersion="3"/>
         <field name="b" id="2" type="Old"/></message>"#;
-    let told: Vec<_> = problems(types, message)
+    let reported: Vec<_> = problems(types, message)
         .iter()
-        .map(|told| told.problem.to_string())
+        .map(|reported| reported.problem.to_string())
         .collect();
     let expected =
         "b was introduced in version 2, but follows a of version 3: older readers confuse them";
-    assert_eq!(told, [expected]);
+    assert_eq!(reported, [expected]);
 }

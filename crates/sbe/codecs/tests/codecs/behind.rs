@@ -28,7 +28,7 @@ fn written() -> Vec<u8> {
 #[test]
 fn rest_returns_bytes_after_message() {
     let bytes = written();
-    let (mut rest, mut told) = (bytes.as_slice(), Vec::new());
+    let (mut rest, mut values) = (bytes.as_slice(), Vec::new());
     while !rest.is_empty() {
         let block_length = v0::header(rest).unwrap().0.block_length;
         let (name, number, behind) = match Message::decode(rest).unwrap() {
@@ -41,7 +41,7 @@ fn rest_returns_bytes_after_message() {
             Message::Empty(empty) => ("empty", 0, empty.rest()),
             other => panic!("{other:?}"),
         };
-        told.push((name, number, block_length));
+        values.push((name, number, block_length));
         rest = behind;
     }
     let expected = [
@@ -50,5 +50,5 @@ fn rest_returns_bytes_after_message() {
         ("empty", 0, 0),
         ("ping", 3, 8),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(values, expected);
 }

@@ -1,6 +1,6 @@
 //! Errors of decoders for invalid messages, and of encoders for values that do not fit.
 
-use taran_sbe::runtime::{DecodeError, EncodeError, MOST_EMPTY_ENTRIES};
+use taran_sbe::runtime::{DecodeError, EncodeError, MAX_EMPTY_ENTRIES};
 use taran_sbe_codecs::garage_v2::album::{AlbumDecoder, AlbumEncoder};
 use taran_sbe_codecs::garage_v2::car::{CarDecoder, CarEncoder};
 use taran_sbe_codecs::garage_v2::{Message, ping};
@@ -228,12 +228,12 @@ fn decode_huge_lengths_returns_error() {
 fn group_with_too_many_empty_entries_returns_error() {
     let mut buffer = [0; 256];
     let mut empty = VastEncoder::encode(&mut buffer).unwrap().empty().unwrap();
-    for _ in 0..MOST_EMPTY_ENTRIES {
+    for _ in 0..MAX_EMPTY_ENTRIES {
         empty.entry().unwrap();
     }
     let full = EncodeError::TooManyEntries {
         what: "empty",
-        max: MOST_EMPTY_ENTRIES,
+        max: MAX_EMPTY_ENTRIES,
     };
     assert_eq!(empty.entry().map(drop).unwrap_err(), full);
     let mut deep = empty.done().flat().unwrap().done().deep().unwrap();
@@ -244,14 +244,14 @@ fn group_with_too_many_empty_entries_returns_error() {
         .unwrap()
         .empty()
         .unwrap();
-    assert_eq!(empty.count() as u64, MOST_EMPTY_ENTRIES);
+    assert_eq!(empty.count() as u64, MAX_EMPTY_ENTRIES);
     let (_, vast) = vast.flat().unwrap();
     assert_eq!(vast.deep().unwrap().0.count(), 1);
 }
 
 #[test]
 fn entries_with_data_are_bounded_by_available_bytes() {
-    let count = 4 * MOST_EMPTY_ENTRIES;
+    let count = 4 * MAX_EMPTY_ENTRIES;
     let mut whole = vast([0, 0, 0, 1, 0, 0, count]);
     whole.extend_from_slice(&vec![0; 8 * count as usize]);
     let (_, vast) = VastDecoder::decode(&whole).unwrap().empty().unwrap();

@@ -147,7 +147,7 @@ fn schema_metadata_matches_official_codecs() {
     let Some(class_path) = class_path() else {
         return;
     };
-    let told = official::tell(class_path);
+    let reported = official::tell(class_path);
     let schema = schema("weather_v1");
     let report = &schema.messages[0];
     let field = |name: &str| {
@@ -170,7 +170,7 @@ fn schema_metadata_matches_official_codecs() {
         schema.semantic_version.clone().unwrap(),
         report.semantic_type.clone().unwrap(),
     ];
-    assert_eq!(told.trim_end(), ours.join(" "));
+    assert_eq!(reported.trim_end(), ours.join(" "));
     let package = temperature.kind.package.as_deref();
     assert_eq!(package, Some("io.taran.weather.v1.units"));
 }

@@ -5,7 +5,7 @@ use crate::generate::block::GroupPlan;
 use crate::generate::code::{Code, named};
 use crate::generate::{encoder, number, value};
 use crate::model::{ByteOrder, GroupLayout};
-use crate::runtime::MOST_EMPTY_ENTRIES;
+use crate::runtime::MAX_EMPTY_ENTRIES;
 
 /// Writes the encoder of the entries.
 pub(super) fn entries(code: &mut Code, plan: &GroupPlan<'_>, order: ByteOrder) {
@@ -105,7 +105,7 @@ fn own_dimensions(code: &mut Code, own: &str) {
 /// Returns the maximum number of entries. For empty entries this is the limit that decoders apply.
 fn most(plan: &GroupPlan<'_>, layout: &GroupLayout) -> u64 {
     if plan.group.block.length == 0 && !plan.entry.has_tails() {
-        layout.count.max.min(MOST_EMPTY_ENTRIES)
+        layout.count.max.min(MAX_EMPTY_ENTRIES)
     } else {
         layout.count.max
     }

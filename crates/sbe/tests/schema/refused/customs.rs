@@ -60,11 +60,11 @@ fn empty_containers_are_reported() {
         if element == "types" {
             // Two problems with one cause.
             let found = crate::problems(types, message);
-            let told: Vec<_> = found
+            let reported: Vec<_> = found
                 .iter()
                 .map(|found| found.problem.to_string())
                 .collect();
-            assert_eq!(told, [expected.clone(), expected]);
+            assert_eq!(reported, [expected.clone(), expected]);
         } else {
             one(types, message, Warning, &expected);
         }
@@ -210,7 +210,7 @@ fn foreign_namespaces_are_ignored() {
 
 fn warnings(text: &str) -> Vec<String> {
     let compiled = compile("", &NoFiles(text)).unwrap_or_else(|rejected| panic!("{rejected}"));
-    let mut told: Vec<_> = compiled
+    let mut reported: Vec<_> = compiled
         .warnings
         .iter()
         .map(|found| {
@@ -218,6 +218,6 @@ fn warnings(text: &str) -> Vec<String> {
             found.problem.to_string()
         })
         .collect();
-    told.dedup();
-    told
+    reported.dedup();
+    reported
 }

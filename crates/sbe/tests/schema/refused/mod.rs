@@ -46,7 +46,7 @@ fn all_errors_are_reported_with_line_and_column() {
   <enum name="C" encodingType="uint8"><validValue name="X">300</validValue></enum>"#,
         r#"<sbe:message name="M" id="1"><field name="f" id="1" type="Nowhere"/></sbe:message>"#,
     );
-    let told: Vec<_> = found
+    let reported: Vec<_> = found
         .iter()
         .map(|found| {
             let text = found.to_string();
@@ -55,7 +55,7 @@ fn all_errors_are_reported_with_line_and_column() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             "19:16: error: primitiveType=\"uint9\" is not char, int8, int16, int32, int64, uint8, uint16, uint32, \
              uint64, float or double",
@@ -83,7 +83,7 @@ fn errors_do_not_mask_each_other() {
 </sbe:message>
 <sbe:message name="M" id="1"/>"#,
     );
-    told(
+    reported(
         &found,
         &[
             (0, "type A is already defined"),
@@ -106,16 +106,16 @@ fn errors_do_not_mask_each_other() {
 }
 
 /// Checks that exactly these problems are found, at these lines counted from the first.
-fn told(found: &[Diagnostic], expected: &[(u32, &str)]) {
-    let told: Vec<_> = found.iter().map(ToString::to_string).collect();
-    assert_eq!(found.len(), expected.len(), "{told:#?}");
+fn reported(found: &[Diagnostic], expected: &[(u32, &str)]) {
+    let reported: Vec<_> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), expected.len(), "{reported:#?}");
     let first = found[0].position.line;
     for (found, (line, text)) in found.iter().zip(expected) {
         let problem = found.problem.to_string();
         assert_eq!(
             (found.position.line - first, problem.starts_with(text)),
             (*line, true),
-            "{text}: {told:#?}"
+            "{text}: {reported:#?}"
         );
     }
 }
@@ -141,7 +141,7 @@ fn invalid_type_does_not_mask_nested_errors() {
 <type name="y" primitiveType="None"/><type name="y" primitiveType="uint8"/></composite>"#,
         r#"<message name="M" id="1"/>"#,
     );
-    told(
+    reported(
         &found,
         &[
             (0, "unknown type None"),
@@ -192,7 +192,7 @@ fn invalid_message_does_not_mask_nested_errors() {
 <message name="M" id="70000" blockLength="b"/>
 <message id="70000"/>"#,
     );
-    told(
+    reported(
         &found,
         &[
             (0, "sinceVersion 9 is beyond the schema's version 3"),
@@ -272,14 +272,16 @@ fn invalid_member_is_not_reported_as_missing() {
         let Err(Rejected { problems }) = compile("", &NoFiles(&whole.replace(from, to))) else {
             panic!("{to} is accepted")
         };
-        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        let reported: Vec<_> = problems.iter().map(ToString::to_string).collect();
         assert!(
-            told.iter().any(|told| told.contains(expected)),
-            "{to}: {told:#?}"
+            reported.iter().any(|reported| reported.contains(expected)),
+            "{to}: {reported:#?}"
         );
         assert!(
-            !told.iter().any(|told| told.contains("needs a member")),
-            "{to}: {told:#?}"
+            !reported
+                .iter()
+                .any(|reported| reported.contains("needs a member")),
+            "{to}: {reported:#?}"
         );
     }
     // A missing member is reported in addition to an invalid one.
@@ -290,16 +292,16 @@ fn invalid_member_is_not_reported_as_missing() {
     let Err(Rejected { problems }) = compile("", &NoFiles(&none)) else {
         panic!("it has no version")
     };
-    let told: Vec<_> = problems
+    let reported: Vec<_> = problems
         .iter()
         .map(|found| found.problem.to_string())
         .collect();
     assert!(
-        told.contains(
+        reported.contains(
             &"composite messageHeader needs a member version to be used as the message header"
                 .to_owned()
         ),
-        "{told:#?}"
+        "{reported:#?}"
     );
 }
 
@@ -310,7 +312,7 @@ fn invalid_schema_version_suppresses_since_version_checks() {
     let Err(Rejected { problems }) = compile("", &NoFiles(&text)) else {
         panic!("its version is no number")
     };
-    told(&problems, &[(0, "version=\"three\" is not")]);
+    reported(&problems, &[(0, "version=\"three\" is not")]);
 }
 
 #[test]
@@ -339,10 +341,12 @@ fn non_schema_input_is_rejected() {
         let Err(Rejected { problems }) = compile("", &NoFiles(text)) else {
             panic!("{text}")
         };
-        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        let reported: Vec<_> = problems.iter().map(ToString::to_string).collect();
         assert!(
-            told.iter().any(|told| told.starts_with(expected)),
-            "{text}: {told:#?}"
+            reported
+                .iter()
+                .any(|reported| reported.starts_with(expected)),
+            "{text}: {reported:#?}"
         );
     }
 }
@@ -363,7 +367,7 @@ fn malformed_xml_is_reported_once() {
         let Err(Rejected { problems }) = compile("", &NoFiles(text)) else {
             panic!("{text} is no XML")
         };
-        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
-        assert_eq!(told, [expected], "{text}");
+        let reported: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(reported, [expected], "{text}");
     }
 }

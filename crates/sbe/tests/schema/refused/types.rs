@@ -359,7 +359,7 @@ fn constructs_rejected_by_official_tool_are_reported() {
     let of = |inside: &str| format!(r#"<composite name="D">{inside}</composite>"#);
     let length = r#"<type name="blockLength" primitiveType="uint16"/>"#;
     let count = |text: &str| of(&format!(r#"{length}<type name="numInGroup" {text}/>"#));
-    let told = |types: &str| {
+    let reported = |types: &str| {
         let message =
             r#"<message name="M" id="1"><group name="g" id="1" dimensionType="D"/></message>"#;
         let found = crate::problems(types, message);
@@ -369,7 +369,7 @@ fn constructs_rejected_by_official_tool_are_reported() {
         (r#"primitiveType="uint8" maxValue="255""#, "255"),
         (r#"primitiveType="uint16" maxValue="65535""#, "65535"),
     ] {
-        let found = told(&count(text));
+        let found = reported(&count(text));
         let [found] = found.as_slice() else {
             panic!("{found:#?}")
         };
@@ -382,7 +382,7 @@ fn constructs_rejected_by_official_tool_are_reported() {
         r#"primitiveType="uint8" maxValue="254""#,
         r#"primitiveType="uint16" maxValue="65534""#,
     ] {
-        assert_eq!(told(&count(text)), [""; 0]);
+        assert_eq!(reported(&count(text)), [""; 0]);
     }
     for primitive in ["uint32", "int64", "uint64"] {
         let expected = format!(
