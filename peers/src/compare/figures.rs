@@ -161,7 +161,7 @@ impl Outcome {
     pub(crate) fn target_results(&self) -> impl Iterator<Item = TargetResult<'_>> {
         self.targets.iter().map(|target| TargetResult {
             name: &self.name,
-            figure: self.kind.names()[target.figure],
+            figure: self.kind.figures()[target.figure].name,
             bound: target.bound,
             of: self.figure(target.of, target.figure),
             to: target.to.map(|to| self.rows[to].label.as_str()),

@@ -43,10 +43,10 @@ fn target_result(result: &TargetResult<'_>) -> Value {
 }
 
 fn subject(outcome: &Outcome, index: usize, row: &Row) -> Value {
-    let names = outcome.kind.names().iter().enumerate();
-    let figures = names.map(|(figure, name)| {
+    let figures = outcome.kind.figures().iter().enumerate();
+    let figures = figures.map(|(figure, spec)| {
         json!({
-            "name": name,
+            "name": spec.name,
             "over_rounds": outcome.figure(index, figure),
             "ratio": outcome.ratio(index, figure),
             "verdicts": outcome.verdicts(index, figure).iter().map(verdict_text).collect::<Value>(),

@@ -113,7 +113,7 @@ fn section(page: &mut String, outcome: &Outcome) {
         anchor(&outcome.name),
         outcome.name
     );
-    for (figure, name) in outcome.kind.names().iter().enumerate() {
+    for (figure, spec) in outcome.kind.figures().iter().enumerate() {
         for (index, row) in outcome.rows.iter().enumerate() {
             let Some(values) = outcome.figure(index, figure) else {
                 continue;
@@ -123,7 +123,7 @@ fn section(page: &mut String, outcome: &Outcome) {
                 page,
                 "<tr{}><td>{}<td>{}<td>{}<td class=\"bar\"><i class=\"{}\" style=\"width:{:.1}%\"></i><td>{}<td>{}<td>{}<td>",
                 if index == 0 { " class=\"first\"" } else { "" },
-                if index == 0 { name } else { "" },
+                if index == 0 { spec.name } else { "" },
                 row.label,
                 number(values.median),
                 if row.implementation == Implementation::Taran {

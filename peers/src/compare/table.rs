@@ -7,7 +7,7 @@ use crate::figures::{Figure, Outcome, Status, TargetResult, Verdict};
 /// Formats one measurement: a line for each figure and subject, with the ratio to its baseline and the targets.
 pub(crate) fn text(outcome: &Outcome) -> String {
     let mut text = format!("\n{}\n", outcome.name);
-    for (figure, name) in outcome.kind.names().iter().enumerate() {
+    for (figure, spec) in outcome.kind.figures().iter().enumerate() {
         for (index, row) in outcome.rows.iter().enumerate() {
             let Some(values) = outcome.figure(index, figure) else {
                 continue;
@@ -17,7 +17,8 @@ pub(crate) fn text(outcome: &Outcome) -> String {
                 .map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
             let _ = write!(
                 text,
-                "  {name:<12} {:<26} {:>12} {:>12} .. {:<12} {ratio:>7}",
+                "  {:<12} {:<26} {:>12} {:>12} .. {:<12} {ratio:>7}",
+                spec.name,
                 row.label,
                 number(values.median),
                 number(values.least),

@@ -351,7 +351,7 @@ mod tests {
                     "{}",
                     case.name
                 );
-                assert!(target.figure < case.kind().names().len(), "{}", case.name);
+                assert!(target.figure < case.kind().figures().len(), "{}", case.name);
                 assert_eq!(
                     case.subjects[target.of].implementation, Taran,
                     "{}",

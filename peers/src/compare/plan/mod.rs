@@ -163,13 +163,53 @@ impl Case {
     }
 }
 
+/// A figure of a measurement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FigureSpec {
+    /// Name in tables, pages and result files.
+    pub(crate) name: &'static str,
+    /// The figure has a row in docs/performance.md even without a target.
+    pub(crate) is_on_page: bool,
+}
+
+const fn on_page(name: &'static str) -> FigureSpec {
+    FigureSpec {
+        name,
+        is_on_page: true,
+    }
+}
+
+const fn with_target_only(name: &'static str) -> FigureSpec {
+    FigureSpec {
+        name,
+        is_on_page: false,
+    }
+}
+
 impl Kind {
-    /// Returns the names of the figures.
-    pub(crate) fn names(self) -> &'static [&'static str] {
+    const ALL: [Kind; 3] = [Kind::Rate, Kind::RoundTrips, Kind::Load];
+
+    /// Returns the figures.
+    pub(crate) fn figures(self) -> &'static [FigureSpec] {
+        const RATE: &[FigureSpec] = &[on_page("msg/s")];
+        const ROUND_TRIPS: &[FigureSpec] = &[
+            on_page("p50 us"),
+            with_target_only("p90 us"),
+            on_page("p99 us"),
+            with_target_only("p99.9 us"),
+            with_target_only("max us"),
+        ];
+        const LOAD: &[FigureSpec] = &[on_page("% of a core")];
         match self {
-            Kind::Rate => &["msg/s"],
-            Kind::RoundTrips => &["p50 us", "p90 us", "p99 us", "p99.9 us", "max us"],
-            Kind::Load => &["% of a core"],
+            Kind::Rate => RATE,
+            Kind::RoundTrips => ROUND_TRIPS,
+            Kind::Load => LOAD,
         }
+    }
+
+    /// Returns true if the figure of this name has a row in docs/performance.md even without a target.
+    pub(crate) fn is_on_page(figure: &str) -> bool {
+        let mut figures = Kind::ALL.into_iter().flat_map(Kind::figures);
+        figures.any(|spec| spec.name == figure && spec.is_on_page)
     }
 }

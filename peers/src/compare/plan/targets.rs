@@ -5,7 +5,7 @@ use std::fmt;
 /// Target for one figure of one subject.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
-    /// Index of the figure in [`super::Kind::names`].
+    /// Index of the figure in [`super::Kind::figures`].
     pub(crate) figure: usize,
     /// Index of the subject in the case.
     pub(crate) of: usize,
