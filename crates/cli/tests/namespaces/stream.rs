@@ -66,7 +66,7 @@ impl Reader {
 /// Publishes `count` more messages and polls until each reader has received them.
 pub(crate) fn exchange(writer: &mut Writer, readers: &mut [&mut Reader], count: u64) {
     let end = writer.next + count;
-    wait_until("everybody has all messages", || {
+    wait_until("all subscribers have all messages", || {
         for _ in 0..64 {
             let is_taken = writer.next < end
                 && match writer.publication.offer(&message(writer.next)) {

@@ -53,7 +53,7 @@ pub trait TransportLayer: Send + Debug {
     }
 }
 
-/// What a layer prevents or needs. The default is a layer that sees sent datagrams only and changes nothing.
+/// Effects and needs of a layer. The default is a layer that sees sent datagrams only and changes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LayerCapabilities {
     /// True if received datagrams have to pass [`TransportLayer::receive`], so that

@@ -1,4 +1,4 @@
-//! What a host gives to a process.
+//! Environment that a host gives to a process.
 
 use std::path::Path;
 use std::sync::Arc;

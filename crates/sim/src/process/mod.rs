@@ -66,7 +66,7 @@ pub trait Process: Any {
     fn describe(&self) -> String;
 }
 
-/// What happens to the object of a killed process that is restarted.
+/// Treatment of the object of a killed process that is restarted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterKill {
     /// It is kept until the world ends, because its destructors would act on memory shared with other processes.

@@ -36,7 +36,7 @@ pub trait Operation: Clone + Serialize + DeserializeOwned + 'static {
     }
 }
 
-/// What a generator of operations knows of its scenario.
+/// State of the scenario that a generator of operations can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Setting {
