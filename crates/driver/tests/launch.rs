@@ -372,6 +372,10 @@ impl Storage for FailingStorage {
         self.0.create(path, len, options)
     }
 
+    fn reserve(&self, path: &Path, offset: u64, len: u64) -> Result<(), MemoryError> {
+        self.0.reserve(path, offset, len)
+    }
+
     fn open(&self, path: &Path) -> Result<Region, MemoryError> {
         self.0.open(path)
     }

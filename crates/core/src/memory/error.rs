@@ -29,7 +29,7 @@ pub struct OutOfBounds {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The file system has no space for the file. No file is left.
+    /// The file system has no space for the file, or for a range of it. A file that was to be created is not left.
     #[error(
         "no room for {}: {shortage}, or choose a directory on another file system (aeron.dir)", path.display()
     )]

@@ -37,6 +37,37 @@ impl Storage for FileStorage {
         region
     }
 
+    fn reserve(&self, path: &Path, offset: u64, len: u64) -> Result<(), MemoryError> {
+        self.check_available(path, len)?;
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(|error| MemoryError::from_io("open", path, error))?;
+        let file_len = file
+            .metadata()
+            .map_err(|error| MemoryError::from_io("examine", path, error))?
+            .len();
+        let end = offset.saturating_add(len);
+        if end > file_len {
+            return Err(MemoryError::Truncated {
+                path: path.to_path_buf(),
+                len: file_len,
+                expected: end,
+            });
+        }
+        if len == 0 {
+            return Ok(());
+        }
+        reserve(&file, offset, len).map_err(|error| {
+            if is_full(&error) {
+                self.storage_full(path, len)
+            } else {
+                MemoryError::from_io("reserve pages of", path, error)
+            }
+        })
+    }
+
     fn open(&self, path: &Path) -> Result<Region, MemoryError> {
         let metadata =
             fs::metadata(path).map_err(|error| MemoryError::from_io("open", path, error))?;
@@ -118,13 +149,8 @@ impl FileStorage {
         options: CreateOptions,
     ) -> Result<Region, MemoryError> {
         let sized = if options.reserve {
-            // Checked first, because some file systems allocate all free blocks before they report that there are too
-            // few.
-            let available = self.available(directory(path)).unwrap_or(u64::MAX);
-            if len as u64 > available {
-                return Err(self.storage_full(path, len));
-            }
-            reserve(file, len as u64)
+            self.check_available(path, len as u64)?;
+            reserve(file, 0, len as u64)
         } else {
             file.set_len(len as u64)
         };
@@ -134,7 +160,7 @@ impl FileStorage {
             }
             // Frees the allocated blocks, so that the error reports the available space. The first error is reported.
             let _ = file.set_len(0);
-            return Err(self.storage_full(path, len));
+            return Err(self.storage_full(path, len as u64));
         }
         let region = map(file, path, len)?;
         if options.populate {
@@ -144,10 +170,20 @@ impl FileStorage {
         Ok(region)
     }
 
-    fn storage_full(&self, path: &Path, len: usize) -> MemoryError {
+    /// Checks that `len` bytes are available. Done before they are reserved, because some file systems allocate all
+    /// free blocks before they report that there are too few.
+    fn check_available(&self, path: &Path, len: u64) -> Result<(), MemoryError> {
+        let available = self.available(directory(path)).unwrap_or(u64::MAX);
+        if len > available {
+            return Err(self.storage_full(path, len));
+        }
+        Ok(())
+    }
+
+    fn storage_full(&self, path: &Path, len: u64) -> MemoryError {
         MemoryError::StorageFull {
             path: path.to_path_buf(),
-            shortage: self.insufficient_space(directory(path), len as u64),
+            shortage: self.insufficient_space(directory(path), len),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
+    ops::Range,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -27,7 +28,42 @@ struct State {
 #[derive(Debug)]
 struct File {
     region: Region,
-    reserved: u64,
+    reserved: Reserved,
+}
+
+/// Reserved bytes of a file: ranges in order, apart from each other.
+#[derive(Clone, Debug, Default)]
+struct Reserved(Vec<Range<u64>>);
+
+impl Reserved {
+    fn bytes(&self) -> u64 {
+        self.0.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Returns these ranges with another one.
+    fn with(&self, added: Range<u64>) -> Self {
+        let mut ranges = self.0.clone();
+        ranges.push(added);
+        ranges.sort_unstable_by_key(|range| range.start);
+        let mut merged: Vec<Range<u64>> = Vec::new();
+        for range in ranges {
+            match merged.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => merged.push(range),
+            }
+        }
+        Self(merged)
+    }
+
+    /// Returns the ranges of a file of `len` bytes that are not reserved.
+    fn holes(&self, len: u64) -> impl Iterator<Item = Range<u64>> {
+        let ends = self.0.iter().map(|range| range.end);
+        let starts = self.0.iter().map(|range| range.start);
+        std::iter::once(0)
+            .chain(ends)
+            .zip(starts.chain(std::iter::once(len)))
+            .map(|(from, to)| from..to)
+    }
 }
 
 impl MemoryStorage {
@@ -58,6 +94,32 @@ impl MemoryStorage {
         self.state().mapped.keys().cloned().collect()
     }
 
+    /// Returns the bytes that are reserved.
+    pub fn reserved(&self) -> u64 {
+        self.state().reserved()
+    }
+
+    /// Returns the mapped files in which bytes were written that are not reserved, with the offset of the first one. On
+    /// a real file system such a write kills the process when the file system is full. A file that was created without
+    /// any reserved pages counts as well.
+    pub fn unreserved_writes(&self) -> Vec<(PathBuf, u64)> {
+        let state = self.state();
+        let written = |file: &File| {
+            let len = file.region.len() as u64;
+            file.reserved.holes(len).find_map(|hole| {
+                // Both are at most the length of a region.
+                let (from, to) = (hole.start as usize, hole.end as usize);
+                let bytes = file.region.bytes(from, to - from);
+                let first = bytes.iter().position(|&byte| byte != 0)?;
+                Some(hole.start + first as u64)
+            })
+        };
+        let files = state.mapped.iter();
+        files
+            .filter_map(|(path, file)| Some((path.clone(), written(file)?)))
+            .collect()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // The state is consistent between statements, so a panic elsewhere does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -65,10 +127,25 @@ impl MemoryStorage {
 }
 
 impl State {
+    fn reserved(&self) -> u64 {
+        self.mapped.values().map(|file| file.reserved.bytes()).sum()
+    }
+
     fn available(&self) -> u64 {
-        let used: u64 = self.mapped.values().map(|file| file.reserved).sum();
+        let used = self.reserved();
         self.capacity
             .map_or(u64::MAX, |capacity| capacity.saturating_sub(used))
+    }
+
+    fn storage_full(&self, path: &Path, requested: u64) -> MemoryError {
+        MemoryError::StorageFull {
+            path: path.to_path_buf(),
+            shortage: InsufficientSpace {
+                requested,
+                available: self.available(),
+                capacity: self.capacity,
+            },
+        }
     }
 
     fn is_file(&self, path: &Path) -> bool {
@@ -94,19 +171,16 @@ impl Storage for MemoryStorage {
                 path: path.to_path_buf(),
             });
         }
-        let available = state.available();
-        if options.reserve && len > available {
-            return Err(MemoryError::StorageFull {
-                path: path.to_path_buf(),
-                shortage: InsufficientSpace {
-                    requested: len,
-                    available,
-                    capacity: state.capacity,
-                },
-            });
+        if options.reserve && len > state.available() {
+            return Err(state.storage_full(path, len));
         }
         let region = Region::anonymous(map_len)?;
-        let reserved = if options.reserve { len } else { 0 };
+        let nothing = Reserved::default();
+        let reserved = if options.reserve {
+            nothing.with(0..len)
+        } else {
+            nothing
+        };
         state.mapped.insert(
             path.to_path_buf(),
             File {
@@ -115,6 +189,32 @@ impl Storage for MemoryStorage {
             },
         );
         Ok(region)
+    }
+
+    fn reserve(&self, path: &Path, offset: u64, len: u64) -> Result<(), MemoryError> {
+        let mut state = self.state();
+        let Some(file) = state.mapped.get(path) else {
+            return Err(MemoryError::NotFound {
+                path: path.to_path_buf(),
+            });
+        };
+        let (file_len, end) = (file.region.len() as u64, offset.saturating_add(len));
+        if end > file_len {
+            return Err(MemoryError::Truncated {
+                path: path.to_path_buf(),
+                len: file_len,
+                expected: end,
+            });
+        }
+        let reserved = file.reserved.with(offset..end);
+        let missing = reserved.bytes() - file.reserved.bytes();
+        if missing > state.available() {
+            return Err(state.storage_full(path, missing));
+        }
+        if let Some(file) = state.mapped.get_mut(path) {
+            file.reserved = reserved;
+        }
+        Ok(())
     }
 
     fn open(&self, path: &Path) -> Result<Region, MemoryError> {

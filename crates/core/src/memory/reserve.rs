@@ -1,44 +1,45 @@
-//! Reserving the blocks of a new file, so that a full file system causes no SIGBUS later.
+//! Reserving the blocks of a file, so that a full file system causes no SIGBUS later.
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
 use rustix::io::Errno;
 
-/// Sets the length of a new file and allocates all its blocks.
-pub(super) fn reserve(file: &File, len: u64) -> io::Result<()> {
-    match allocate(file, len) {
+/// Allocates the blocks of a range of a file and extends the file to the end of the range if it is shorter. Without
+/// support by the file system, writes zeros to the range.
+pub(super) fn reserve(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    match allocate(file, offset, len) {
         // Not supported by the file system or the C library.
         Err(error)
             if error.kind() == io::ErrorKind::Unsupported
                 || Errno::from_io_error(&error) == Some(Errno::INVAL) =>
         {
-            write_zeros(file, len)
+            write_zeros(file, offset, len)
         }
         result => result,
     }
 }
 
 #[cfg(target_os = "linux")]
-fn allocate(file: &File, len: u64) -> io::Result<()> {
+fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
-    rustix::io::retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, len))?;
+    rustix::io::retry_on_intr(|| fallocate(file, FallocateFlags::empty(), offset, len))?;
     Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn allocate(_: &File, _: u64) -> io::Result<()> {
+fn allocate(_: &File, _: u64, _: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-fn write_zeros(file: &File, len: u64) -> io::Result<()> {
+fn write_zeros(file: &File, offset: u64, len: u64) -> io::Result<()> {
     static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
-    let mut offset = 0;
-    while offset < len {
+    let mut written = 0;
+    while written < len {
         let chunk = ZEROS
             .len()
-            .min(usize::try_from(len - offset).unwrap_or(usize::MAX));
-        file.write_all_at(&ZEROS[..chunk], offset)?;
-        offset += chunk as u64;
+            .min(usize::try_from(len - written).unwrap_or(usize::MAX));
+        file.write_all_at(&ZEROS[..chunk], offset + written)?;
+        written += chunk as u64;
     }
     Ok(())
 }
@@ -66,11 +67,14 @@ mod tests {
             .unwrap();
         std::fs::remove_file(&path).unwrap();
 
-        write_zeros(&file, 200_001).unwrap();
+        file.write_all_at(&[7; 10], 0).unwrap();
+        write_zeros(&file, 8, 200_001).unwrap();
 
-        let mut byte = [1];
-        file.read_exact_at(&mut byte, 200_000).unwrap();
-        assert_eq!([0], byte);
-        assert_eq!(200_001, file.metadata().unwrap().len());
+        let mut bytes = [1; 10];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!([7, 7, 7, 7, 7, 7, 7, 7, 0, 0], bytes);
+        file.read_exact_at(&mut bytes[..1], 200_008).unwrap();
+        assert_eq!(0, bytes[0]);
+        assert_eq!(200_009, file.metadata().unwrap().len());
     }
 }

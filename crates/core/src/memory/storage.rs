@@ -8,7 +8,7 @@ use super::{DirectoryLock, InsufficientSpace, MemoryError, Region};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CreateOptions {
     /// Reserve all pages at creation. Otherwise the file is sparse, and a process that first accesses a page when the
-    /// file system is full is killed (SIGBUS).
+    /// file system is full is killed (SIGBUS), unless [`Storage::reserve`] reserved that page.
     pub reserve: bool,
     /// Fault in all pages at creation, which avoids page faults in this process later.
     pub populate: bool,
@@ -37,6 +37,16 @@ pub trait Storage: Send + Sync + Debug {
     ///
     /// [`MemoryError::StorageFull`] if there are too few pages to reserve.
     fn create(&self, path: &Path, len: u64, options: CreateOptions) -> Result<Region, MemoryError>;
+
+    /// Reserves the pages of a range of an existing file, so that an access to them cannot fail for lack of space.
+    /// `offset` and the end of the range are multiples of the page size or the end of the file. No byte of a page that
+    /// is not reserved yet was written. Pages that are reserved stay so. After an error some pages may be reserved.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError::StorageFull`] if there are too few pages, [`MemoryError::Truncated`] if the range is not inside
+    /// the file.
+    fn reserve(&self, path: &Path, offset: u64, len: u64) -> Result<(), MemoryError>;
 
     /// Maps the whole of an existing file for reading and writing.
     ///

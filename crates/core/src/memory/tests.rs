@@ -248,6 +248,75 @@ fn memory_storage_enforces_its_capacity() {
 }
 
 #[test]
+fn reserve_keeps_contents_and_refuses_ranges_outside() {
+    on_each_storage(|storage, directory| {
+        let path = directory.join("log");
+        let region = storage
+            .create(&path, 5 * 4096, CreateOptions::SPARSE)
+            .unwrap();
+        storage.reserve(&path, 4096, 2 * 4096).unwrap();
+        region.write(8190, b"across");
+        storage.reserve(&path, 0, 5 * 4096).unwrap();
+        storage.reserve(&path, 4096, 0).unwrap();
+        assert_eq!(b"across", region.bytes(8190, 6));
+
+        let error = storage.reserve(&path, 4 * 4096, 4097).unwrap_err();
+        let expected = 5 * 4096 + 1;
+        assert!(
+            matches!(&error, MemoryError::Truncated { len: 20_480, expected: found, .. } if *found == expected),
+            "{error}"
+        );
+        assert_eq!(5 * 4096, storage.open(&path).unwrap().len());
+        storage.remove(&path).unwrap();
+        let error = storage.reserve(&path, 0, 4096).unwrap_err();
+        assert!(matches!(error, MemoryError::NotFound { .. }), "{error}");
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn reserve_allocates_pages_of_the_range_only() {
+    use std::os::unix::fs::MetadataExt;
+
+    let scratch = Scratch::new();
+    let path = scratch.0.join("log");
+    let _region = FileStorage
+        .create(&path, 1 << 20, CreateOptions::SPARSE)
+        .unwrap();
+    let allocated = || 512 * fs::metadata(&path).unwrap().blocks();
+    let before = allocated();
+    FileStorage.reserve(&path, 65_536, 131_072).unwrap();
+    assert_eq!(131_072, allocated() - before);
+    FileStorage.reserve(&path, 65_536, 131_072).unwrap();
+    assert_eq!(131_072, allocated() - before, "pages are reserved once");
+}
+
+#[test]
+fn memory_storage_counts_reserved_ranges_once() {
+    let storage = MemoryStorage::with_capacity(1000);
+    let path = PathBuf::from("/log");
+    let region = storage.create(&path, 2000, CreateOptions::SPARSE).unwrap();
+    storage.reserve(&path, 100, 200).unwrap();
+    storage.reserve(&path, 500, 100).unwrap();
+    storage.reserve(&path, 200, 350).unwrap();
+    assert_eq!(500, storage.reserved());
+    let error = storage.reserve(&path, 50, 1000).unwrap_err();
+    let MemoryError::StorageFull { shortage, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!((500, 500), (shortage.requested, shortage.available));
+    storage.reserve(&path, 600, 500).unwrap();
+    assert_eq!(0, storage.available(&PathBuf::from("/")).unwrap());
+
+    region.write(100, &[1; 1000]);
+    assert!(storage.unreserved_writes().is_empty());
+    region.write(1100, &[1]);
+    assert_eq!(vec![(path.clone(), 1100)], storage.unreserved_writes());
+    region.write(99, &[1]);
+    assert_eq!(vec![(path, 99)], storage.unreserved_writes());
+}
+
+#[test]
 fn try_lock_of_a_locked_directory_would_block() {
     let scratch = Scratch::new();
     let lock = FileStorage.try_lock(&scratch.0).unwrap();

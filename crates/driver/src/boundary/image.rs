@@ -49,7 +49,9 @@ pub struct ImageShared {
 struct ReceiverSide {
     status_position: AtomicI64,
     rebuild_position: AtomicI64,
+    demand_position: AtomicI64,
     window: AtomicI32,
+    has_received: AtomicBool,
     is_complete: AtomicBool,
     is_timed_out: AtomicBool,
     is_revoked: AtomicBool,
@@ -67,18 +69,22 @@ struct Lifecycle {
 #[repr(align(128))]
 struct FreePosition {
     free_position: AtomicI64,
+    reserved_position: AtomicI64,
 }
 
 impl ImageShared {
     /// Creates the shared state of an image with an empty log that joins at `join_position`; `window` is the receiver
-    /// window in bytes.
+    /// window in bytes. All pages of the log are reserved until
+    /// [`conductor_reserved_position`](Self::conductor_reserved_position) is called.
     #[must_use]
     pub fn new(join_position: i64, window: i32) -> Self {
         Self {
             receiver: ReceiverSide {
                 status_position: AtomicI64::new(join_position),
                 rebuild_position: AtomicI64::new(join_position),
+                demand_position: AtomicI64::new(join_position),
                 window: AtomicI32::new(window),
+                has_received: AtomicBool::new(false),
                 is_complete: AtomicBool::new(false),
                 is_timed_out: AtomicBool::new(false),
                 is_revoked: AtomicBool::new(false),
@@ -88,6 +94,7 @@ impl ImageShared {
             },
             free: FreePosition {
                 free_position: AtomicI64::new(join_position),
+                reserved_position: AtomicI64::new(i64::MAX),
             },
         }
     }
@@ -103,6 +110,19 @@ impl ImageShared {
     #[must_use]
     pub fn status_position(&self) -> i64 {
         self.receiver.status_position.load(Ordering::Acquire)
+    }
+
+    /// Returns the end of the highest frame that arrived, also if it could not be inserted because its pages are not
+    /// reserved. The join position before the first frame. Not updated when all pages are reserved.
+    #[must_use]
+    pub fn demand_position(&self) -> i64 {
+        self.receiver.demand_position.load(Ordering::Acquire)
+    }
+
+    /// Returns true if a frame or a heartbeat was accepted.
+    #[must_use]
+    pub fn has_received(&self) -> bool {
+        self.receiver.has_received.load(Ordering::Acquire)
     }
 
     /// Returns the receiver window of the last scheduled status message, bytes.
@@ -146,6 +166,13 @@ impl ImageShared {
         self.free.free_position.load(Ordering::Acquire)
     }
 
+    /// Returns the position up to which the pages of the log are reserved, `i64::MAX` if all are. The receiver writes
+    /// nothing beyond it, and advertises no window beyond it.
+    #[must_use]
+    pub fn reserved_position(&self) -> i64 {
+        self.free.reserved_position.load(Ordering::Acquire)
+    }
+
     /// Returns the state of the image.
     #[must_use]
     pub fn state(&self) -> ImageState {
@@ -155,6 +182,13 @@ impl ImageShared {
     /// Called by the conductor: all subscribers have passed `position`.
     pub fn conductor_free_position(&self, position: i64) {
         self.free.free_position.store(position, Ordering::Release);
+    }
+
+    /// Called by the conductor: the pages up to `position` are reserved, all of them for `i64::MAX`.
+    pub fn conductor_reserved_position(&self, position: i64) {
+        self.free
+            .reserved_position
+            .store(position, Ordering::Release);
     }
 
     /// Called by the conductor: sets the state. This does not wake an idle receiver, which may read the new state only
@@ -168,6 +202,16 @@ impl ImageShared {
         self.receiver
             .rebuild_position
             .store(position, Ordering::Release);
+    }
+
+    pub(crate) fn receiver_demand(&self, position: i64) {
+        self.receiver
+            .demand_position
+            .store(position, Ordering::Release);
+    }
+
+    pub(crate) fn receiver_received(&self) {
+        self.receiver.has_received.store(true, Ordering::Release);
     }
 
     pub(crate) fn receiver_status(&self, position: i64, window: i32) {

@@ -5,11 +5,11 @@ use taran_protocol::event::EventCode;
 use taran_protocol::response::Response;
 
 use super::failure::Failure;
-use super::log_files::LogFile;
+use super::log_files::{LogFile, LogFolder, LogKey, ReservationOutcome};
 use super::publication_config::PublicationConfig;
 use super::publication_log::PublicationLog;
 use super::state::ConductorState;
-use crate::boundary::{ConductorEvent, PublicationError};
+use crate::boundary::{ConductorEvent, ImageId, PublicationError, PublicationId};
 use crate::event_log::{EventLog, FieldValue};
 
 /// Logs the removal of an IPC or network publication.
@@ -168,6 +168,28 @@ impl ConductorState {
                 None
             }
             None => Some(file),
+        }
+    }
+
+    /// Handles the outcome of the reservation of pages of a log. Its stream may have been removed meanwhile.
+    pub(crate) fn on_reserved(&mut self, outcome: &ReservationOutcome) {
+        let now_ns = self.now.nanos;
+        let LogKey { folder, id } = outcome.log;
+        let networking = &mut self.networking;
+        match folder {
+            LogFolder::Images => {
+                if let Some(image) = networking.images.get_mut(ImageId(id)) {
+                    image.on_reserved(outcome, now_ns);
+                }
+            }
+            LogFolder::Publications => {
+                if let Some(publication) = self.ipc.find(id) {
+                    publication.log.on_reserved(outcome, now_ns);
+                } else if let Some(publication) = networking.publications.get_mut(PublicationId(id))
+                {
+                    publication.log.on_reserved(outcome, now_ns);
+                }
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Asynchronous creation and deletion of log files.
+//! Asynchronous creation, reservation and deletion of log files.
 //!
 //! Reserving the pages of a 192 MiB log takes tens of milliseconds, and releasing them nearly as long. Done by the
 //! conductor, this would stall every publisher that waits for its limit.
@@ -6,10 +6,13 @@
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use taran_core::memory::{CreateOptions, MemoryError, Region, Storage};
+
+use super::log_files::LogKey;
 
 /// Request to create a file.
 #[derive(Debug)]
@@ -18,9 +21,28 @@ pub(crate) struct FileRequest {
     pub(crate) path: PathBuf,
     /// Length in bytes.
     pub(crate) length: u64,
-    /// Whether pages are reserved and populated at creation.
+    /// Whether all pages are reserved and populated at creation.
     pub(crate) options: CreateOptions,
+    /// Ranges whose pages are reserved at creation, in bytes, if not all of them are.
+    pub(crate) ranges: Vec<Range<u64>>,
     /// Origin of the request.
+    pub(crate) origin: RequestOrigin,
+}
+
+/// Request to reserve pages of an existing log file.
+#[derive(Debug)]
+pub(crate) struct ReserveRequest {
+    /// The log.
+    pub(crate) log: LogKey,
+    /// Path of the file.
+    pub(crate) path: PathBuf,
+    /// The mapped file.
+    pub(crate) region: Region,
+    /// Ranges to reserve, in bytes.
+    pub(crate) ranges: Vec<Range<u64>>,
+    /// Reserved position afterwards.
+    pub(crate) to: i64,
+    /// Origin of the log.
     pub(crate) origin: RequestOrigin,
 }
 
@@ -42,10 +64,21 @@ pub(crate) enum FileResult {
         ticket: u64,
         /// Path of the file.
         path: PathBuf,
-        /// Requested length in bytes.
-        length: u64,
+        /// Bytes requested to be reserved.
+        reserved: u64,
         /// The mapped file.
         result: Result<Region, MemoryError>,
+    },
+    /// The pages of a [`ReserveRequest`] were reserved, or could not be.
+    Reserved {
+        /// The log.
+        log: LogKey,
+        /// Reserved position of a success.
+        to: i64,
+        /// Bytes requested.
+        length: u64,
+        /// The error if not all pages were reserved.
+        result: Result<(), MemoryError>,
     },
     /// The file was unmapped, and its name was removed or could not be.
     Deleted {
@@ -63,6 +96,9 @@ pub(crate) trait FileWorker: Send + Debug {
     /// Starts to create a file. [`poll`](Self::poll) returns the result under the same ticket.
     fn create(&mut self, ticket: u64, request: FileRequest);
 
+    /// Starts to reserve pages of a file.
+    fn reserve(&mut self, request: ReserveRequest);
+
     /// Starts to unmap a file, if it is mapped, and to remove its name.
     fn delete(&mut self, path: PathBuf, region: Option<Region>);
 
@@ -76,15 +112,54 @@ pub(crate) fn create_now(storage: &dyn Storage, ticket: u64, request: FileReques
         path,
         length,
         options,
+        ranges,
         ..
     } = request;
-    let result = storage.create(&path, length, options);
+    let reserved = if options.reserve {
+        length
+    } else {
+        total_length(&ranges)
+    };
+    let created = storage.create(&path, length, options);
+    let result = created.and_then(|region| {
+        let reserved = reserve_ranges(storage, &path, &ranges);
+        if reserved.is_err() {
+            // The first error is reported.
+            let _ = storage.remove(&path);
+        }
+        reserved.map(|()| region)
+    });
     FileResult::Created {
         ticket,
         path,
-        length,
+        reserved,
         result,
     }
+}
+
+/// Reserves pages of a file synchronously.
+pub(crate) fn reserve_now(storage: &dyn Storage, request: &ReserveRequest) -> FileResult {
+    let ranges = &request.ranges;
+    FileResult::Reserved {
+        log: request.log,
+        to: request.to,
+        length: total_length(ranges),
+        result: reserve_ranges(storage, &request.path, ranges),
+    }
+}
+
+fn total_length(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
+}
+
+fn reserve_ranges(
+    storage: &dyn Storage,
+    path: &Path,
+    ranges: &[Range<u64>],
+) -> Result<(), MemoryError> {
+    ranges
+        .iter()
+        .try_for_each(|range| storage.reserve(path, range.start, range.end - range.start))
 }
 
 /// Unmaps and removes a file synchronously.
@@ -132,6 +207,11 @@ impl InlineFileWorker {
 impl FileWorker for InlineFileWorker {
     fn create(&mut self, ticket: u64, request: FileRequest) {
         let result = create_now(self.storage.as_ref(), ticket, request);
+        self.results.push_back(result);
+    }
+
+    fn reserve(&mut self, request: ReserveRequest) {
+        let result = reserve_now(self.storage.as_ref(), &request);
         self.results.push_back(result);
     }
 

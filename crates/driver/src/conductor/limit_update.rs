@@ -39,7 +39,7 @@ pub(crate) fn poll_limits<T: Pollable>(
     schedule: &mut PollSchedule<T>,
     now_ns: i64,
     load: AgentLoad,
-    update: impl Fn(&mut T) -> LimitUpdate,
+    mut update: impl FnMut(&mut T) -> LimitUpdate,
 ) -> usize {
     let mut raised = 0;
     schedule.poll(now_ns, load, |_, publication, _| {

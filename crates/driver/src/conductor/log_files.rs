@@ -1,26 +1,29 @@
 //! Log buffer files of the Aeron directory.
 //!
-//! `request` starts the creation of a file after a check of the usable space, `poll` returns the created file, `retire`
-//! takes it back when the driver has stopped using it, and `delete_retired` (once per duty cycle) starts the deletion
-//! of a few retired files. Counted are mapped bytes (system counter 35) and failed deletions (17); the next timer tick
+//! `request` starts the creation of a file after a check of the usable space, `poll` returns the created file, `extend`
+//! (on each poll of the stream) starts to reserve more of its pages if they are needed soon, and `poll` returns the
+//! outcome, which belongs to [`LogFile::on_reserved`]. `retire` takes a file back when the driver has stopped using it,
+//! and `delete_retired` (once per duty cycle) starts the deletion of a few retired files. Counted are mapped bytes (system counter 35) and failed deletions (17); the next timer tick
 //! retries a failed deletion.
 
 mod space;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use taran_core::clock::Now;
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
 use taran_core::memory::{CreateOptions, MemoryError, Region, Storage};
 
 use super::failure::Failure;
-use super::file_worker::{FileRequest, FileResult, FileWorker, RequestOrigin};
+use super::file_worker::{FileRequest, FileResult, FileWorker, RequestOrigin, ReserveRequest};
+use super::log_reservation::{LogDimensions, LogReservation};
 use super::storage_errors;
 
 /// Subfolder of the Aeron directory for a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum LogFolder {
     Publications,
     Images,
@@ -35,34 +38,64 @@ impl LogFolder {
     }
 }
 
-/// Request to create a log file.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LogRequest {
+/// Key of a log file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct LogKey {
     pub(crate) folder: LogFolder,
     /// Registration id of the publication or correlation id of the image.
     pub(crate) id: i64,
-    /// Length of the file in bytes.
-    pub(crate) length: usize,
-    /// True if pages are populated on first use, false if at creation. They are reserved in both cases.
+}
+
+impl LogKey {
+    fn origin(self) -> RequestOrigin {
+        match self.folder {
+            LogFolder::Publications => RequestOrigin::Client,
+            LogFolder::Images => RequestOrigin::Peer,
+        }
+    }
+}
+
+/// Request to create a log file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogRequest {
+    pub(crate) key: LogKey,
+    pub(crate) dimensions: LogDimensions,
+    /// Start position of the stream.
+    pub(crate) start_position: i64,
+    /// Position up to which pages are reserved at creation.
+    pub(crate) reserve_to: i64,
+    /// False if all pages are reserved and populated at creation. Otherwise they are reserved as the stream proceeds.
     pub(crate) sparse: bool,
 }
 
 /// A mapped log file. Returned with [`LogFiles::retire`], which keeps the byte count and deletes the file.
 #[derive(Debug)]
 pub(crate) struct LogFile {
+    key: LogKey,
     path: PathBuf,
     name: String,
     region: Region,
+    reservation: LogReservation,
 }
 
 impl LogFile {
     /// Creates a log file without a file, for tests.
     #[cfg(test)]
     pub(crate) fn detached() -> Self {
+        let dimensions = LogDimensions {
+            term_length: 65_536,
+            file_length: 200_704,
+            page_size: 4_096,
+        };
         Self {
+            key: LogKey {
+                folder: LogFolder::Publications,
+                id: 0,
+            },
             path: PathBuf::new(),
             name: String::new(),
             region: Region::anonymous(4096).expect("a page of memory"),
+            reservation: LogReservation::new(dimensions, 0, 0, true).0,
         }
     }
 
@@ -74,6 +107,38 @@ impl LogFile {
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
+
+    pub(crate) fn reservation(&self) -> &LogReservation {
+        &self.reservation
+    }
+
+    /// Requires that the pages up to a position are reserved soon; [`LogFiles::extend`] starts it.
+    pub(crate) fn require(&mut self, position: i64) {
+        self.reservation.require(position);
+    }
+
+    /// Handles the outcome of a reservation.
+    pub(crate) fn on_reserved(&mut self, outcome: &ReservationOutcome, now_ns: i64) {
+        self.reservation
+            .on_done(outcome.to, outcome.is_reserved, now_ns);
+    }
+}
+
+/// Outcome of a reservation that [`LogFiles::extend`] started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReservationOutcome {
+    pub(crate) log: LogKey,
+    to: i64,
+    is_reserved: bool,
+}
+
+/// Completion of an operation on a log file.
+#[derive(Debug)]
+pub(crate) enum LogEvent {
+    /// The file of a request was created, or could not be.
+    Created(u64, Result<LogFile, Failure>),
+    /// Pages of a file were reserved, or could not be.
+    Reserved(ReservationOutcome),
 }
 
 /// Settings of log file creation.
@@ -94,9 +159,11 @@ pub(crate) struct LogFiles {
     worker: Box<dyn FileWorker>,
     settings: LogFileSettings,
     next_ticket: u64,
+    /// Files in creation, by ticket.
+    creating: HashMap<u64, (LogKey, LogReservation)>,
     /// Requests that the worker has not completed.
     in_flight: usize,
-    /// Bytes of files whose creation is in flight; the file system may not report them as used yet.
+    /// Bytes whose reservation is in flight; the file system may not report them as used yet.
     pending_bytes: u64,
     retired: VecDeque<LogFile>,
     /// Files that are unmapped but could not be removed.
@@ -126,6 +193,7 @@ impl LogFiles {
             worker,
             settings,
             next_ticket: 0,
+            creating: HashMap::new(),
             in_flight: 0,
             pending_bytes: 0,
             retired: VecDeque::new(),
@@ -136,47 +204,88 @@ impl LogFiles {
         }
     }
 
-    /// Starts to create `<folder>/<id>.logbuffer`, zeroed and with its pages reserved. Returns the ticket under which
-    /// `poll` returns the file.
+    /// Starts to create `<folder>/<id>.logbuffer`, zeroed and with its first pages reserved. Returns the ticket under
+    /// which `poll` returns the file.
     pub(crate) fn request(
         &mut self,
         request: &LogRequest,
         now_epoch_ms: i64,
     ) -> Result<u64, Failure> {
-        let length = request.length as u64;
-        let directory = self.settings.directory.join(request.folder.name());
-        let origin = match request.folder {
-            LogFolder::Publications => RequestOrigin::Client,
-            LogFolder::Images => RequestOrigin::Peer,
-        };
+        let LogRequest {
+            key, dimensions, ..
+        } = *request;
+        let length = dimensions.file_length as u64;
+        let directory = self.directory(key);
         if self.settings.check_storage {
-            self.check_space(&directory, length, origin, now_epoch_ms)?;
+            self.check_space(&directory, length, key.origin(), now_epoch_ms)?;
         }
+        let (reservation, first) = LogReservation::new(
+            dimensions,
+            request.start_position,
+            request.reserve_to,
+            !request.sparse,
+        );
+        let is_whole = reservation.position() == i64::MAX;
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.in_flight += 1;
-        self.pending_bytes += length;
+        self.pending_bytes += first.length();
         let file = FileRequest {
-            path: directory.join(format!("{}.logbuffer", request.id)),
+            path: directory.join(format!("{}.logbuffer", key.id)),
             length,
             options: CreateOptions {
-                // With storage checks disabled, a sparse log allocates only the pages that it uses.
-                reserve: self.settings.check_storage || !request.sparse,
+                reserve: is_whole,
                 populate: !request.sparse,
             },
-            origin,
+            ranges: if is_whole { Vec::new() } else { first.ranges },
+            origin: key.origin(),
         };
+        self.creating.insert(ticket, (key, reservation));
         self.worker.create(ticket, file);
         Ok(ticket)
     }
 
-    /// Returns true if creations or deletions are in flight.
+    /// Starts to reserve more pages of a file if they are required. Called on each poll of its stream; cheap if there
+    /// is nothing to do.
+    pub(crate) fn extend(&mut self, file: &mut LogFile, now: Now) {
+        let Some(step) = file.reservation.next_step(now.nanos) else {
+            return;
+        };
+        let directory = self.directory(file.key);
+        if let Err(failure) = self.check_extension(&directory, step.length(), file.key.origin()) {
+            self.record(&failure, now.epoch_millis);
+            file.reservation.on_done(step.to, false, now.nanos);
+            return;
+        }
+        self.in_flight += 1;
+        self.pending_bytes += step.length();
+        self.worker.reserve(ReserveRequest {
+            log: file.key,
+            path: file.path.clone(),
+            region: file.region.clone(),
+            to: step.to,
+            ranges: step.ranges,
+            origin: file.key.origin(),
+        });
+    }
+
+    fn directory(&self, key: LogKey) -> PathBuf {
+        self.settings.directory.join(key.folder.name())
+    }
+
+    fn record(&self, failure: &Failure, now_epoch_ms: i64) {
+        let code = failure.code;
+        self.errors
+            .on_error(now_epoch_ms, code.code(), &code.record(&failure.text));
+    }
+
+    /// Returns true if creations, reservations or deletions are in flight.
     pub(crate) fn has_in_flight(&self) -> bool {
         self.in_flight > 0
     }
 
-    /// Returns the next created file, or the reason why it could not be created.
-    pub(crate) fn poll(&mut self) -> Option<(u64, Result<LogFile, Failure>)> {
+    /// Returns the next completion.
+    pub(crate) fn poll(&mut self, now_epoch_ms: i64) -> Option<LogEvent> {
         while self.in_flight > 0 {
             let result = self.worker.poll()?;
             self.in_flight -= 1;
@@ -184,11 +293,31 @@ impl LogFiles {
                 FileResult::Created {
                     ticket,
                     path,
+                    reserved,
+                    result,
+                } => {
+                    self.pending_bytes -= reserved;
+                    return Some(LogEvent::Created(
+                        ticket,
+                        self.created(ticket, path, result),
+                    ));
+                }
+                FileResult::Reserved {
+                    log,
+                    to,
                     length,
                     result,
                 } => {
                     self.pending_bytes -= length;
-                    return Some((ticket, self.created(path, result)));
+                    if let Err(error) = &result {
+                        let failure = extension_failure(&self.directory(log), error);
+                        self.record(&failure, now_epoch_ms);
+                    }
+                    return Some(LogEvent::Reserved(ReservationOutcome {
+                        log,
+                        to,
+                        is_reserved: result.is_ok(),
+                    }));
                 }
                 FileResult::Deleted {
                     path,
@@ -208,13 +337,27 @@ impl LogFiles {
 
     fn created(
         &mut self,
+        ticket: u64,
         path: PathBuf,
         result: Result<Region, MemoryError>,
     ) -> Result<LogFile, Failure> {
+        let creating = self.creating.remove(&ticket);
         let region = result.map_err(|error| creation_failure(&path, &error))?;
+        let Some((key, reservation)) = creating else {
+            return Err(Failure::generic(format!(
+                "{} was created without a request",
+                path.display()
+            )));
+        };
         self.bytes_mapped.add(region.len() as i64);
         let name = path.to_string_lossy().into_owned();
-        Ok(LogFile { path, name, region })
+        Ok(LogFile {
+            key,
+            path,
+            name,
+            region,
+            reservation,
+        })
     }
 
     /// Takes a log file back. A later call of `delete_retired` deletes it.
@@ -248,5 +391,16 @@ fn creation_failure(path: &Path, error: &MemoryError) -> Failure {
             storage_errors::insufficient_storage(path.parent().unwrap_or(path), shortage)
         }
         other => Failure::generic(format!("cannot create {}: {other}", path.display())),
+    }
+}
+
+fn extension_failure(directory: &Path, error: &MemoryError) -> Failure {
+    match error {
+        MemoryError::StorageFull { shortage, .. } => {
+            storage_errors::cannot_extend(directory, shortage)
+        }
+        other => Failure::generic(format!(
+            "cannot reserve pages of a log, its publisher waits: {other}"
+        )),
     }
 }

@@ -26,6 +26,7 @@ mod ipc;
 mod limit_update;
 mod log_files;
 mod log_preallocator;
+mod log_reservation;
 mod names;
 mod network;
 mod publication_config;
@@ -56,7 +57,8 @@ use taran_protocol::counter::SystemCounter;
 pub(crate) use counters::Counters;
 pub(crate) use failure::Failure;
 pub(crate) use file_worker::{
-    FileRequest, FileResult, FileWorker, InlineFileWorker, RequestOrigin, create_now, delete_now,
+    FileRequest, FileResult, FileWorker, InlineFileWorker, RequestOrigin, ReserveRequest,
+    create_now, delete_now, reserve_now,
 };
 pub use names::NameResolver;
 pub(crate) use names::{Gossip, GossipCounters, HostLookups, NameTable, literal, preferred};
@@ -64,6 +66,7 @@ pub(crate) use state::{ConductorStateSpec, SystemCounters};
 pub use termination::{TerminationHook, TerminationValidator};
 
 use command_reader::CommandReader;
+use log_files::LogEvent;
 use state::ConductorState;
 
 use crate::boundary::ConductorEvent;
@@ -140,11 +143,18 @@ impl Conductor {
             && !self.state.names.has_pending_lookups()
     }
 
-    /// Handles created log files. Returns their number.
+    /// Handles created and extended log files. Returns their number.
     fn poll_log_files(&mut self) -> usize {
         let mut work = 0;
-        while let Some((ticket, file)) = self.state.logs.poll() {
+        while let Some(event) = self.state.logs.poll(self.state.now.epoch_millis) {
             work += 1;
+            let (ticket, file) = match event {
+                LogEvent::Created(ticket, file) => (ticket, file),
+                LogEvent::Reserved(outcome) => {
+                    self.state.on_reserved(&outcome);
+                    continue;
+                }
+            };
             if let Some(file) = self.state.on_file(ticket, file)
                 && let Some(Ok(unclaimed)) = self.command_reader.on_file(ticket, file)
             {

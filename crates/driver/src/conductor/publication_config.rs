@@ -33,11 +33,7 @@ impl PublicationConfig {
 
     /// Returns the start position.
     pub(crate) fn start_position(&self) -> i64 {
-        let count = self
-            .position
-            .term_id
-            .wrapping_sub(self.position.initial_term_id);
-        i64::from(count) * i64::from(self.term_length()) + self.position.term_offset as i64
+        start_position(&self.position, self.term_length())
     }
 
     /// Returns the values that an add command must match to share this publication. IPC does not compare
@@ -102,6 +98,12 @@ impl PublicationConfig {
             )
         }
     }
+}
+
+/// Returns the start position of a stream with terms of this length.
+pub(crate) fn start_position(position: &InitialPosition, term_length: i32) -> i64 {
+    let count = position.term_id.wrapping_sub(position.initial_term_id);
+    i64::from(count) * i64::from(term_length) + position.term_offset as i64
 }
 
 /// Lengths of socket buffers for the log metadata.

@@ -1,10 +1,11 @@
 //! Conductor's view of the log of a publication: producer position, clean position, blocked publishers.
 
+use taran_core::clock::Now;
 use taran_core::memory::prefetch_value;
 use taran_protocol::log::{LogBuffers, TailSnapshot};
 use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
-use super::log_files::LogFile;
+use super::log_files::{LogFile, LogFiles, ReservationOutcome};
 
 /// A log that clients publish into. Used for IPC and network publications.
 #[derive(Debug)]
@@ -60,11 +61,40 @@ impl PublicationLog {
         self.geometry
     }
 
-    /// Returns the position of the next frame. It is read from shared memory and clamped to the range of the log.
+    /// Returns the position of the next frame. It is read from shared memory and clamped to the range of the log of
+    /// which the pages are reserved.
     pub(crate) fn producer_position(&self) -> i64 {
+        let end = self.file.reservation().position();
         self.buffers
             .producer_position()
-            .clamp(0, self.geometry.max_position())
+            .clamp(0, self.geometry.max_position().min(end))
+    }
+
+    /// Returns the publisher limit that may be set if flow control allows `limit`: no more than the pages that are
+    /// reserved. Requires the pages that are needed for a limit that is 3/8 of a term further: with the default window
+    /// of half a term, the next term is reserved when an eighth of this one was published.
+    pub(crate) fn reserved_limit(&mut self, limit: i64) -> i64 {
+        let reservation = self.file.reservation();
+        if reservation.position() == i64::MAX {
+            return limit;
+        }
+        let ahead = i64::from(self.geometry.term_length() / 8 * 3);
+        let need = reservation
+            .dimensions()
+            .publisher_need(limit.saturating_add(ahead));
+        let reserved = reservation.publisher_limit();
+        self.file.require(need);
+        limit.min(reserved)
+    }
+
+    /// Starts to reserve pages that are required.
+    pub(crate) fn extend(&mut self, logs: &mut LogFiles, now: Now) {
+        logs.extend(&mut self.file, now);
+    }
+
+    /// Handles the outcome of a reservation.
+    pub(crate) fn on_reserved(&mut self, outcome: &ReservationOutcome, now_ns: i64) {
+        self.file.on_reserved(outcome, now_ns);
     }
 
     /// Returns a snapshot of the tail if the publisher is at this position.
@@ -123,9 +153,15 @@ impl PublicationLog {
         self.clean_position >= target
     }
 
-    /// Pads over an unfinished frame at `position`. Returns true if there was one.
+    /// Pads over an unfinished frame at `position`. Returns true if there was one. Where the term is not reserved,
+    /// nothing was published.
     pub(crate) fn unblock(&self, position: i64) -> bool {
-        self.buffers.unblock(position)
+        let term_end = (self.geometry.term_begin(position))
+            .saturating_add(i64::from(self.geometry.term_length()));
+        let reserved = self.file.reservation().position();
+        let is_boundary = self.geometry.term_offset(position) == 0;
+        (term_end <= reserved || (is_boundary && position < reserved))
+            && self.buffers.unblock(position)
     }
 
     /// Unblocks the log if the consumer has stayed at `consumer` for longer than the timeout although the publisher

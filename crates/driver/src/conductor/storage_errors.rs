@@ -25,6 +25,27 @@ pub(crate) fn insufficient_storage(directory: &Path, shortage: &InsufficientSpac
     )
 }
 
+/// Returns the failure for pages of a log in use that cannot be reserved.
+pub(crate) fn cannot_extend(directory: &Path, shortage: &InsufficientSpace) -> Failure {
+    // Rounded down to a power of two, since each distinct text takes a record in the error log.
+    let shortage = InsufficientSpace {
+        available: shortage
+            .available
+            .checked_ilog2()
+            .map_or(0, |bits| 1 << bits),
+        ..*shortage
+    };
+    Failure::new(
+        ErrorCode::StorageSpace,
+        format!(
+            "insufficient usable storage for the next pages of a log in {}: its publisher is back-pressured until there \
+             is space: {shortage}, or use shorter terms, or reserve whole logs when they are created (sparse=false or \
+             aeron.term.buffer.sparse.file=false)",
+            directory.display()
+        ),
+    )
+}
+
 /// Returns the failure for an image log that would leave less than `reserved` bytes to clients.
 pub(crate) fn reserved_for_clients(
     directory: &Path,

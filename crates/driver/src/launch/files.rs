@@ -1,8 +1,9 @@
-//! Thread that creates and deletes log files, so that no agent waits for the file system, and prefaults their pages
-//! while it is idle.
+//! Thread that creates and deletes log files and reserves their pages, so that no agent waits for the file system, and
+//! prefaults reserved pages while it is idle.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{self, JoinHandle};
@@ -12,7 +13,8 @@ use taran_core::memory::{Region, Storage};
 
 use super::page_prefaulter::PagePrefaulter;
 use crate::conductor::{
-    FileRequest, FileResult, FileWorker, RequestOrigin, create_now, delete_now,
+    FileRequest, FileResult, FileWorker, RequestOrigin, ReserveRequest, create_now, delete_now,
+    reserve_now,
 };
 use crate::error::DriverError;
 
@@ -22,13 +24,16 @@ const PREFAULT_INTERVAL: Duration = Duration::from_micros(250);
 #[derive(Debug)]
 enum Job {
     Create(u64, FileRequest),
+    Reserve(ReserveRequest),
     Delete(PathBuf, Option<Region>),
 }
 
-/// Pending jobs of the thread, in order of priority.
+/// Pending jobs of the thread, in order of priority: streams in use come before new ones.
 #[derive(Debug, Default)]
 struct Jobs {
+    reserve_for_clients: VecDeque<Job>,
     for_clients: VecDeque<Job>,
+    reserve_for_peers: VecDeque<Job>,
     deletions: VecDeque<Job>,
     for_peers: VecDeque<Job>,
 }
@@ -40,20 +45,28 @@ impl Jobs {
                 RequestOrigin::Client => &mut self.for_clients,
                 RequestOrigin::Peer => &mut self.for_peers,
             },
+            Job::Reserve(request) => match request.origin {
+                RequestOrigin::Client => &mut self.reserve_for_clients,
+                RequestOrigin::Peer => &mut self.reserve_for_peers,
+            },
             Job::Delete(..) => &mut self.deletions,
         };
         jobs.push_back(job);
     }
 
     fn pop(&mut self) -> Option<Job> {
-        self.for_clients
+        self.reserve_for_clients
             .pop_front()
+            .or_else(|| self.for_clients.pop_front())
+            .or_else(|| self.reserve_for_peers.pop_front())
             .or_else(|| self.deletions.pop_front())
             .or_else(|| self.for_peers.pop_front())
     }
 
-    /// Drops pending creations; at shutdown they are not needed.
+    /// Drops pending creations and reservations; at shutdown they are not needed.
     fn discard_creations(&mut self) {
+        self.reserve_for_clients.clear();
+        self.reserve_for_peers.clear();
         self.for_clients.clear();
         self.for_peers.clear();
     }
@@ -125,6 +138,7 @@ fn work(storage: &dyn Storage, queue: &Receiver<Job>, done: &Sender<FileResult>)
         };
         let result = match job {
             Job::Create(ticket, request) => create(storage, ticket, request, &mut prefaulter),
+            Job::Reserve(request) => reserve(storage, request, &mut prefaulter),
             Job::Delete(path, region) => {
                 prefaulter.remove(&path);
                 delete_now(storage, path, region)
@@ -143,23 +157,67 @@ fn create(
     prefaulter: &mut PagePrefaulter,
 ) -> FileResult {
     let (options, origin) = (request.options, request.origin);
+    let ranges = if options.reserve {
+        vec![0..request.length]
+    } else {
+        request.ranges.clone()
+    };
     let made = create_now(storage, ticket, request);
     if let FileResult::Created {
         path,
         result: Ok(region),
         ..
     } = &made
-        && options.reserve
         && !options.populate
     {
-        prefaulter.add(path, region, origin);
+        prefault(prefaulter, path, region, &ranges, origin);
     }
     made
+}
+
+/// Reserves pages of a file, which are prefaulted later.
+fn reserve(
+    storage: &dyn Storage,
+    request: ReserveRequest,
+    prefaulter: &mut PagePrefaulter,
+) -> FileResult {
+    let made = reserve_now(storage, &request);
+    if let FileResult::Reserved { result: Ok(()), .. } = &made {
+        let ReserveRequest {
+            path,
+            region,
+            ranges,
+            origin,
+            ..
+        } = request;
+        prefault(prefaulter, &path, &region, &ranges, origin);
+    }
+    made
+}
+
+fn prefault(
+    prefaulter: &mut PagePrefaulter,
+    path: &Path,
+    region: &Region,
+    ranges: &[Range<u64>],
+    origin: RequestOrigin,
+) {
+    for range in ranges {
+        // The range is inside the region, whose length is a usize.
+        let (offset, length) = (range.start as usize, (range.end - range.start) as usize);
+        if let Ok(part) = region.sub(offset, length) {
+            prefaulter.add(path, part, origin);
+        }
+    }
 }
 
 impl FileWorker for FileThread {
     fn create(&mut self, ticket: u64, request: FileRequest) {
         self.send(Job::Create(ticket, request));
+    }
+
+    fn reserve(&mut self, request: ReserveRequest) {
+        self.send(Job::Reserve(request));
     }
 
     fn delete(&mut self, path: PathBuf, region: Option<Region>) {
@@ -210,6 +268,7 @@ mod tests {
             path: path.clone(),
             length: 4096,
             options: CreateOptions::RESERVED,
+            ranges: Vec::new(),
             origin: RequestOrigin::Client,
         };
         files.create(7, request());
@@ -286,6 +345,7 @@ mod tests {
                 path: path.clone(),
                 length: LENGTH,
                 options,
+                ranges: Vec::new(),
                 origin: RequestOrigin::Client,
             };
             files.create(0, request);
@@ -329,6 +389,7 @@ mod tests {
                 path: PathBuf::from(format!("/a/{ticket}.logbuffer")),
                 length: 4096,
                 options: CreateOptions::RESERVED,
+                ranges: Vec::new(),
                 origin,
             };
             Job::Create(ticket, request)
@@ -343,7 +404,7 @@ mod tests {
         }
         let tickets: Vec<u64> = std::iter::from_fn(|| match jobs.pop()? {
             Job::Create(ticket, _) => Some(ticket),
-            Job::Delete(..) => None,
+            Job::Reserve(..) | Job::Delete(..) => None,
         })
         .collect();
         assert_eq!(tickets, [3, 1, 2]);
@@ -356,6 +417,7 @@ mod tests {
                 path: old.clone(),
                 length: 4096,
                 options: CreateOptions::RESERVED,
+                ranges: Vec::new(),
                 origin: RequestOrigin::Client,
             },
         );

@@ -1,6 +1,6 @@
 //! Background prefaulting of log file pages.
 //!
-//! The pages of a new log are reserved, but the kernel clears each one on its first access, which would be in the
+//! The pages of a log are reserved ahead, but the kernel clears each one on its first access, which would be in the
 //! middle of a message: about 2 us per 4 KiB, and as much again for each other process that maps the file. An idle
 //! thread therefore calls [`step`](PagePrefaulter::step), which clears and maps a few pages of one log; logs take
 //! turns. Logs requested by clients have priority, because any peer that reaches a socket can cause images.
@@ -18,7 +18,7 @@ use crate::conductor::RequestOrigin;
 /// Bytes per step, about 150 us: the longest delay of a job that arrives meanwhile.
 const STEP_LENGTH: usize = 256 * 1024;
 
-/// Logs with pages that are not mapped yet.
+/// Logs with reserved pages that are not mapped yet.
 #[derive(Debug, Default)]
 pub(super) struct PagePrefaulter {
     logs: HashMap<PathBuf, Log>,
@@ -29,16 +29,22 @@ pub(super) struct PagePrefaulter {
 
 #[derive(Debug)]
 struct Log {
-    region: Region,
+    /// Reserved parts that are not mapped, in the order in which they are used. Never empty.
+    parts: VecDeque<Region>,
     origin: RequestOrigin,
+    /// Bytes mapped of the first part.
     prefaulted: usize,
 }
 
 impl PagePrefaulter {
-    /// Adds a new log.
-    pub(super) fn add(&mut self, path: &Path, region: &Region, origin: RequestOrigin) {
+    /// Adds a reserved part of a log.
+    pub(super) fn add(&mut self, path: &Path, part: Region, origin: RequestOrigin) {
+        if let Some(log) = self.logs.get_mut(path) {
+            log.parts.push_back(part);
+            return;
+        }
         let log = Log {
-            region: region.clone(),
+            parts: VecDeque::from([part]),
             origin,
             prefaulted: 0,
         };
@@ -84,10 +90,17 @@ impl PagePrefaulter {
 impl Log {
     /// Prefaults the next pages. Returns false if there are no more or the system does not support it.
     fn prefault_step(&mut self) -> bool {
-        let length = STEP_LENGTH.min(self.region.len() - self.prefaulted);
-        let part = self.region.sub(self.prefaulted, length);
+        let Some(part) = self.parts.front() else {
+            return false;
+        };
+        let length = STEP_LENGTH.min(part.len() - self.prefaulted);
+        let pages = part.sub(self.prefaulted, length);
         self.prefaulted += length;
-        part.is_ok_and(|part| part.fault_in().is_ok()) && self.prefaulted < self.region.len()
+        if self.prefaulted == part.len() {
+            self.parts.pop_front();
+            self.prefaulted = 0;
+        }
+        pages.is_ok_and(|pages| pages.fault_in().is_ok()) && !self.parts.is_empty()
     }
 }
 
@@ -99,7 +112,7 @@ mod tests {
         let mut prefaulter = PagePrefaulter::default();
         for (path, length, origin) in logs {
             let region = Region::anonymous(*length).unwrap();
-            prefaulter.add(path.as_ref(), &region, *origin);
+            prefaulter.add(path.as_ref(), region, *origin);
         }
         prefaulter
     }
@@ -162,5 +175,19 @@ mod tests {
         }
         assert!(!prefaulter.step());
         assert!(prefaulter.for_clients.is_empty());
+    }
+
+    #[test]
+    fn step_continues_with_parts_that_are_added_later() {
+        let client = RequestOrigin::Client;
+        let mut prefaulter = prefaulter(&[("a", 2 * STEP_LENGTH, client)]);
+        prefaulter.step();
+        let part = Region::anonymous(STEP_LENGTH).unwrap();
+        prefaulter.add("a".as_ref(), part, client);
+        prefaulter.step();
+        assert_eq!(prefaulted(&prefaulter), [("a", 0)], "of the second part");
+        assert!(prefaulter.step());
+        assert!(prefaulted(&prefaulter).is_empty());
+        assert!(!prefaulter.step());
     }
 }

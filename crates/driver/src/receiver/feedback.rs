@@ -30,7 +30,8 @@ impl ReceiverImage {
 
     /// Schedules a status message when the subscribers have advanced far enough. The position is limited so that the
     /// sender cannot write into memory that is not free: it may send up to half a term beyond it, and that must be less
-    /// than a log length (three terms) beyond the free position.
+    /// than a log length (three terms) beyond the free position. Position and window together are limited to the pages
+    /// that are reserved; where they are too few, the window shrinks down to 0.
     fn update_status_schedule(&mut self, window_throttle: &mut WindowThrottle, now_ns: i64) {
         let Some(consumed) = self.subscribers.min_position(self.rebuild_position) else {
             return;
@@ -45,11 +46,14 @@ impl ReceiverImage {
             .spec
             .congestion_control
             .update_window(&progress, now_ns);
+        let window = window_throttle.apply(
+            update.window.clamp(0, half_term),
+            self.status_schedule.mtu(),
+        );
+        let reserved = self.reserved_position() - i64::from(FRAME_ALIGNMENT);
+        let room = (reserved - self.status_schedule.position()).max(0);
         let update = WindowUpdate {
-            window: window_throttle.apply(
-                update.window.clamp(0, half_term),
-                self.status_schedule.mtu(),
-            ),
+            window: i32::try_from(room).map_or(window, |room| window.min(room)),
             ..update
         };
         if consumed <= self.status_schedule.position()
@@ -60,12 +64,13 @@ impl ReceiverImage {
         }
         let free = self.spec.shared.free_position() + 5 * i64::from(half_term)
             - i64::from(FRAME_ALIGNMENT);
+        let limit = free.min(reserved - i64::from(update.window));
         // A periodic status message carries the current position. Otherwise a slow subscriber's small step, which
         // schedules no message, could stall a sender that waits for it.
         let is_urgent = update.is_urgent || self.status_schedule.is_overdue(now_ns);
         if self
             .status_schedule
-            .advance(consumed.min(free), update.window, is_urgent)
+            .advance(consumed.min(limit), update.window, is_urgent)
         {
             self.spec.shared.receiver_status(
                 self.status_schedule.position(),

@@ -79,7 +79,12 @@ impl ReceiverImage {
             ) else {
                 break;
             };
-            self.rebuild_position += i64::from(end - offset);
+            let next = self.rebuild_position + i64::from(end - offset);
+            // Overlapping frames of a broken sender can lead to positions where nothing may be written.
+            if next > self.cleared_to && !self.is_reusable(next) {
+                break;
+            }
+            self.rebuild_position = next;
             if end < limit {
                 break;
             }

@@ -47,6 +47,8 @@ pub struct ReceiverImage {
     /// (`direct_receive`).
     pub(super) cleared_to: i64,
     pub(super) last_activity_ns: i64,
+    /// True once a frame or a heartbeat was accepted.
+    pub(super) has_received: bool,
     /// NAKs sent (or gaps filled) since data last arrived.
     pub(super) unanswered_naks: u32,
     pub(super) setup_reply_budget: SetupReplyBudget,
@@ -55,6 +57,10 @@ pub struct ReceiverImage {
     // Fields used in every poll.
     /// Rebuild position last published to the conductor.
     published_position: i64,
+    /// End of the highest frame that was refused because its pages are not reserved; 0 before.
+    refused_end: i64,
+    /// True once all pages of the log are reserved.
+    is_reserved: bool,
     pub(super) status_schedule: StatusMessageSchedule,
     /// Batch of the last status message, if it was queued instead of sent.
     pub(super) queued_status: Option<BatchId>,
@@ -125,12 +131,15 @@ impl ReceiverImage {
             high_water_mark: join_position,
             rebuild_position: join_position,
             overrun_threshold: overrun_threshold(&geometry, join_position),
-            reuse_limit: reuse_limit(&spec),
+            reuse_limit: free_limit(&spec).min(spec.shared.reserved_position()),
             cleared_to: join_position,
             last_activity_ns: 0,
+            has_received: false,
             unanswered_naks: UNANSWERED_LIMIT,
             needs_scan: false,
             published_position: join_position,
+            refused_end: 0,
+            is_reserved: false,
             status_schedule: StatusMessageSchedule::new(
                 join_position,
                 spec.shared.window(),
@@ -157,12 +166,30 @@ impl ReceiverImage {
     }
 
     /// Returns true if a frame may end at `end`: the previous contents of that memory, one log length ago, are no
-    /// longer needed, and neither is the header slot behind the frame.
+    /// longer needed, neither is the header slot behind the frame, and their pages are reserved.
     pub(super) fn is_reusable(&mut self, end: i64) -> bool {
         if end >= self.reuse_limit {
-            self.reuse_limit = reuse_limit(&self.spec);
+            self.refresh_reuse_limit(end);
         }
         end < self.reuse_limit
+    }
+
+    #[cold]
+    fn refresh_reuse_limit(&mut self, end: i64) {
+        let free = free_limit(&self.spec);
+        self.reuse_limit = free.min(self.spec.shared.reserved_position());
+        if (self.reuse_limit..free).contains(&end) {
+            self.refused_end = self.refused_end.max(end);
+        }
+    }
+
+    /// Returns the reserved position; `i64::MAX` if all pages of the log are reserved.
+    pub(super) fn reserved_position(&self) -> i64 {
+        if self.is_reserved {
+            i64::MAX
+        } else {
+            self.spec.shared.reserved_position()
+        }
     }
 
     /// Returns the id.
@@ -223,6 +250,7 @@ impl ReceiverImage {
         }
         self.scan_gaps(context);
         self.publish_rebuild_position();
+        self.publish_demand();
         self.check_end_of_stream();
         let is_active = self.state == ReceiveState::Active;
         let repaired = if is_active {
@@ -239,6 +267,19 @@ impl ReceiverImage {
         if self.rebuild_position != self.published_position {
             self.published_position = self.rebuild_position;
             self.spec.shared.receiver_rebuilt(self.rebuild_position);
+        }
+    }
+
+    /// Publishes which positions the stream has reached, until all pages are reserved.
+    fn publish_demand(&mut self) {
+        if self.is_reserved {
+            return;
+        }
+        let shared = &self.spec.shared;
+        self.is_reserved = shared.reserved_position() == i64::MAX;
+        let demand = self.high_water_mark.max(self.refused_end);
+        if demand != shared.demand_position() {
+            shared.receiver_demand(demand);
         }
     }
 
@@ -354,6 +395,6 @@ impl Pollable for ReceiverImage {
 }
 
 /// One log length (three terms) beyond the free position.
-fn reuse_limit(spec: &ReceiverImageSpec) -> i64 {
+fn free_limit(spec: &ReceiverImageSpec) -> i64 {
     spec.shared.free_position() + 3 * i64::from(spec.log.term_length())
 }

@@ -319,6 +319,10 @@ impl ReceiverImage {
 
     fn on_activity(&mut self, origin: &FrameOrigin) {
         self.last_activity_ns = origin.now_ns;
+        if !self.has_received {
+            self.has_received = true;
+            self.spec.shared.receiver_received();
+        }
         self.on_frame_beyond_window(origin);
     }
 

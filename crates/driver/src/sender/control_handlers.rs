@@ -143,11 +143,13 @@ impl SenderPublication {
             && (header.session_id.get(), header.stream_id.get()) == self.key()
     }
 
-    /// Returns the lowest position that is retransmitted: what lies before may be overwritten (docs/spec/wire.md §3.8).
+    /// Returns the lowest position that is retransmitted: what lies before may be overwritten (docs/spec/wire.md §3.8),
+    /// or lies before the start of the stream, where no pages are reserved.
     fn oldest_retransmittable(&self) -> i64 {
-        self.position
+        let oldest = self.position
             - i64::from(self.geometry.term_length() / 2)
-            - i64::from(self.geometry.max_message_length())
+            - i64::from(self.geometry.max_message_length());
+        oldest.max(self.spec.start_position)
     }
 
     pub(super) fn resend(&mut self, context: &mut PublicationContext<'_>) {

@@ -48,11 +48,15 @@ fn ask_for_images(driver: &mut DriverFixture, sessions: i32, term_length: i32) -
 
 #[test]
 fn remote_images_leave_an_eighth_of_the_space() {
-    for (logs, term_length, expected) in [(100, 64 * 1024, 56), (1100, 32 << 20, 1)] {
+    let whole = format!("{UDP}|sparse=false");
+    for (logs, channel, term_length, expected) in [
+        (100, UDP, 64 * 1024, 56),
+        (1100, whole.as_str(), 32 << 20, 1),
+    ] {
         let capacity = FIXED + logs * LOG;
         let mut driver = DriverFixture::in_storage(MemoryStorage::with_capacity(capacity), &[]);
         let client = driver.client();
-        driver.add_subscription(client, UDP, 10).unwrap();
+        driver.add_subscription(client, channel, 10).unwrap();
         let made = ask_for_images(&mut driver, 80, term_length);
         assert_eq!(made, expected);
         let refused = driver.errors();

@@ -40,14 +40,15 @@ impl ConductorState {
         }
         let params = self.publication_params(&channel).ok()?;
         let request = self.log_request(correlation_id, &params);
-        if !preallocator.has_room(stream_id, request.length) {
+        let length = request.dimensions.file_length;
+        if !preallocator.has_room(stream_id, length) {
             return None;
         }
         let ticket = self.logs.request(&request, self.now.epoch_millis).ok()?;
         Some(Preallocation {
             ticket,
             stream_id,
-            length: request.length,
+            length,
         })
     }
 }

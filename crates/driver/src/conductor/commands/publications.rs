@@ -15,8 +15,11 @@ use super::super::command_error::CommandError;
 use super::super::counters::StreamIdentity;
 use super::super::deferred_commands::{Prerequisite, ResolvedPrerequisites};
 use super::super::failure::Failure;
-use super::super::log_files::{LogFile, LogFolder, LogRequest};
-use super::super::publication_config::{LogSocketBuffers, PublicationConfig, initial_position};
+use super::super::log_files::{LogFile, LogFolder, LogKey, LogRequest};
+use super::super::log_reservation::LogDimensions;
+use super::super::publication_config::{
+    LogSocketBuffers, PublicationConfig, initial_position, start_position,
+};
 use super::super::publication_log::PublicationLog;
 use super::super::state::ConductorState;
 
@@ -145,10 +148,24 @@ impl ConductorState {
     }
 
     pub(super) fn log_request(&self, id: i64, params: &PublicationParams) -> LogRequest {
+        let page_size = self.settings.file_page_size;
+        let term_length = params.term_length as i32;
+        let dimensions = LogDimensions {
+            term_length,
+            file_length: file_length(term_length, page_size),
+            page_size,
+        };
+        let start = params
+            .position
+            .map_or(0, |position| start_position(&position, term_length));
         LogRequest {
-            folder: LogFolder::Publications,
-            id,
-            length: file_length(params.term_length as i32, self.settings.file_page_size),
+            key: LogKey {
+                folder: LogFolder::Publications,
+                id,
+            },
+            dimensions,
+            start_position: start,
+            reserve_to: dimensions.publisher_need(start.saturating_add(params.window as i64)),
             sparse: params.sparse,
         }
     }
@@ -162,6 +179,13 @@ impl ConductorState {
         buffers: LogSocketBuffers,
         is_group: bool,
     ) -> Result<PublicationLog, Failure> {
+        if !file.reservation().starts_at(start) {
+            self.logs.retire(file);
+            return Err(Failure::generic(format!(
+                "the log was created for another start position than {start}: channel={}",
+                config.channel
+            )));
+        }
         let spec = config.log_spec(self.settings.file_page_size, buffers, is_group);
         match LogBuffers::create(file.region(), &spec, start) {
             Ok(buffers) => Ok(PublicationLog::new(file, buffers, start, self.now.nanos)),

@@ -13,9 +13,11 @@ use std::sync::Arc;
 
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::log::{LogBuffers, file_length};
+use taran_protocol::position::FRAME_ALIGNMENT;
 
 use super::failure::Failure;
-use super::log_files::{LogFile, LogFolder, LogRequest};
+use super::log_files::{LogFile, LogFolder, LogKey, LogRequest};
+use super::log_reservation::LogDimensions;
 use super::network::{Image, ImageParts, ImageTimeouts};
 use super::state::ConductorState;
 use super::subscribers::Subscribers;
@@ -27,6 +29,16 @@ use crate::receiver::ReceiverImage;
 use config::ImageConfig;
 
 pub(crate) use queue::ImageQueue;
+
+/// Bytes that are reserved for a new image, which has received nothing yet: the window and a datagram, but no less and
+/// no more than this. A SETUP frame of 40 bytes causes the reservation.
+const INITIAL_RESERVATION_MIN: i64 = 1024 * 1024;
+const INITIAL_RESERVATION_MAX: i64 = 16 * 1024 * 1024;
+const DATAGRAM_MAX: i64 = 64 * 1024;
+
+fn initial_reservation(window: i32) -> i64 {
+    (i64::from(window) + DATAGRAM_MAX).clamp(INITIAL_RESERVATION_MIN, INITIAL_RESERVATION_MAX)
+}
 
 /// An image that waits for its log file.
 #[derive(Debug, Clone, Copy)]
@@ -74,17 +86,26 @@ impl ConductorState {
         };
         self.counters.check_remote_quota(config.counters())?;
         let id = ImageId(self.correlation_ids.next_correlation_id());
+        let page_size = self.settings.file_page_size;
         let file = LogRequest {
-            folder: LogFolder::Images,
-            id: id.0,
-            length: file_length(request.term_length, self.settings.file_page_size),
+            key: LogKey {
+                folder: LogFolder::Images,
+                id: id.0,
+            },
+            dimensions: LogDimensions {
+                term_length: request.term_length,
+                file_length: file_length(request.term_length, page_size),
+                page_size,
+            },
+            start_position: config.join_position,
+            reserve_to: config.join_position + initial_reservation(config.window),
             sparse: config.first.params.sparse,
         };
         let ticket = self.logs.request(&file, self.now.epoch_millis)?;
         Ok(Some(PendingImage {
             ticket,
             id,
-            length: file.length,
+            length: file.dimensions.file_length,
             request: *request,
         }))
     }
@@ -172,6 +193,9 @@ impl ConductorState {
         };
         counters.congestion = congestion.counters;
         let window = congestion.control.initial_window().clamp(0, config.window);
+        let room =
+            file.reservation().position() - config.join_position - i64::from(FRAME_ALIGNMENT);
+        let window = i32::try_from(room).map_or(window, |room| window.min(room));
         let shared = Arc::new(ImageShared::new(config.join_position, window));
         let receiver_spec = ReceiverImageSpec {
             id,
@@ -211,6 +235,7 @@ impl ConductorState {
                 file,
                 buffers,
                 shared,
+                window: config.window,
                 timeouts: ImageTimeouts {
                     status_message_ns: self.settings.receiver.status_message_timeout_ns,
                     liveness_ns: self.settings.receiver.image_liveness_ns,

@@ -4,9 +4,11 @@ mod publication;
 
 use std::collections::BTreeMap;
 
+use taran_core::clock::Now;
 use taran_protocol::uri::ResponseCorrelation;
 
 use super::limit_update;
+use super::log_files::LogFiles;
 use super::publication_index::{PublicationIndex, PublicationKey};
 use crate::poll_schedule::{AgentLoad, PollSchedule, Slot};
 
@@ -102,14 +104,19 @@ impl IpcPublications {
         self.schedule.range_mut(from, count)
     }
 
-    /// Updates limits; returns how many were raised. Called in every duty cycle.
-    pub(crate) fn update_limits(&mut self, now_ns: i64, load: AgentLoad) -> usize {
-        limit_update::poll_limits(
-            &mut self.schedule,
-            now_ns,
-            load,
-            IpcPublication::update_limit,
-        )
+    /// Updates limits, and starts to reserve the pages that they need soon; returns how many were raised. Called in
+    /// every duty cycle.
+    pub(crate) fn update_limits(
+        &mut self,
+        logs: &mut LogFiles,
+        now: Now,
+        load: AgentLoad,
+    ) -> usize {
+        limit_update::poll_limits(&mut self.schedule, now.nanos, load, |publication| {
+            let update = publication.update_limit();
+            publication.log.extend(logs, now);
+            update
+        })
     }
 }
 

@@ -275,7 +275,7 @@ impl IpcPublication {
     fn move_limit(&mut self, (min, max): (i64, i64), producer: i64) -> bool {
         self.on_consumed(max);
         let min = min.min(producer);
-        let limit = min.saturating_add(self.window);
+        let limit = self.log.reserved_limit(min.saturating_add(self.window));
         if limit <= self.trip_limit {
             return false;
         }

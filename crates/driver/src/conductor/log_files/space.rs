@@ -29,7 +29,10 @@ impl LogFiles {
             ));
         }
         if origin == RequestOrigin::Peer {
-            self.check_remote_quota(directory, length, available)?;
+            self.check_remote_quota(directory, length, available)
+                .map_err(|(reserved, shortage)| {
+                    storage_errors::reserved_for_clients(directory, reserved, &shortage)
+                })?;
         }
         if available <= self.settings.low_storage_warning {
             self.errors.on_error(
@@ -50,13 +53,29 @@ impl LogFiles {
         Ok(())
     }
 
-    /// Checks that an image log leaves the space that is reserved for clients: remote peers can request logs.
+    /// Checks that pages of an image log can be reserved without the space that is reserved for clients.
+    pub(super) fn check_extension(
+        &self,
+        directory: &Path,
+        length: u64,
+        origin: RequestOrigin,
+    ) -> Result<(), Failure> {
+        match self.storage.available(directory) {
+            Ok(available) if origin == RequestOrigin::Peer && self.settings.check_storage => self
+                .check_remote_quota(directory, length, available)
+                .map_err(|(_, shortage)| storage_errors::cannot_extend(directory, &shortage)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that an image log leaves the space that is reserved for clients: remote peers can request logs. Otherwise
+    /// returns that space and the shortage.
     fn check_remote_quota(
         &self,
         directory: &Path,
         length: u64,
         available: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), (u64, InsufficientSpace)> {
         let capacity = self.storage.capacity(directory);
         let reserved = remote_quota::reserved_bytes(capacity, self.settings.low_storage_warning);
         let needed = length.saturating_add(reserved);
@@ -69,8 +88,6 @@ impl LogFiles {
             available,
             capacity,
         };
-        Err(storage_errors::reserved_for_clients(
-            directory, reserved, &shortage,
-        ))
+        Err((reserved, shortage))
     }
 }

@@ -9,13 +9,14 @@
 
 use std::sync::Arc;
 
+use taran_core::clock::Now;
 use taran_core::counters::Counter;
 use taran_core::memory::prefetch_value;
 use taran_protocol::log::LogBuffers;
 use taran_protocol::position::FRAME_ALIGNMENT;
 use taran_protocol::uri::Untethered;
 
-use super::super::log_files::LogFile;
+use super::super::log_files::{LogFile, LogFiles, ReservationOutcome};
 use super::super::subscribers::{Subscribers, UntetheredEvent};
 use super::wake_conditions::ReceiverWakeCondition;
 use crate::boundary::{EndpointId, ImageId, ImageShared, ImageState};
@@ -84,6 +85,8 @@ pub(crate) struct Image {
     state: ImageState,
     since_ns: i64,
     free_position: i64,
+    join_position: i64,
+    window: i32,
     released: bool,
 }
 
@@ -103,6 +106,8 @@ pub(crate) struct ImageParts {
     pub(crate) buffers: LogBuffers,
     pub(crate) shared: Arc<ImageShared>,
     pub(crate) timeouts: ImageTimeouts,
+    /// Maximum receiver window in bytes.
+    pub(crate) window: i32,
 }
 
 impl Pollable for Image {
@@ -111,9 +116,12 @@ impl Pollable for Image {
     /// While nothing can be freed, nothing changes until the receiver schedules a status message or the stream ends.
     fn idle_until(&self, now_ns: i64) -> Option<IdleUntil<ReceiverWakeCondition>> {
         let status_position = self.shared.status_position();
+        let demand_position = self.shared.demand_position();
         let is_quiet = self.state == ImageState::Active
+            && self.required_position(demand_position).is_none()
             && self.free_position >= status_position - i64::from(self.buffers.term_length());
-        let wake = is_quiet.then(|| ReceiverWakeCondition::new(&self.shared, status_position));
+        let wake = is_quiet
+            .then(|| ReceiverWakeCondition::new(&self.shared, status_position, demand_position));
         Some(IdleUntil::changed(wake?, now_ns))
     }
 
@@ -126,6 +134,9 @@ impl Image {
     /// Creates an active image.
     pub(crate) fn new(parts: ImageParts, join_position: i64, now_ns: i64) -> Self {
         parts.shared.conductor_state(ImageState::Active);
+        parts
+            .shared
+            .conductor_reserved_position(parts.file.reservation().position());
         Self {
             id: parts.id,
             endpoint: parts.endpoint,
@@ -143,6 +154,8 @@ impl Image {
             state: ImageState::Active,
             since_ns: now_ns,
             free_position: join_position,
+            join_position,
+            window: parts.window,
             released: false,
         }
     }
@@ -196,7 +209,37 @@ impl Image {
             self.set_state(ImageState::Draining, now_ns);
             work = true;
         }
+        if let Some(position) = self.required_position(self.shared.demand_position()) {
+            self.file.require(position);
+        }
         work | self.free()
+    }
+
+    /// Returns the position up to which pages are to be reserved if the receiver needs more. They are doubled in time:
+    /// the window and padding of the maximum length behind the highest frame fit, and half as much again for the time
+    /// that a reservation takes. An image without data keeps those that it was created with.
+    fn required_position(&self, demand_position: i64) -> Option<i64> {
+        let reserved = self.file.reservation().position();
+        if reserved == i64::MAX || demand_position <= self.join_position {
+            return None;
+        }
+        let need = (demand_position - self.join_position)
+            + i64::from(self.window)
+            + i64::from(self.buffers.max_message_length());
+        let is_short = self.join_position + need + need / 2 > reserved;
+        is_short.then_some(self.join_position + 2 * need)
+    }
+
+    /// Starts to reserve pages that are required.
+    pub(crate) fn extend(&mut self, logs: &mut LogFiles, now: Now) {
+        logs.extend(&mut self.file, now);
+    }
+
+    /// Handles the outcome of a reservation.
+    pub(crate) fn on_reserved(&mut self, outcome: &ReservationOutcome, now_ns: i64) {
+        self.file.on_reserved(outcome, now_ns);
+        self.shared
+            .conductor_reserved_position(self.file.reservation().position());
     }
 
     /// Advances the free position to at most one term behind the last status message. The receiver takes a joining

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use taran_core::clock::Now;
+
+use super::super::log_files::LogFiles;
 use super::image::Image;
 use crate::boundary::{EndpointId, ImageId};
 use crate::poll_schedule::{AgentLoad, LONG_SWEEP_PERIOD_NS, PollSchedule, Slot};
@@ -92,11 +95,13 @@ impl Images {
         sessions.filter_map(|&(_, _, _, id)| self.get(id))
     }
 
-    /// Updates the active images and some of the idle ones; returns how many changed. Called in every duty cycle.
-    pub(crate) fn update(&mut self, now_ns: i64, load: AgentLoad) -> usize {
+    /// Updates the active images and some of the idle ones, and starts to reserve the pages that they need soon; returns
+    /// how many changed. Called in every duty cycle.
+    pub(crate) fn update(&mut self, logs: &mut LogFiles, now: Now, load: AgentLoad) -> usize {
         let mut work = 0;
-        self.schedule.poll(now_ns, load, |_, image, _| {
-            let has_moved = image.update(now_ns);
+        self.schedule.poll(now.nanos, load, |_, image, _| {
+            let has_moved = image.update(now.nanos);
+            image.extend(logs, now);
             work += usize::from(has_moved);
             has_moved
         });

@@ -248,7 +248,9 @@ impl NetworkPublication {
             self.log.clean_to(consumed - one_term);
             return true;
         }
-        let limit = consumed.saturating_add(self.window);
+        let limit = self
+            .log
+            .reserved_limit(consumed.saturating_add(self.window));
         let is_raised = limit > self.limit
             && self.log.clean_to(consumed - one_term)
             && self.is_clean_up_to(limit);

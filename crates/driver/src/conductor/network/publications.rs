@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use taran_core::clock::Now;
 use taran_protocol::uri::ResponseCorrelation;
 
 use super::super::limit_update;
+use super::super::log_files::LogFiles;
 use super::super::publication_index::{PublicationIndex, PublicationKey};
 use super::publication::NetworkPublication;
 use crate::boundary::{EndpointId, PublicationId};
@@ -136,14 +138,19 @@ impl NetworkPublications {
         self.schedule.range_mut(from, count)
     }
 
-    /// Updates limits; returns how many were raised. Called in every duty cycle.
-    pub(crate) fn update_limits(&mut self, now_ns: i64, load: AgentLoad) -> usize {
-        limit_update::poll_limits(
-            &mut self.schedule,
-            now_ns,
-            load,
-            NetworkPublication::update_limit,
-        )
+    /// Updates limits, and starts to reserve the pages that they need soon; returns how many were raised. Called in
+    /// every duty cycle.
+    pub(crate) fn update_limits(
+        &mut self,
+        logs: &mut LogFiles,
+        now: Now,
+        load: AgentLoad,
+    ) -> usize {
+        limit_update::poll_limits(&mut self.schedule, now.nanos, load, |publication| {
+            let update = publication.update_limit();
+            publication.log.extend(logs, now);
+            update
+        })
     }
 }
 

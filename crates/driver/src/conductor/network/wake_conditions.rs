@@ -38,25 +38,34 @@ impl WakeCondition for SenderWakeCondition {
     }
 }
 
-/// Unchanged while the receiver schedules no status message with a new position and the stream has not ended.
+/// Unchanged while the receiver schedules no status message with a new position, needs no more pages, and the stream has
+/// not ended.
 #[derive(Debug)]
 pub(crate) struct ReceiverWakeCondition {
     shared: Arc<ImageShared>,
     status_position: i64,
+    demand_position: i64,
 }
 
 impl ReceiverWakeCondition {
-    pub(super) fn new(shared: &Arc<ImageShared>, status_position: i64) -> Self {
+    pub(super) fn new(
+        shared: &Arc<ImageShared>,
+        status_position: i64,
+        demand_position: i64,
+    ) -> Self {
         Self {
             shared: Arc::clone(shared),
             status_position,
+            demand_position,
         }
     }
 }
 
 impl WakeCondition for ReceiverWakeCondition {
     fn is_unchanged(&self) -> bool {
-        self.shared.status_position() == self.status_position && !self.shared.has_ended()
+        self.shared.status_position() == self.status_position
+            && self.shared.demand_position() == self.demand_position
+            && !self.shared.has_ended()
     }
 
     fn prefetch(&self) {

@@ -101,10 +101,16 @@ impl ConductorState {
 
     /// Updates publisher limits and free positions, and cleans terms. Called in every duty cycle.
     pub(crate) fn update_limits(&mut self, load: AgentLoad) -> usize {
-        let now_ns = self.now.nanos;
+        let now = self.now;
         self.stop_completed_response_setups();
-        self.ipc.update_limits(now_ns, load)
-            + self.networking.publications.update_limits(now_ns, load)
-            + self.networking.images.update(now_ns, load)
+        let Self {
+            ipc,
+            networking,
+            logs,
+            ..
+        } = self;
+        ipc.update_limits(logs, now, load)
+            + networking.publications.update_limits(logs, now, load)
+            + networking.images.update(logs, now, load)
     }
 }

@@ -6,6 +6,7 @@
 
 mod counters;
 mod descriptors;
+mod pages;
 mod space;
 mod tables;
 

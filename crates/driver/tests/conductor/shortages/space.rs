@@ -80,6 +80,10 @@ impl Storage for Short {
         })
     }
 
+    fn reserve(&self, path: &Path, offset: u64, len: u64) -> Result<(), MemoryError> {
+        self.files.reserve(path, offset, len)
+    }
+
     fn open(&self, path: &Path) -> Result<Region, MemoryError> {
         self.files.open(path)
     }

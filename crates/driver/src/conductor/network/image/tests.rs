@@ -35,6 +35,7 @@ impl Fixture {
             file: LogFile::detached(),
             buffers,
             shared: Arc::clone(&shared),
+            window: WINDOW,
             timeouts: ImageTimeouts {
                 status_message_ns: 200 * MS,
                 liveness_ns: 10_000 * MS,
