@@ -300,11 +300,11 @@ fn memory_storage_counts_reserved_ranges_once() {
     storage.reserve(&path, 500, 100).unwrap();
     storage.reserve(&path, 200, 350).unwrap();
     assert_eq!(500, storage.reserved());
-    let error = storage.reserve(&path, 50, 1000).unwrap_err();
+    let error = storage.reserve(&path, 50, 1001).unwrap_err();
     let MemoryError::StorageFull { shortage, .. } = &error else {
         panic!("{error}");
     };
-    assert_eq!((500, 500), (shortage.requested, shortage.available));
+    assert_eq!((501, 500), (shortage.requested, shortage.available));
     storage.reserve(&path, 600, 500).unwrap();
     assert_eq!(0, storage.available(&PathBuf::from("/")).unwrap());
 

@@ -7,7 +7,7 @@
 //!
 //! Contract: [`LogReservation::require`] states a position that is needed soon; [`LogReservation::next_step`] returns
 //! the range to reserve next, if there is one; [`LogReservation::on_done`] takes its outcome. After a failure the same
-//! range is due again, with a back-off from 10 ms to 1 s.
+//! range is due again, or half of it, with a back-off from 10 ms to 1 s.
 
 use std::ops::Range;
 
@@ -66,6 +66,8 @@ pub(crate) struct LogReservation {
     reserved: i64,
     required: i64,
     in_flight: bool,
+    /// Maximum bytes of the next step: halved by failures, doubled by successes.
+    step: i64,
     retry_ns: i64,
     backoff_ns: i64,
 }
@@ -105,6 +107,7 @@ impl LogReservation {
             reserved: start,
             required: to,
             in_flight: false,
+            step: STEP_MAX.max(unit),
             retry_ns: i64::MIN,
             backoff_ns: BACKOFF_MIN_NS,
         };
@@ -159,10 +162,7 @@ impl LogReservation {
         self.in_flight = true;
         let to = self
             .round_up(self.required)
-            .min(
-                self.reserved
-                    .saturating_add(STEP_MAX.max(self.dimensions.unit())),
-            )
+            .min(self.reserved.saturating_add(self.step))
             .min(self.start.saturating_add(self.dimensions.ring()));
         let ranges = self.file_ranges(self.reserved, to);
         Some(ReservationStep {
@@ -174,13 +174,17 @@ impl LogReservation {
     /// Handles the outcome of the last step, up to position `to`.
     pub(crate) fn on_done(&mut self, to: i64, is_reserved: bool, now_ns: i64) {
         self.in_flight = false;
+        let unit = self.dimensions.unit();
         if is_reserved {
             self.reserved = self.reserved.max(to);
+            self.step = (2 * self.step).min(STEP_MAX.max(unit));
             self.backoff_ns = BACKOFF_MIN_NS;
             self.retry_ns = i64::MIN;
         } else {
             self.retry_ns = now_ns.saturating_add(self.backoff_ns);
             self.backoff_ns = (2 * self.backoff_ns).min(BACKOFF_MAX_NS);
+            let half = self.step / 2;
+            self.step = (half - half % unit).max(unit);
         }
     }
 
@@ -314,26 +318,29 @@ mod tests {
     }
 
     #[test]
-    fn failed_step_is_due_again_after_a_growing_back_off() {
+    fn failed_step_is_halved_and_due_again_after_a_growing_back_off() {
         let (mut log, _) = publication(0, TERM / 2);
         log.require(2 * TERM);
         let mut now_ns = 5;
-        let first = log.next_step(now_ns).unwrap();
-        for wait_ms in [10, 20, 40, 80, 160, 320, 640, 1_000, 1_000] {
-            log.on_done(first.to, false, now_ns);
+        let mut step = log.next_step(now_ns).unwrap();
+        let mut length = STEP_MAX;
+        for wait_ms in [10, 20, 40, 80, 160, 320, 640, 1_000, 1_000, 1_000] {
+            assert_eq!(step.length(), length as u64);
+            log.on_done(step.to, false, now_ns);
             assert_eq!(log.publisher_limit(), TERM);
             now_ns += wait_ms * 1_000_000;
             assert_eq!(log.next_step(now_ns - 1), None);
-            assert_eq!(log.next_step(now_ns), Some(first.clone()));
+            step = log.next_step(now_ns).unwrap();
+            length = (length / 2).max(UNIT);
         }
-        log.on_done(first.to, true, now_ns);
-        assert_eq!(log.position(), TERM + UNIT + STEP_MAX);
+        assert_eq!(length, UNIT);
+        log.on_done(step.to, true, now_ns);
+        assert_eq!(log.position(), TERM + 2 * UNIT);
         let second = log.next_step(now_ns).unwrap();
+        assert_eq!(second.length(), 2 * UNIT as u64);
         log.on_done(second.to, false, now_ns);
-        assert_eq!(
-            log.next_step(now_ns + BACKOFF_MIN_NS).as_ref(),
-            Some(&second)
-        );
+        let third = log.next_step(now_ns + BACKOFF_MIN_NS).unwrap();
+        assert_eq!(third.length(), UNIT as u64);
     }
 
     #[test]

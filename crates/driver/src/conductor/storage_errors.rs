@@ -27,8 +27,12 @@ pub(crate) fn insufficient_storage(directory: &Path, shortage: &InsufficientSpac
 
 /// Returns the failure for pages of a log in use that cannot be reserved.
 pub(crate) fn cannot_extend(directory: &Path, shortage: &InsufficientSpace) -> Failure {
-    // Rounded down to a power of two, since each distinct text takes a record in the error log.
+    // Rounded to powers of two, since each distinct text takes a record in the error log.
     let shortage = InsufficientSpace {
+        requested: shortage
+            .requested
+            .checked_next_power_of_two()
+            .unwrap_or(u64::MAX),
         available: shortage
             .available
             .checked_ilog2()

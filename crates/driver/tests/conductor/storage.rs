@@ -85,14 +85,25 @@ fn insufficient_space_is_reported_with_both_sizes() {
 }
 
 #[test]
-fn sparse_log_without_check_may_exceed_free_space() {
-    for (checks, fits) in [("true", false), ("false", true)] {
-        let storage = MemoryStorage::with_capacity(FIXED + 1000);
+fn sparse_log_without_check_needs_space_for_its_first_term() {
+    // With terms of 4 MiB.
+    let first = (4 << 20) + 64 * 1024 + 4_096;
+    for (checks, space, fits) in [
+        ("true", first, false),
+        ("false", first, true),
+        ("false", first - 1, false),
+        ("true", 3 * (4 << 20) + 4_096, true),
+    ] {
+        let storage = MemoryStorage::with_capacity(FIXED + space);
         let mut driver =
             DriverFixture::in_storage(storage, &[("aeron.perform.storage.checks", checks)]);
         let client = driver.client();
-        let added = driver.add_publication(client, "aeron:ipc?sparse=true", 10);
+        let added = driver.add_publication(client, "aeron:ipc?term-length=4m|sparse=true", 10);
         assert_eq!(added.is_ok(), fits, "{added:?}");
+        if let Err(refused) = added {
+            assert_eq!(refused.code, ErrorCode::StorageSpace);
+            assert_eq!(driver.log_files().len(), 0);
+        }
     }
 }
 
