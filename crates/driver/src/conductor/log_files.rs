@@ -19,7 +19,7 @@ use taran_core::memory::{CreateOptions, MemoryError, Region, Storage};
 
 use super::failure::Failure;
 use super::file_worker::{FileRequest, FileResult, FileWorker, RequestOrigin, ReserveRequest};
-use super::log_reservation::{LogDimensions, LogReservation};
+use super::log_reservation::{LogDimensions, LogReservation, ReservationStep};
 use super::storage_errors;
 
 /// Subfolder of the Aeron directory for a log.
@@ -66,6 +66,22 @@ pub(crate) struct LogRequest {
     pub(crate) reserve_to: i64,
     /// False if all pages are reserved and populated at creation. Otherwise they are reserved as the stream proceeds.
     pub(crate) sparse: bool,
+}
+
+impl LogRequest {
+    /// Returns the bytes that are reserved when the file is created.
+    pub(crate) fn reserved_at_creation(&self) -> u64 {
+        self.reservation().1.length()
+    }
+
+    fn reservation(&self) -> (LogReservation, ReservationStep) {
+        LogReservation::new(
+            self.dimensions,
+            self.start_position,
+            self.reserve_to,
+            !self.sparse,
+        )
+    }
 }
 
 /// A mapped log file. Returned with [`LogFiles::retire`], which keeps the byte count and deletes the file.
@@ -219,12 +235,7 @@ impl LogFiles {
         if self.settings.check_storage {
             self.check_space(&directory, length, key.origin(), now_epoch_ms)?;
         }
-        let (reservation, first) = LogReservation::new(
-            dimensions,
-            request.start_position,
-            request.reserve_to,
-            !request.sparse,
-        );
+        let (reservation, first) = request.reservation();
         let is_whole = reservation.position() == i64::MAX;
         let ticket = self.next_ticket;
         self.next_ticket += 1;
@@ -267,6 +278,11 @@ impl LogFiles {
             ranges: step.ranges,
             origin: file.key.origin(),
         });
+    }
+
+    /// Returns the size in bytes of the file system; `None` if it is unlimited or unknown.
+    pub(crate) fn capacity(&self) -> Option<u64> {
+        self.storage.capacity(&self.settings.directory)
     }
 
     fn directory(&self, key: LogKey) -> PathBuf {

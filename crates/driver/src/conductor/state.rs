@@ -25,7 +25,7 @@ use super::error_detail_budget::ErrorDetailBudget;
 use super::failure::Failure;
 use super::file_worker::FileWorker;
 use super::flow_control::FlowControlFactory;
-use super::image_setup::ImageQueue;
+use super::image_setup::{ImageBudget, ImageQueue};
 use super::ipc::IpcPublications;
 use super::log_files::{LogFileCounters, LogFileSettings, LogFiles};
 use super::names::HostLookups;
@@ -152,6 +152,7 @@ impl ConductorState {
             publications: NetworkPublications::default(),
             images: Images::default(),
             image_queue: ImageQueue::default(),
+            image_budget: ImageBudget::default(),
             response_setups: Vec::new(),
             next_receiver_id: random.i64(..),
             congestion_control: spec.congestion_control,

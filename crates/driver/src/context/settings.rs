@@ -94,6 +94,10 @@ pub struct ReceiverSettings {
     pub status_message_timeout_ns: i64,
     /// Maximum images of one stream per endpoint.
     pub stream_session_limit: usize,
+    /// Maximum bytes of images of one source address that have received nothing yet.
+    pub pending_images_per_source: u64,
+    /// Maximum bytes of images of one stream that have received nothing yet.
+    pub pending_images_per_stream: u64,
     /// Factor from the delay of the first NAK to that of repetitions.
     pub nak_retry_ratio: i64,
     /// Maximum NAK delay with multiple receivers.
@@ -220,6 +224,8 @@ impl ReceiverSettings {
             status_message_timeout_ns: options.rcv_status_message_timeout_ns(),
             stream_session_limit: usize::try_from(options.stream_session_limit())
                 .unwrap_or(usize::MAX),
+            pending_images_per_source: options.pending_images_source_limit() as u64,
+            pending_images_per_stream: options.pending_images_stream_limit() as u64,
             nak_retry_ratio: options.nak_unicast_retry_delay_ratio(),
             nak_max_backoff_ns: options.nak_multicast_max_backoff_ns(),
             nak_group_size: u32::try_from(options.nak_multicast_group_size()).unwrap_or(u32::MAX),

@@ -2,6 +2,7 @@
 //! prefaults reserved pages while it is idle.
 
 use std::collections::VecDeque;
+use std::iter;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -158,7 +159,7 @@ fn create(
 ) -> FileResult {
     let (options, origin) = (request.options, request.origin);
     let ranges = if options.reserve {
-        vec![0..request.length]
+        iter::once(0..request.length).collect()
     } else {
         request.ranges.clone()
     };

@@ -1,10 +1,11 @@
 //! Quotas for images, which any remote host can request: a share of space and counters is reserved for clients.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use taran_core::memory::MemoryStorage;
 use taran_protocol::counter::SystemCounter;
-use taran_protocol::frame::Setup;
+use taran_protocol::frame::{DataHeader, Setup};
 use zerocopy::IntoBytes;
 
 use crate::fixture::DriverFixture;
@@ -34,9 +35,11 @@ fn ask_for_images(driver: &mut DriverFixture, sessions: i32, term_length: i32) -
             ttl: 0.into(),
         };
         driver.network.deliver(from, PORT, setup.as_bytes());
-        for _ in 0..4 {
-            driver.duty_cycle();
-        }
+        driver.run_for(Duration::from_millis(5));
+        // Until then the image is limited by its source.
+        let heartbeat = DataHeader::heartbeat(0xC0, session_id, 10, 5, 0);
+        driver.network.deliver(from, PORT, heartbeat.as_bytes());
+        driver.run_for(Duration::from_millis(5));
         let images = available(&driver.messages());
         made += images
             .iter()
@@ -112,4 +115,120 @@ fn remote_images_leave_an_eighth_of_the_counters() {
     driver
         .add_publication(client, "aeron:udp?endpoint=localhost:40124", 11)
         .unwrap();
+}
+
+/// Delivers a SETUP with terms of `term_length` bytes, of a new session from `source`.
+fn deliver_setup(driver: &DriverFixture, source: SocketAddr, session_id: i32, term_length: i32) {
+    let setup = Setup {
+        header: Setup::header(0),
+        term_offset: 0.into(),
+        session_id: session_id.into(),
+        stream_id: 10.into(),
+        initial_term_id: 5.into(),
+        active_term_id: 5.into(),
+        term_length: term_length.into(),
+        mtu: 1_408.into(),
+        ttl: 0.into(),
+    };
+    driver.network.deliver(source, PORT, setup.as_bytes());
+}
+
+fn from_host(host: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, host], 9))
+}
+
+/// A file system of 8 GiB, 28 SETUPs with terms of 1 GiB a second for 30 s without any data, and an honest stream every
+/// 600 ms, with terms of 16 MiB and the same retransmission of SETUP and heartbeats as a publication.
+#[test]
+fn flood_of_setups_refuses_no_honest_stream() {
+    for attackers in [1, 50] {
+        let storage = MemoryStorage::with_capacity(8 << 30);
+        let mut driver = DriverFixture::in_storage(storage.clone(), &[]);
+        let client = driver.client();
+        driver.add_subscription(client, UDP, 10).unwrap();
+        let (mut honest, mut made) = (0, 0);
+        for tick in 0..840 {
+            let attacker = from_host((tick % attackers) as u8 + 100);
+            deliver_setup(&driver, attacker, 1_000_000 + tick, 1 << 30);
+            if tick % 17 == 0 && honest < 50 {
+                deliver_setup(&driver, from_host(1), honest, 16 << 20);
+                honest += 1;
+            }
+            driver.run_for(Duration::from_millis(36));
+            let images = available(&driver.messages());
+            made += images.iter().filter(|it| it.session_id < 50).count();
+            for session_id in 0..honest {
+                let heartbeat = DataHeader::heartbeat(0xC0, session_id, 10, 5, 0);
+                driver
+                    .network
+                    .deliver(from_host(1), PORT, heartbeat.as_bytes());
+            }
+        }
+        assert_eq!(
+            (honest, made),
+            (50, 50),
+            "{attackers}: {:?}",
+            driver.errors()
+        );
+        assert!(
+            storage.reserved() < 2 << 30,
+            "{attackers}: {}",
+            storage.reserved()
+        );
+    }
+}
+
+#[test]
+fn silent_images_of_a_source_are_limited_and_others_are_not() {
+    let options = [
+        ("taran.pending.images.source.limit", "3m"),
+        ("taran.pending.images.stream.limit", "7m"),
+    ];
+    let mut driver = DriverFixture::with(&options);
+    let client = driver.client();
+    driver.add_subscription(client, UDP, 10).unwrap();
+    let ask = |driver: &mut DriverFixture, host, session_id| {
+        driver.messages();
+        deliver_setup(driver, from_host(host), session_id, 16 << 20);
+        driver.run_for(Duration::from_millis(20));
+        !available(&driver.messages()).is_empty()
+    };
+    // An image takes one MiB and its metadata.
+    assert!(ask(&mut driver, 1, 1) && ask(&mut driver, 1, 2));
+    assert!(!ask(&mut driver, 1, 3));
+    let refused = driver.errors();
+    for part in [
+        "from 10.0.0.1:9",
+        "the limit is 3145728 (taran.pending.images.source.limit",
+        "session-id=3",
+    ] {
+        assert!(refused[0].0.contains(part), "{part}: {refused:?}");
+    }
+    assert_eq!(driver.system(SystemCounter::Errors), 1);
+    for host in [2, 3] {
+        assert!(
+            ask(&mut driver, host, 10 * i32::from(host))
+                && ask(&mut driver, host, 10 * i32::from(host) + 1)
+        );
+    }
+    assert!(!ask(&mut driver, 4, 6), "the stream's limit");
+    assert!(
+        driver.errors()[1]
+            .0
+            .contains("taran.pending.images.stream.limit"),
+        "{:?}",
+        driver.errors()
+    );
+
+    // A heartbeat makes room.
+    let heartbeat = DataHeader::heartbeat(0xC0, 1, 10, 5, 0);
+    driver
+        .network
+        .deliver(from_host(1), PORT, heartbeat.as_bytes());
+    driver.run_for(Duration::from_millis(20));
+    assert!(ask(&mut driver, 1, 3), "{:?}", driver.errors());
+    // So does the end of images that stayed silent.
+    assert!(!ask(&mut driver, 4, 6));
+    driver.run_for(Duration::from_secs(40));
+    assert!(ask(&mut driver, 4, 6) && ask(&mut driver, 1, 7));
 }

@@ -272,7 +272,7 @@ options! {
     IpcTermBufferLength ipc_term_buffer_length: Driver size(64 * K, G, Form::PowerOfTwo) "aeron.ipc.term.buffer.length" "AERON_IPC_TERM_BUFFER_LENGTH" = "64m",
         "length of each of the three term buffers of an IPC publication";
     TermBufferSparseFile term_buffer_sparse_file: Driver bool "aeron.term.buffer.sparse.file" "AERON_TERM_BUFFER_SPARSE_FILE" = "true",
-        "create log files sparse: pages are touched at first use, not at creation";
+        "true: pages of log files are reserved as the stream proceeds; false: all are reserved and touched at creation";
 
     // Publication (§2.4)
     MtuLength mtu_length: Driver size(64, 65504, Form::MultipleOf(32)) "aeron.mtu.length" "AERON_MTU_LENGTH" = "1408",
@@ -377,6 +377,10 @@ options! {
         "maximum NAK backoff on multicast channels";
     StreamSessionLimit stream_session_limit: Driver int(1, INT_MAX) "aeron.driver.stream.session.limit" "AERON_DRIVER_STREAM_SESSION_LIMIT" = "2147483647",
         "maximum number of sessions per stream of an endpoint";
+    PendingImagesSourceLimit pending_images_source_limit: Driver size(M, UNLIMITED) "taran.pending.images.source.limit" "TARAN_PENDING_IMAGES_SOURCE_LIMIT" = "1g",
+        "maximum bytes reserved for images from one source address that have received nothing yet, at most an eighth of the file system; a SETUP beyond is refused";
+    PendingImagesStreamLimit pending_images_stream_limit: Driver size(M, UNLIMITED) "taran.pending.images.stream.limit" "TARAN_PENDING_IMAGES_STREAM_LIMIT" = "2g",
+        "maximum bytes reserved for images of one subscribed stream that have received nothing yet, at most a quarter of the file system; a SETUP beyond is refused";
 
     // Flow control (§2.7)
     UnicastFlowControlSupplier unicast_flow_control_supplier: Driver choice(UNICAST_FLOW_CONTROL) "aeron.unicast.FlowControl.supplier" "AERON_UNICAST_FLOWCONTROL_SUPPLIER" = "unicast_max",

@@ -244,7 +244,7 @@ params! {
     GroupTag "gtag" UDP [S] Int64 "aeron.receiver.group.tag"
         "group tag sent in status messages";
     Sparse "sparse" ANY [P S] Bool "aeron.term.buffer.sparse.file"
-        "create log files sparse: pages are allocated at first use";
+        "true: pages of log files are reserved as the stream proceeds; false: all at creation";
     Eos "eos" UDP [P] Bool "true"
         "signal the end of the stream when the publication closes";
     Tether "tether" ANY [S] Bool "aeron.tether.subscriptions"

@@ -4,6 +4,7 @@
 //! created, the SETUP is validated again, since everything may have changed, and the image is created. On any failure
 //! the receiver is informed that there is no image, so that the next SETUP requests one again.
 
+mod budget;
 mod config;
 mod congestion;
 mod counters;
@@ -12,7 +13,10 @@ mod queue;
 use std::sync::Arc;
 
 use taran_protocol::counter::SystemCounter;
+use taran_protocol::error_code::ErrorCode;
+use taran_protocol::event::EventCode;
 use taran_protocol::log::{LogBuffers, file_length};
+use taran_protocol::option::OptionId;
 use taran_protocol::position::FRAME_ALIGNMENT;
 
 use super::failure::Failure;
@@ -25,9 +29,12 @@ use super::subscription_linking::LogDescriptor;
 use crate::boundary::{
     CreateImage, ImageId, ImageShared, ReceiverCommand, ReceiverImageSpec, SubscriberPosition,
 };
+use crate::event_log::FieldValue;
 use crate::receiver::ReceiverImage;
+use budget::BudgetLimits;
 use config::ImageConfig;
 
+pub(crate) use budget::ImageBudget;
 pub(crate) use queue::ImageQueue;
 
 /// Bytes that are reserved for a new image, which has received nothing yet: the window and a datagram, but no less and
@@ -101,7 +108,10 @@ impl ConductorState {
             reserve_to: config.join_position + initial_reservation(config.window),
             sparse: config.first.params.sparse,
         };
+        let bytes = file.reserved_at_creation();
+        self.check_budget(request, bytes)?;
         let ticket = self.logs.request(&file, self.now.epoch_millis)?;
+        self.networking.image_budget.add(id, request, bytes);
         Ok(Some(PendingImage {
             ticket,
             id,
@@ -110,8 +120,58 @@ impl ConductorState {
         }))
     }
 
+    /// Checks that images which have received nothing yet leave space for this one.
+    fn check_budget(&mut self, request: &CreateImage, bytes: u64) -> Result<(), Failure> {
+        let settings = &self.settings.receiver;
+        let limits = BudgetLimits {
+            per_source: settings.pending_images_per_source,
+            per_stream: settings.pending_images_per_stream,
+        };
+        let limits = limits.within(self.logs.capacity());
+        let budget = &mut self.networking.image_budget;
+        let Err(over) = budget.check(request, bytes, limits, self.now.nanos) else {
+            return Ok(());
+        };
+        let (whose, option, share) = if over.is_source {
+            (
+                "its address",
+                OptionId::PendingImagesSourceLimit,
+                "an eighth",
+            )
+        } else {
+            (
+                "this stream",
+                OptionId::PendingImagesStreamLimit,
+                "a quarter",
+            )
+        };
+        Err(Failure::new(
+            ErrorCode::StorageSpace,
+            format!(
+                "no image for SETUP from {}: images from {whose} that have received nothing have {} bytes, this one \
+                 needs {bytes}, the limit is {} ({}, at most {share} of the file system): raise it, or look for a host \
+                 that sends SETUP frames without data: session-id={} stream={} channel={}",
+                request.source,
+                over.used,
+                over.limit,
+                option.spec().property,
+                request.session_id,
+                request.stream_id,
+                self.networking.receive_channel(request.endpoint)
+            ),
+        ))
+    }
+
     /// Handles the created log file of an image, or the failure to create it.
     pub(crate) fn on_image_file(&mut self, pending: PendingImage, file: Result<LogFile, Failure>) {
+        let id = pending.id;
+        self.on_pending_image_file(pending, file);
+        if !self.networking.images.contains(id) {
+            self.networking.image_budget.remove(id);
+        }
+    }
+
+    fn on_pending_image_file(&mut self, pending: PendingImage, file: Result<LogFile, Failure>) {
         let PendingImage { id, request, .. } = pending;
         let file = match file {
             Ok(file) => file,
@@ -148,6 +208,8 @@ impl ConductorState {
                 format!("{cause}: {}", failure.text)
             };
             self.record_remote_error(failure.code, &cause, &details);
+            self.events
+                .log(EventCode::TextData, &[FieldValue::Text(&details)]);
         }
         self.networking
             .receiver
@@ -263,6 +325,9 @@ impl ConductorState {
             }
         }
         let networking = &mut self.networking;
+        networking
+            .image_budget
+            .watch(image.id, &receiver_spec.shared);
         networking.receive_endpoints.add_reference(image.endpoint);
         networking.images.insert(image);
         networking

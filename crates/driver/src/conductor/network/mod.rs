@@ -29,7 +29,7 @@ use taran_net::Transport;
 
 use self::ports::OpenError;
 use super::command_sender::CommandSender;
-use super::image_setup::ImageQueue;
+use super::image_setup::{ImageBudget, ImageQueue};
 use super::response_channels::ResponseSetup;
 use super::subscriptions::SpiedStream;
 use crate::boundary::{
@@ -51,6 +51,7 @@ pub(crate) struct Networking {
     pub(crate) images: Images,
     /// Images that are not created yet.
     pub(crate) image_queue: ImageQueue,
+    pub(crate) image_budget: ImageBudget,
     /// Response publications that are not received yet.
     pub(crate) response_setups: Vec<ResponseSetup>,
     /// Receiver id of the next receive endpoint.

@@ -91,6 +91,7 @@ impl ConductorState {
                     FieldValue::Text(self.networking.receive_channel(image.endpoint)),
                 ],
             );
+            self.networking.image_budget.remove(image.id);
             let (log, counters) = image.into_parts();
             self.counters.free_all(&counters);
             self.logs.retire(log);
