@@ -36,6 +36,11 @@ impl Storage for LeasedStorage {
         self.storage.create(path, len, options)
     }
 
+    fn reserve(&self, path: &Path, offset: u64, len: u64) -> Result<(), MemoryError> {
+        self.check("reserve pages of", path)?;
+        self.storage.reserve(path, offset, len)
+    }
+
     fn open(&self, path: &Path) -> Result<Region, MemoryError> {
         self.check("open", path)?;
         self.storage.open(path)
