@@ -361,4 +361,16 @@ mod tests {
         assert_eq!(readme.source, code);
         assert!(readme.program.ends_with("--example hello"));
     }
+
+    #[test]
+    fn embedding_program_of_the_page_is_the_tested_example() {
+        let page = fs::read_to_string(root().join("README.md")).unwrap();
+        let [(_, program)] = &blocks(&page, "## A driver in your own program").unwrap()[..] else {
+            panic!("one program expected");
+        };
+        let example = root().join("crates/client/examples/single_thread.rs");
+        let example = fs::read_to_string(example).unwrap();
+        let code = example.split_once("\n\n").unwrap().1;
+        assert_eq!(*program, code.replace("pub(crate) fn main", "fn main"));
+    }
 }

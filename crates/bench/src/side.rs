@@ -119,7 +119,10 @@ impl Side {
             (None, Some(driver)) => Client::builder().aeron_dir(driver.aeron_dir()),
             (None, None) => Client::builder(),
         };
-        let client = builder.invoker(is_invoked).connect()?;
+        let client = builder
+            .invoker(is_invoked)
+            .on_waiting(|notice| eprintln!("{notice}"))
+            .connect()?;
         Ok(Side {
             client,
             driver,

@@ -2,25 +2,27 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
-use taran::Client;
+use std::time::{Duration, Instant};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+use taran::Client;
+use taran::idle::{IdleStrategy, Yield};
+
+fn main() -> Result<(), taran::Error> {
     let channel = "aeron:udp?endpoint=localhost:40123";
-    let client = Client::builder().connect()?;
+    let client = Client::builder()
+        .on_waiting(|notice| eprintln!("{notice}"))
+        .connect()?;
     let mut subscription = client.add_subscription(channel, 1001)?;
     let publication = client.add_publication(channel, 1001)?;
 
-    // Retryable errors: no receiver yet, back-pressure, term rotation.
-    while let Err(error) = publication.offer(b"hello, world") {
-        if !error.is_retryable() {
-            return Err(error.into());
-        }
-        std::thread::yield_now();
-    }
+    // Offers again while the receiver connects or has to catch up, for at most five seconds.
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let mut idle = Yield;
+    publication.offer_until(b"hello, world", deadline, &mut idle)?;
 
-    let mut received = false;
-    while !received {
-        subscription.poll(
+    let mut received = 0;
+    while received == 0 && Instant::now() < deadline {
+        received = subscription.poll(
             |message, header| {
                 println!(
                     "{} (stream {}, session {})",
@@ -28,10 +30,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     header.stream_id(),
                     header.session_id()
                 );
-                received = true;
             },
             10,
         )?;
+        idle.idle(received, &mut std::thread::sleep);
     }
     Ok(())
 }

@@ -2,6 +2,9 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
+use std::time::{Duration, Instant};
+
+use taran::idle::Yield;
 use taran::{Client, ClientBuilder, OfferError};
 
 fn main() -> Result<(), taran::Error> {
@@ -24,7 +27,9 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
     // Any number of threads may use a publication; all clones refer to the same one.
     let publication = client.add_publication("aeron:ipc", 1001)?;
 
-    retry(|| publication.offer(b"a message"))?;
+    // Repeated while the error is retryable, up to a deadline.
+    let deadline = Instant::now() + Duration::from_secs(5);
+    publication.offer_until(b"a message", deadline, &mut Yield)?;
 
     // Several slices, concatenated into one message.
     retry(|| publication.offer_parts(&[b"head ", b"body ", b"tail"]))?;

@@ -1,25 +1,18 @@
 //! Driver and client in invoker mode on one thread. Launches its own driver.
 
-use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use taran::Client;
-use taran_driver::{DriverContext, MediaDriver};
-use taran_protocol::option::ThreadingMode;
+use taran_driver::{DriverContext, MediaDriver, ThreadingMode};
 
-pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let driver =
         MediaDriver::launch_embedded(DriverContext::new().threading_mode(ThreadingMode::Invoker))?;
     let directory = driver.aeron_dir().to_path_buf();
     let driver = Arc::new(Mutex::new(driver));
-    let invoke_driver = {
-        let driver = Arc::clone(&driver);
-        move || {
-            driver
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .invoke()
-        }
+    let invoke_driver = move || {
+        let mut driver = driver.lock().unwrap_or_else(PoisonError::into_inner);
+        driver.invoke()
     };
 
     // While the client waits for the driver, it invokes the driver.

@@ -2,6 +2,9 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
+use std::time::{Duration, Instant};
+
+use taran::idle::Yield;
 use taran::{
     Action, Client, ClientBuilder, ControlledFragmentAssembler, FragmentAssembler, Publication,
 };
@@ -68,15 +71,28 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
         subscription.controlled_poll(assembler.wrap(handler), 10)?;
     }
     println!("received after {aborts} aborts");
+
+    // Handlers that fail: the error ends the poll, and the message is delivered again.
+    send(&publication, b"fail once")?;
+    let (mut failed, mut received) = (false, 0);
+    while received == 0 {
+        let handler = |_: &[u8], _: &taran::Header<'_>| {
+            if failed {
+                return Ok(());
+            }
+            failed = true;
+            Err(Box::<dyn std::error::Error>::from("the first try fails"))
+        };
+        match subscription.try_poll(handler, 10) {
+            Ok(fragments) => received += fragments,
+            Err(error) => println!("{error}"),
+        }
+    }
     Ok(())
 }
 
 fn send(publication: &Publication, message: &[u8]) -> Result<(), taran::OfferError> {
-    while let Err(error) = publication.offer(message) {
-        if !error.is_retryable() {
-            return Err(error);
-        }
-        std::thread::yield_now();
-    }
+    let deadline = Instant::now() + Duration::from_secs(5);
+    publication.offer_until(message, deadline, &mut Yield)?;
     Ok(())
 }

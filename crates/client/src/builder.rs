@@ -10,12 +10,13 @@ use taran_core::debugger;
 use taran_core::directory::default_directory;
 use taran_core::idle::IdleStrategy;
 use taran_core::memory::{FileStorage, Storage};
+use taran_protocol::counter::CLIENT_NAME_MAX_LENGTH;
 use taran_protocol::option::{OptionSet, Source, parse_properties};
 
 use crate::client::Client;
 use crate::client_core::{DriverInvoker, Settings};
 use crate::client_state::CloseReason;
-use crate::connect::{Connecting, DriverView};
+use crate::connect::{Connecting, DriverView, WaitingForDriver};
 use crate::error::{ClientError, ConnectError};
 use crate::handlers::{HandlerSet, Handlers, PublicationError};
 use crate::image::ImageView;
@@ -63,6 +64,8 @@ pub struct ClientBuilder {
     close_linger: Option<Duration>,
     pre_touch: Option<bool>,
     client_name: Option<String>,
+    /// Name of a client without a configured name.
+    process_name: String,
     pub(crate) invoked: bool,
     pub(crate) cpu: Option<usize>,
     pub(crate) idle: Option<Box<dyn IdleStrategy>>,
@@ -88,10 +91,13 @@ impl ClientBuilder {
         let environment = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
-        Self::with_environment(environment)
+        let mut builder = Self::with_environment(environment);
+        builder.process_name = process_name();
+        builder
     }
 
-    /// Creates a builder with the defaults and the options set in `variables`, in place of the environment.
+    /// Creates a builder with the defaults and the options set in `variables`, in place of the environment. The client
+    /// has no name unless one is set.
     pub fn with_environment<N: AsRef<str>, V: AsRef<str>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
@@ -108,6 +114,7 @@ impl ClientBuilder {
             close_linger: None,
             pre_touch: None,
             client_name: None,
+            process_name: String::new(),
             invoked: false,
             cpu: None,
             idle: None,
@@ -230,7 +237,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the name of the client that tools show, at most 100 characters. Default: `AERON_CLIENT_NAME`, else empty.
+    /// Sets the name of the client that tools show, at most 100 characters. Default: `AERON_CLIENT_NAME`, else
+    /// `program[pid]`; empty after [`with_environment`](Self::with_environment).
     #[must_use]
     pub fn client_name(mut self, name: impl Into<String>) -> Self {
         self.client_name = Some(name.into());
@@ -372,6 +380,23 @@ impl ClientBuilder {
         self
     }
 
+    /// Calls `handler` once if connecting has found no running driver for a second; connecting goes on. `Display` of the
+    /// notice is a line for the user. Default: nothing.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), taran::Error> {
+    /// let client = taran::Client::builder()
+    ///     .on_waiting(|notice| eprintln!("{notice}"))
+    ///     .connect()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn on_waiting(mut self, handler: impl FnOnce(&WaitingForDriver) + Send + 'static) -> Self {
+        self.handlers.waiting = Some(Box::new(handler));
+        self
+    }
+
     // --- connecting ---
 
     /// Connects to the driver; waits up to the [driver timeout](Self::driver_timeout) for one to start.
@@ -476,7 +501,7 @@ impl ClientBuilder {
         self.client_name
             .as_deref()
             .or(self.options.client_name())
-            .unwrap_or_default()
+            .unwrap_or(&self.process_name)
     }
 
     /// Checks the options that do not depend on the driver.
@@ -485,7 +510,7 @@ impl ClientBuilder {
             return Err(ConnectError::Option(self.option_errors.join("\n")));
         }
         let length = self.name().chars().count();
-        if length > taran_protocol::counter::CLIENT_NAME_MAX_LENGTH {
+        if length > CLIENT_NAME_MAX_LENGTH {
             return Err(ConnectError::Option(format!(
                 "the client name (aeron.client.name) has {length} characters, at most 100 are possible"
             )));
@@ -498,4 +523,14 @@ impl ClientBuilder {
         }
         Ok(())
     }
+}
+
+/// Returns `program[pid]` of this process; a long program name is truncated.
+fn process_name() -> String {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let program = Path::new(&program).file_name().unwrap_or_default();
+    let suffix = format!("[{}]", std::process::id());
+    let room = CLIENT_NAME_MAX_LENGTH - suffix.len();
+    let program: String = program.to_string_lossy().chars().take(room).collect();
+    program + &suffix
 }

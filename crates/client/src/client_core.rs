@@ -264,7 +264,7 @@ impl ClientCore {
         self.conductor_thread.load(Ordering::Relaxed) == thread_token()
     }
 
-    pub(crate) fn is_invoked(&self) -> bool {
+    fn is_invoked(&self) -> bool {
         self.settings.invoked
     }
 
@@ -280,13 +280,24 @@ impl ClientCore {
 
     /// Runs one duty cycle of the driver if the builder has a driver invoker. Returns `None` if it has none, and
     /// `Some(0)` if another thread is running the driver.
-    pub(crate) fn invoke_driver(&self) -> Option<usize> {
+    fn invoke_driver(&self) -> Option<usize> {
         let mut driver = match self.driver.try_lock() {
             Ok(driver) => driver,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Some(0),
         };
         driver.as_mut().map(|invoke| invoke())
+    }
+
+    /// Runs one duty cycle of what the calling thread has to run while it waits: a driver with a driver invoker, and the
+    /// conductor in invoker mode. Returns `None` if it has to run neither.
+    pub(crate) fn run_invoked(self: &Arc<Self>) -> Option<usize> {
+        let driver = self.invoke_driver();
+        if self.is_invoked() {
+            Some(driver.unwrap_or_default() + self.invoke())
+        } else {
+            driver
+        }
     }
 
     /// Runs one duty cycle of the conductor. Returns 0 if one is already in progress.

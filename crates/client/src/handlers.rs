@@ -10,6 +10,7 @@ use taran_protocol::error_code::ErrorCode;
 
 use crate::callback::{Callback, CallbackList, Panicked};
 use crate::client_state::CloseReason;
+use crate::connect::WaitingForDriver;
 use crate::error::ClientError;
 use crate::image::ImageView;
 
@@ -18,6 +19,7 @@ pub(crate) type OnCounter = dyn FnMut(&CountersReader, i64, i32) + Send;
 pub(crate) type OnPublicationError = dyn FnMut(&PublicationError) + Send;
 pub(crate) type OnError = dyn FnMut(&ClientError) + Send;
 pub(crate) type OnClose = dyn FnMut(CloseReason) + Send;
+pub(crate) type OnWaiting = dyn FnOnce(&WaitingForDriver) + Send;
 
 /// Id of the handlers set with the builder, which cannot be removed. Correlation ids of a driver are never negative.
 const CONTEXT_HANDLER_ID: i64 = -1;
@@ -62,6 +64,7 @@ pub(crate) struct HandlerSet {
     pub(crate) publication_error: Option<Box<OnPublicationError>>,
     pub(crate) error: Option<Box<OnError>>,
     pub(crate) close: Option<Box<OnClose>>,
+    pub(crate) waiting: Option<Box<OnWaiting>>,
 }
 
 /// Client-wide handlers in use.

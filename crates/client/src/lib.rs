@@ -91,7 +91,7 @@ pub use builder::ClientBuilder;
 pub use channel_status::ChannelStatus;
 pub use client::Client;
 pub use client_state::CloseReason;
-pub use connect::{Connecting, DriverView, Progress};
+pub use connect::{Connecting, DriverView, Progress, WaitingForDriver};
 pub use counter::Counter;
 pub use error::{
     ClientError, CommandError, ConnectError, Error, Lost, OfferError, PollError, RawPollError,

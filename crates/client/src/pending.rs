@@ -131,14 +131,8 @@ impl<T> Pending<T> {
             if self.client.is_in_duty_cycle() {
                 return Err(CommandError::CalledFromCallback);
             }
-            let driver = self.client.invoke_driver();
-            if driver.is_some() || self.client.is_invoked() {
-                let own = if self.client.is_invoked() {
-                    self.client.invoke()
-                } else {
-                    0
-                };
-                if own + driver.unwrap_or_default() == 0 {
+            if let Some(work) = self.client.run_invoked() {
+                if work == 0 {
                     std::thread::sleep(INVOKER_PAUSE);
                 }
             } else {

@@ -44,3 +44,4 @@ pub use event_log::{EventLog, FieldValue};
 pub use launch::{DriverParts, Environment, MediaDriver, Termination};
 pub use receiver::Receiver;
 pub use sender::{FlowControl, FlowControlRequest, FlowControlSupplier, Sender, StatusReport};
+pub use taran_protocol::option::ThreadingMode;

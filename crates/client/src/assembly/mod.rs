@@ -89,6 +89,26 @@ fn deliver_controlled(
     action
 }
 
+fn try_deliver<E>(
+    builder: &mut MessageBuilder,
+    fragment: &[u8],
+    header: &Header<'_>,
+    handler: &mut impl FnMut(&[u8], &Header<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let before = builder.checkpoint();
+    if !builder.push(fragment, header) {
+        return Ok(());
+    }
+    let (message, whole) = builder.message(header);
+    let outcome = handler(message, &whole);
+    if outcome.is_err() {
+        builder.restore(before);
+    } else {
+        builder.reset();
+    }
+    outcome
+}
+
 /// Reassembles the messages of any number of sessions.
 ///
 /// Use one per subscription. The fragments of different sessions may interleave.
@@ -114,6 +134,26 @@ impl FragmentAssembler {
                 handler(fragment, header);
             } else if let Some(builder) = self.sessions.builder_for(header) {
                 deliver(builder, fragment, header, &mut handler);
+            }
+        }
+    }
+
+    /// Like [`wrap`](Self::wrap), for `try_poll`. If the handler fails for a fragmented message, a later poll delivers
+    /// its last fragment again, and with it the whole message.
+    pub fn try_wrap<'a, E, F>(
+        &'a mut self,
+        mut handler: F,
+    ) -> impl FnMut(&[u8], &Header<'_>) -> Result<(), E> + 'a
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Result<(), E> + 'a,
+    {
+        move |fragment, header| {
+            if header.is_whole() {
+                return handler(fragment, header);
+            }
+            match self.sessions.builder_for(header) {
+                Some(builder) => try_deliver(builder, fragment, header, &mut handler),
+                None => Ok(()),
             }
         }
     }
@@ -199,6 +239,23 @@ impl ImageFragmentAssembler {
             } else {
                 deliver(&mut self.builder, fragment, header, &mut handler);
             }
+        }
+    }
+
+    /// Like [`wrap`](Self::wrap), for `Image::try_poll`. If the handler fails for a fragmented message, the next poll
+    /// delivers its last fragment again, and with it the whole message.
+    pub fn try_wrap<'a, E, F>(
+        &'a mut self,
+        mut handler: F,
+    ) -> impl FnMut(&[u8], &Header<'_>) -> Result<(), E> + 'a
+    where
+        F: FnMut(&[u8], &Header<'_>) -> Result<(), E> + 'a,
+    {
+        move |fragment, header| {
+            if header.is_whole() {
+                return handler(fragment, header);
+            }
+            try_deliver(&mut self.builder, fragment, header, &mut handler)
         }
     }
 }

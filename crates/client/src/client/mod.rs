@@ -118,7 +118,7 @@ impl Client {
         self.core().client_id
     }
 
-    /// Returns the name of this client, which tools show; may be empty.
+    /// Returns the name of this client, which tools show.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.core().settings.client_name

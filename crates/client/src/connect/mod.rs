@@ -5,6 +5,7 @@
 
 mod driver;
 mod file;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use taran_core::ring::many_to_one::Producer;
 use taran_protocol::cnc::Cnc;
 
 pub use driver::DriverView;
+pub use waiting::WaitingForDriver;
 
 use self::file::{CncUnavailable, OpenedCnc};
 use crate::builder::ClientBuilder;
@@ -92,12 +94,24 @@ impl Connecting {
             Probe::Ready(cnc, producer) => self.attach(&cnc, producer).map(Progress::Connected),
             Probe::NotReady { error, retry_after } => {
                 let timeout = saturating_nanos(self.builder.timeout());
-                if now.nanos.saturating_sub(since) >= timeout {
+                let waited = now.nanos.saturating_sub(since);
+                if waited >= timeout {
                     Err(error)
                 } else {
+                    if waited >= saturating_nanos(waiting::NOTICE_AFTER) {
+                        self.notify_waiting();
+                    }
                     Ok(Progress::Wait(retry_after))
                 }
             }
+        }
+    }
+
+    /// Calls the waiting handler, once.
+    fn notify_waiting(&mut self) {
+        if let Some(handler) = self.builder.handlers.waiting.take() {
+            let (directory, timeout) = (self.builder.directory(), self.builder.timeout());
+            handler(&WaitingForDriver::new(directory, timeout));
         }
     }
 

@@ -216,6 +216,30 @@ impl Image {
         self.bounded_controlled_poll(handler, Position::MAX, fragment_limit)
     }
 
+    /// Like [`poll`](Self::poll), with a handler that can fail; its error ends the poll and is returned. The fragment
+    /// that it failed for is not consumed, as after [`Action::Abort`]: the next poll delivers it again. The fragments
+    /// before it are consumed.
+    ///
+    /// # Errors
+    /// The error of the handler.
+    #[inline]
+    pub fn try_poll<E>(
+        &mut self,
+        mut handler: impl FnMut(&[u8], &Header<'_>) -> Result<(), E>,
+        fragment_limit: usize,
+    ) -> Result<usize, E> {
+        let mut failure = None;
+        let controlled = |fragment: &[u8], header: &Header<'_>| match handler(fragment, header) {
+            Ok(()) => Action::Continue,
+            Err(error) => {
+                failure = Some(error);
+                Action::Abort
+            }
+        };
+        let fragments = self.controlled_poll(controlled, fragment_limit);
+        failure.map_or(Ok(fragments), Err)
+    }
+
     /// Like [`controlled_poll`](Self::controlled_poll), but stops before the first frame that starts at or after
     /// `limit_position`.
     #[inline]

@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use taran_core::counters::Counter;
+use taran_core::idle::IdleStrategy;
 use taran_protocol::command::Command;
 use taran_protocol::log::{AppendError, BlockError, LogBuffers};
 use taran_protocol::position::align32;
@@ -119,6 +121,23 @@ impl PublicationCore {
             BlockError::Append(error) => self.append_error(error),
             error => OfferError::InvalidBlock(*error),
         }
+    }
+
+    /// Waits before an offer that failed with `error` is repeated. Returns the error if the deadline has passed.
+    pub(super) fn await_retry(
+        &self,
+        error: OfferError,
+        deadline: Instant,
+        idle: &mut impl IdleStrategy,
+    ) -> Result<(), OfferError> {
+        if Instant::now() >= deadline {
+            return Err(error);
+        }
+        // After the rotation of the log the next attempt can succeed at once.
+        let rotated = usize::from(error == OfferError::AdminAction);
+        let work = self.client.run_invoked().unwrap_or_default();
+        idle.idle(rotated + work, &mut std::thread::sleep);
+        Ok(())
     }
 
     pub(super) fn position_limit(&self, position: Position) -> Position {

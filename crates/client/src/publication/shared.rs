@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
+use taran_core::idle::IdleStrategy;
 use taran_protocol::command::Command;
 use taran_protocol::log::{FrameClaim, LogFrame, SharedAppender, Tail};
 
@@ -103,6 +105,29 @@ impl Publication {
             .appender
             .append(tail, message, None)
             .map_err(|error| handle.core.append_error(&error))
+    }
+
+    /// Repeats an [`offer`](Self::offer) while its error is [retryable](OfferError::is_retryable), until `deadline` at
+    /// the latest; makes at least one attempt. `idle` waits between two attempts. In invoker mode the client conductor
+    /// runs between them, and a driver set with
+    /// [`ClientBuilder::driver_invoker`](crate::ClientBuilder::driver_invoker).
+    ///
+    /// # Errors
+    /// As for [`offer`](Self::offer); a retryable error is that of the last attempt before the deadline.
+    pub fn offer_until(
+        &self,
+        message: &[u8],
+        deadline: Instant,
+        idle: &mut impl IdleStrategy,
+    ) -> Result<Position, OfferError> {
+        loop {
+            match self.offer(message) {
+                Err(error) if error.is_retryable() => {
+                    self.0.core.await_retry(error, deadline, idle)?;
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Sends one message that is the concatenation of `parts`. Returns the stream position after it.

@@ -119,6 +119,55 @@ impl Subscription {
         })
     }
 
+    /// Like [`poll`](Self::poll), with a handler that can fail; its error ends the poll and is returned. The fragment
+    /// that it failed for is not consumed, as after [`Action::Abort`]: a later poll delivers it again. The fragments
+    /// before it are consumed. To consume the fragment, keep the error elsewhere and return `Ok`.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), taran::Error> {
+    /// # let driver = taran_driver::MediaDriver::launch_embedded(
+    /// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+    /// # ).unwrap();
+    /// # let client = taran::Client::builder().aeron_dir(driver.aeron_dir()).connect()?;
+    /// # let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
+    /// # let responses = client.add_subscription("aeron:ipc", 1002)?;
+    /// # let publication = client.add_publication("aeron:ipc", 1001)?;
+    /// # let echo = client.add_publication("aeron:ipc", 1002)?;
+    /// # while publication.offer(b"hello").is_err() { std::thread::yield_now(); }
+    /// # let mut echoed = 0;
+    /// # while echoed == 0 {
+    /// // A message that cannot be echoed now is delivered again.
+    /// match subscription.try_poll(|message, _| echo.offer(message).map(drop).map_err(taran::Error::from), 10) {
+    ///     Ok(fragments) => echoed += fragments,
+    ///     Err(error) if error.is_retryable() => std::thread::yield_now(),
+    ///     Err(error) => return Err(error),
+    /// }
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The error of the handler; the subscription or its client is closed, or the driver is lost.
+    #[inline]
+    pub fn try_poll<E: From<PollError>>(
+        &mut self,
+        mut handler: impl FnMut(&[u8], &Header<'_>) -> Result<(), E>,
+        fragment_limit: usize,
+    ) -> Result<usize, E> {
+        let mut failure = None;
+        let fragments = self.poll_images(fragment_limit, |image, limit| {
+            if failure.is_some() {
+                return 0;
+            }
+            image.try_poll(&mut handler, limit).unwrap_or_else(|error| {
+                failure = Some(error);
+                0
+            })
+        })?;
+        failure.map_or(Ok(fragments), Err)
+    }
+
     /// Calls `handler` with blocks of whole frames, at most one per image and up to `limit_bytes` bytes each; returns
     /// the number of bytes consumed.
     ///

@@ -238,3 +238,33 @@ fn image_assemblers_reassemble_one_image() {
     }
     assert_eq!(seen, [(1, 3000), (2, 3000), (2, 3000), (3, 3000)]);
 }
+
+#[test]
+fn try_wrap_with_failing_handler_delivers_whole_message_again() {
+    let mut fixture = Fixture::new();
+    let mut subscription = fixture.subscription(10);
+    let publication = fixture.publication(10);
+    fixture.run_cycles();
+    let long = vec![7; publication.max_payload_length() + 1];
+    let mut assembler = taran::FragmentAssembler::new();
+    let mut single = taran::ImageFragmentAssembler::new();
+    for round in 0..2 {
+        publication.offer(&long).unwrap();
+        let mut lengths = Vec::new();
+        for attempt in 0..2 {
+            let handler = |message: &[u8], _: &taran::Header<'_>| {
+                lengths.push(message.len());
+                if attempt == 0 { Err(()) } else { Ok(()) }
+            };
+            let image = &mut subscription.images()[0];
+            let outcome = if round == 0 {
+                image.try_poll(assembler.try_wrap(handler), 10)
+            } else {
+                image.try_poll(single.try_wrap(handler), 10)
+            };
+            // The first poll consumes the first fragment, the second poll the last one.
+            assert_eq!(outcome, if attempt == 0 { Err(()) } else { Ok(1) });
+        }
+        assert_eq!(lengths, [long.len(), long.len()], "round {round}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Connecting to a driver, and the errors if that fails.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use taran::{
@@ -77,6 +77,48 @@ fn connect_finds_driver_that_starts_later() {
         connecting.poll(clock.read()),
         Ok(Progress::Connected(_))
     ));
+}
+
+#[test]
+fn connect_without_driver_gives_one_notice_after_a_second() {
+    let clock = ManualClock::new(START);
+    let storage = MemoryStorage::new();
+    let (sender, notices) = mpsc::channel();
+    let mut connecting = builder(&storage, &clock)
+        .on_waiting(move |notice| sender.send(notice.clone()).unwrap())
+        .connecting();
+    let mut poll = || connecting.poll(clock.read()).map(drop).unwrap();
+    poll();
+    clock.advance(Duration::from_millis(999));
+    poll();
+    assert!(notices.try_recv().is_err());
+    clock.advance(Duration::from_millis(1));
+    poll();
+    let notice = notices.try_recv().unwrap();
+    assert_eq!(
+        (notice.aeron_dir(), notice.timeout()),
+        (Path::new(DIRECTORY), TIMEOUT)
+    );
+    assert!(notice.to_string().contains(DIRECTORY), "{notice}");
+    clock.advance(Duration::from_secs(1));
+    poll();
+    assert!(notices.try_recv().is_err());
+}
+
+#[test]
+fn client_without_configured_name_is_named_by_program_and_process() {
+    let clock = ManualClock::new(START);
+    let driver = FakeDriver::start(clock.clone());
+    let unnamed = taran::Client::builder()
+        .aeron_dir(DIRECTORY)
+        .storage(Arc::new(driver.storage.clone()))
+        .invoker(true);
+    let name = connect(unnamed, &clock).name().to_owned();
+    let pid = format!("[{}]", std::process::id());
+    assert!(
+        name.starts_with("client-") && name.ends_with(&pid),
+        "{name}"
+    );
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use taran::{Action, ImageHandlers, PollError, PositionError, Publication, Subscription};
+use taran::{
+    Action, ImageHandlers, OfferError, PollError, PositionError, Publication, Subscription,
+};
 use taran_protocol::response::Response;
 
 use crate::fake_driver::{Fixture, TERM_LENGTH};
@@ -545,4 +547,40 @@ fn polling_a_closed_client_is_an_error() {
         assert_eq!(subscription.block_poll(|_| (), 1), Err(PollError::Closed));
     }
     assert!(subscription.images().is_empty() && subscription.is_closed());
+}
+
+#[test]
+fn try_poll_with_failing_handler_consumes_only_fragments_before() {
+    let mut fixture = Fixture::new();
+    let mut subscription = fixture.subscription(10);
+    let publication = fixture.publication(10);
+    fixture.run_cycles();
+    for message in [b"a", b"b", b"c"] {
+        publication.offer(message).unwrap();
+    }
+    let mut seen = Vec::new();
+    let mut handler = |message: &[u8], _: &taran::Header<'_>| {
+        seen.push(message[0]);
+        // Fails for the second message, once.
+        if seen == *b"ab" {
+            Err(taran::Error::from(OfferError::BackPressured))
+        } else {
+            Ok(())
+        }
+    };
+    let failed = subscription.try_poll(&mut handler, 10);
+    assert_eq!(failed, Err(taran::Error::Offer(OfferError::BackPressured)));
+    assert_eq!(subscription.images()[0].position(), 64);
+    assert_eq!(subscription.try_poll(&mut handler, 10), Ok(2));
+    assert_eq!(seen, b"abbc");
+    assert_eq!(subscription.images()[0].position(), 3 * 64);
+}
+
+#[test]
+fn try_poll_of_closed_client_returns_poll_error() {
+    let mut fixture = Fixture::new();
+    let mut subscription = fixture.subscription(10);
+    fixture.client.close();
+    let refused = subscription.try_poll(|_, _| Ok::<_, taran::Error>(()), 10);
+    assert_eq!(refused, Err(taran::Error::Poll(taran::PollError::Closed)));
 }

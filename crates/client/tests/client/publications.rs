@@ -1,5 +1,8 @@
 //! All kinds of offers, and all their errors.
 
+use std::time::{Duration, Instant};
+
+use taran::idle::IdleStrategy;
 use taran::{BlockError, FragmentAssembler, OfferError, Publication, Subscription};
 
 use crate::fake_driver::{Fixture, TERM_LENGTH};
@@ -398,4 +401,69 @@ fn offer_at_end_of_position_space_fails() {
         publication.offer(b"x"),
         Err(OfferError::MaxPositionExceeded { max_position })
     );
+}
+
+/// Calls a function in place of waiting.
+struct OnIdle<F>(F);
+
+impl<F> std::fmt::Debug for OnIdle<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OnIdle")
+    }
+}
+
+impl<F: FnMut() + Send> IdleStrategy for OnIdle<F> {
+    fn idle(&mut self, _: usize, _: &mut dyn FnMut(Duration)) {
+        (self.0)();
+    }
+}
+
+#[test]
+fn offer_until_past_deadline_returns_error_of_its_only_attempt() {
+    let mut fixture = Fixture::new();
+    let publication = fixture.publication(10);
+    let mut exclusive = fixture.exclusive_publication(11);
+    for id in [
+        publication.position_limit_id(),
+        exclusive.position_limit_id(),
+    ] {
+        fixture.client.counters().counter(id).unwrap().set(0);
+    }
+    let mut never = OnIdle(|| panic!("the deadline has passed"));
+    let deadline = Instant::now();
+    let shared = publication.offer_until(b"x", deadline, &mut never);
+    assert!(shared.is_err_and(|error| error.is_retryable()));
+    let exclusive = exclusive.offer_until(b"x", deadline, &mut never);
+    assert!(exclusive.is_err_and(|error| error.is_retryable()));
+}
+
+#[test]
+fn offer_until_before_deadline_waits_until_message_is_accepted() {
+    let mut fixture = Fixture::new();
+    let publication = fixture.publication(10);
+    let counters = fixture.client.counters();
+    let limit = counters.counter(publication.position_limit_id()).unwrap();
+    limit.set(0);
+    let mut waits = 0;
+    let deadline = Instant::now() + Duration::from_secs(3_600);
+    let mut idle = OnIdle(|| {
+        waits += 1;
+        assert!(waits <= 3, "there is room");
+        if waits == 3 {
+            limit.set(1_024);
+        }
+    });
+    assert_eq!(publication.offer_until(b"x", deadline, &mut idle), Ok(64));
+    assert_eq!(waits, 3);
+}
+
+#[test]
+fn offer_until_with_permanent_error_does_not_wait() {
+    let mut fixture = Fixture::new();
+    let publication = fixture.publication(10);
+    publication.close();
+    let deadline = Instant::now() + Duration::from_secs(3_600);
+    let mut never = OnIdle(|| panic!("the publication is closed"));
+    let refused = publication.offer_until(b"x", deadline, &mut never);
+    assert_eq!(refused, Err(OfferError::Closed));
 }
