@@ -181,6 +181,7 @@ fn at_least_one(option: &str, text: &str) -> Result<u64, String> {
 const LOOM: &[PackageTests] = &[
     ("taran-core", &["--release", "--test", "loom"]),
     ("taran-protocol", &["--release", "--test", "loom"]),
+    ("taran-storage", &["--release", "--test", "loom"]),
     // Small models: with --release, most of the time would go into optimising the driver.
     ("taran-driver", &["--lib", "boundary::models"]),
 ];

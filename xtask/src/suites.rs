@@ -82,6 +82,14 @@ const SUITES: &[Suite] = &[
         full: run(&["xtask", "loom", "taran-protocol"], LOOM),
     },
     Suite {
+        name: "loom storage",
+        paths: &[CORE, "crates/storage/"],
+        slice: &["xtask", "loom", "taran-storage"],
+        slice_timeout: minutes(10),
+        full: &["xtask", "loom", "taran-storage"],
+        full_timeout: minutes(10),
+    },
+    Suite {
         name: "loom driver",
         paths: &[&[CORE, DRIVER]],
         slice: Slice::Everything,

@@ -1,0 +1,309 @@
+//! Requests and completions of a queue.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thiserror::Error;
+
+use crate::{
+    Advice, AlignedBuf, DirEntry, DiskError, DiskFile, Metadata, OpenOptions, Operation, Space,
+    SyncKind,
+};
+
+/// A file that is bound to a queue. Clones are the same file. It is closed when all clones are dropped and all its
+/// requests are done: end with [`Request::Close`], so that no agent waits for the close.
+#[derive(Clone, Debug)]
+pub struct QueuedFile(Arc<Attached>);
+
+#[derive(Debug)]
+struct Attached {
+    file: Box<dyn DiskFile>,
+    /// The queue that the file is bound to.
+    queue: Arc<()>,
+    /// The worker that executes the requests of the file.
+    worker: usize,
+    /// The first failure since the last clear. Locked only by that worker.
+    failure: Mutex<Option<DiskError>>,
+}
+
+impl QueuedFile {
+    pub(super) fn new(file: Box<dyn DiskFile>, queue: &Arc<()>, worker: usize) -> Self {
+        Self(Arc::new(Attached {
+            file,
+            queue: Arc::clone(queue),
+            worker,
+            failure: Mutex::new(None),
+        }))
+    }
+
+    /// Returns the file, for calls that may wait: at start, on a thread that is no agent's. A failure of these is not
+    /// recorded.
+    pub fn file(&self) -> &dyn DiskFile {
+        &*self.0.file
+    }
+
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(super) fn failure(&self) -> Option<DiskError> {
+        self.lock().clone()
+    }
+
+    /// Records a failure, unless there is one.
+    pub(super) fn fail(&self, error: &DiskError) {
+        self.lock().get_or_insert_with(|| error.clone());
+    }
+
+    pub(super) fn clear_failure(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<DiskError>> {
+        self.0
+            .failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A disk operation. Buffers move in and come back with the [`Completion`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Request {
+    /// Writes a range of a buffer.
+    Write {
+        /// The file.
+        file: QueuedFile,
+        /// Offset in the file in bytes.
+        offset: u64,
+        /// The buffer.
+        buffer: AlignedBuf,
+        /// The range of the buffer.
+        range: Range<usize>,
+    },
+    /// Reads into a range of a buffer; [`Outcome::Read`] says how many bytes.
+    Read {
+        /// The file.
+        file: QueuedFile,
+        /// Offset in the file in bytes.
+        offset: u64,
+        /// The buffer.
+        buffer: AlignedBuf,
+        /// The range of the buffer.
+        range: Range<usize>,
+    },
+    /// Makes the file durable.
+    Sync {
+        /// The file.
+        file: QueuedFile,
+        /// Whether times and mode too.
+        kind: SyncKind,
+    },
+    /// Sets the length.
+    SetLength {
+        /// The file.
+        file: QueuedFile,
+        /// Length in bytes.
+        len: u64,
+    },
+    /// Reserves the blocks of a range. A failure is not sticky.
+    Allocate {
+        /// The file.
+        file: QueuedFile,
+        /// Start of the range in bytes.
+        offset: u64,
+        /// Length of the range in bytes.
+        len: u64,
+    },
+    /// Advises on a range. A failure is not sticky.
+    Advise {
+        /// The file.
+        file: QueuedFile,
+        /// Start of the range in bytes.
+        offset: u64,
+        /// Length of the range in bytes; zero: the rest of the file.
+        len: u64,
+        /// The advice.
+        advice: Advice,
+    },
+    /// Ends the state after a failure; the caller has seen the failed completions. Syncs submitted before still fail.
+    ClearFailure {
+        /// The file.
+        file: QueuedFile,
+    },
+    /// Closes the file on the queue's thread, if this is the last clone.
+    Close {
+        /// The file.
+        file: QueuedFile,
+    },
+    /// Opens a file: [`Outcome::Opened`]. Bind it with [`DiskQueue::attach`](super::DiskQueue::attach).
+    Open {
+        /// The path.
+        path: PathBuf,
+        /// The options.
+        options: OpenOptions,
+    },
+    /// Lists a directory: [`Outcome::Entries`].
+    List {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// Examines a file or directory: [`Outcome::Metadata`].
+    Metadata {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Renames a file.
+    Rename {
+        /// The old name.
+        from: PathBuf,
+        /// The new name.
+        to: PathBuf,
+    },
+    /// Removes a file.
+    RemoveFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Creates a directory.
+    CreateDirectory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Makes the names in a directory durable.
+    SyncDirectory {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// Reads the space of a file system: [`Outcome::Space`].
+    Space {
+        /// An existing file or directory on it.
+        path: PathBuf,
+    },
+}
+
+impl Request {
+    /// Returns the operation that an error of this request names.
+    #[must_use]
+    pub fn operation(&self) -> Operation {
+        match self {
+            Self::Write { .. } => Operation::Write,
+            Self::Read { .. } => Operation::Read,
+            Self::Sync { .. } => Operation::Sync,
+            Self::SetLength { .. } => Operation::SetLength,
+            Self::Allocate { .. } => Operation::Allocate,
+            Self::Advise { .. } => Operation::Advise,
+            Self::ClearFailure { .. } => Operation::ClearFailure,
+            Self::Close { .. } => Operation::Close,
+            Self::Open { .. } => Operation::Open,
+            Self::List { .. } => Operation::List,
+            Self::Metadata { .. } => Operation::Metadata,
+            Self::Rename { .. } => Operation::Rename,
+            Self::RemoveFile { .. } => Operation::Remove,
+            Self::CreateDirectory { .. } => Operation::CreateDirectory,
+            Self::SyncDirectory { .. } => Operation::SyncDirectory,
+            Self::Space { .. } => Operation::Space,
+        }
+    }
+
+    /// Returns the bytes that are transferred.
+    #[must_use]
+    pub fn transfer_len(&self) -> usize {
+        match self {
+            Self::Write { range, .. } | Self::Read { range, .. } => range.len(),
+            _ => 0,
+        }
+    }
+
+    pub(super) fn file(&self) -> Option<&QueuedFile> {
+        match self {
+            Self::Write { file, .. }
+            | Self::Read { file, .. }
+            | Self::Sync { file, .. }
+            | Self::SetLength { file, .. }
+            | Self::Allocate { file, .. }
+            | Self::Advise { file, .. }
+            | Self::ClearFailure { file }
+            | Self::Close { file } => Some(file),
+            Self::Open { .. }
+            | Self::List { .. }
+            | Self::Metadata { .. }
+            | Self::Rename { .. }
+            | Self::RemoveFile { .. }
+            | Self::CreateDirectory { .. }
+            | Self::SyncDirectory { .. }
+            | Self::Space { .. } => None,
+        }
+    }
+
+    /// Returns the worker for this request: that of its file, or the first one for names. `None` if the file is bound to
+    /// another queue.
+    pub(super) fn worker(&self, queue: &Arc<()>) -> Option<usize> {
+        match self.file() {
+            None => Some(0),
+            Some(file) => Arc::ptr_eq(&file.0.queue, queue).then_some(file.0.worker),
+        }
+    }
+}
+
+/// Result of a successful request.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Done, without a value.
+    Done,
+    /// Bytes read; fewer than asked for at the end of the file.
+    Read(usize),
+    /// The opened file.
+    Opened(Box<dyn DiskFile>),
+    /// Entries of a directory, sorted by name.
+    Entries(Vec<DirEntry>),
+    /// Kind and length.
+    Metadata(Metadata),
+    /// Space of a file system.
+    Space(Space),
+}
+
+/// The end of a request.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Completion {
+    /// The token of the request.
+    pub token: u64,
+    /// The result.
+    pub result: Result<Outcome, DiskError>,
+    /// The buffer of a write or read, also after a failure.
+    pub buffer: Option<AlignedBuf>,
+    /// Duration of the operation in nanoseconds, without the time in the queue. Requests served by one sync have the same
+    /// one.
+    pub service_ns: i64,
+}
+
+/// Reason of a [`Rejected`] request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RejectReason {
+    /// The queue has no room: poll completions first.
+    Full,
+    /// The file is bound to another queue.
+    OtherQueue,
+    /// The thread of the queue has ended.
+    Stopped,
+}
+
+/// A request that the queue did not accept, with its buffer.
+#[derive(Debug, Error)]
+#[error("{}", match reason {
+    RejectReason::Full => "the disk queue is full: poll its completions, then submit again",
+    RejectReason::OtherQueue => "the file is bound to another disk queue: attach it to this one",
+    RejectReason::Stopped => "the thread of the disk queue has ended",
+})]
+#[non_exhaustive]
+pub struct Rejected {
+    /// The reason.
+    pub reason: RejectReason,
+    /// The request.
+    pub request: Request,
+}

@@ -1,0 +1,114 @@
+//! The conformance suites on the system's disk and on both queues over it.
+
+#![cfg(not(loom))]
+#![expect(clippy::unwrap_used, reason = "a failure ends the test")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use taran_storage::conformance::{self, FailingDisk, queue::Subject};
+use taran_storage::{
+    Disk, DiskQueue, InlineQueue, Operation, OsDisk, ServiceTime, ServiceTimes, ThreadedQueue,
+    ThreadedQueueOptions,
+};
+
+/// A directory that is removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(root: PathBuf, name: &str) -> Self {
+        let path = root.join(format!("taran-storage-{name}-{}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn os_disk_conforms_on_the_temporary_file_system() {
+    let scratch = Scratch::new(std::env::temp_dir(), "disk");
+    conformance::disk::run(&OsDisk, &scratch.0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn os_disk_conforms_on_tmpfs() {
+    let scratch = Scratch::new(PathBuf::from("/dev/shm"), "disk");
+    conformance::disk::run(&OsDisk, &scratch.0);
+}
+
+/// Runs the suite of queues with queues that `start` makes.
+fn run<Q: DiskQueue>(
+    name: &str,
+    start: impl Fn(&Arc<dyn Disk>) -> Q,
+    now_ns: &mut dyn FnMut() -> i64,
+) {
+    let scratch = Scratch::new(std::env::temp_dir(), name);
+    let failing = FailingDisk::new(Arc::new(OsDisk));
+    let failures = failing.failures();
+    let disk: Arc<dyn Disk> = Arc::new(failing);
+    conformance::queue::run(&mut Subject {
+        queue: &mut start(&disk),
+        other: &mut start(&disk),
+        disk,
+        failures,
+        directory: scratch.0.clone(),
+        now_ns,
+    });
+}
+
+#[test]
+fn threaded_queue_conforms_with_any_number_of_workers() {
+    for workers in [1, 2, 4] {
+        let mut options = ThreadedQueueOptions::default();
+        options.workers = workers;
+        options.depth = 16;
+        run(
+            &format!("threads-{workers}"),
+            |disk| ThreadedQueue::start(disk, &options).unwrap(),
+            &mut || {
+                std::thread::yield_now();
+                0
+            },
+        );
+    }
+}
+
+#[derive(Debug)]
+struct Slow;
+
+impl ServiceTimes for Slow {
+    fn service_time(&mut self, _: Operation, len: usize, _: i64) -> ServiceTime {
+        ServiceTime {
+            effect_ns: 700,
+            completion_ns: 1_000 + i64::try_from(len).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn inline_queue_conforms_with_and_without_service_times() {
+    let mut now_ns = 0;
+    let mut tick = || {
+        now_ns += 100;
+        now_ns
+    };
+    for workers in [1, 3] {
+        run(
+            &format!("inline-{workers}"),
+            |disk| InlineQueue::new(disk, workers, 16, ()),
+            &mut tick,
+        );
+        run(
+            &format!("slow-{workers}"),
+            |disk| InlineQueue::new(disk, workers, 16, Slow),
+            &mut tick,
+        );
+    }
+}
