@@ -1,7 +1,6 @@
 //! Group commit and direct I/O.
 
 #![cfg(not(loom))]
-#![expect(clippy::unwrap_used, reason = "a failure ends the test")]
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a failure ends the test")]
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use taran_storage::conformance::{self, FailingDisk, queue::Subject};
@@ -17,7 +17,7 @@ use taran_storage::{
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(root: PathBuf, name: &str) -> Self {
+    fn new(root: &Path, name: &str) -> Self {
         let path = root.join(format!("taran-storage-{name}-{}", std::process::id()));
         fs::create_dir(&path).unwrap();
         Self(path)
@@ -32,14 +32,14 @@ impl Drop for Scratch {
 
 #[test]
 fn os_disk_conforms_on_the_temporary_file_system() {
-    let scratch = Scratch::new(std::env::temp_dir(), "disk");
+    let scratch = Scratch::new(&std::env::temp_dir(), "disk");
     conformance::disk::run(&OsDisk, &scratch.0);
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn os_disk_conforms_on_tmpfs() {
-    let scratch = Scratch::new(PathBuf::from("/dev/shm"), "disk");
+    let scratch = Scratch::new(Path::new("/dev/shm"), "disk");
     conformance::disk::run(&OsDisk, &scratch.0);
 }
 
@@ -49,7 +49,7 @@ fn run<Q: DiskQueue>(
     start: impl Fn(&Arc<dyn Disk>) -> Q,
     now_ns: &mut dyn FnMut() -> i64,
 ) {
-    let scratch = Scratch::new(std::env::temp_dir(), name);
+    let scratch = Scratch::new(&std::env::temp_dir(), name);
     let failing = FailingDisk::new(Arc::new(OsDisk));
     let failures = failing.failures();
     let disk: Arc<dyn Disk> = Arc::new(failing);
