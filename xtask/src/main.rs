@@ -114,6 +114,11 @@ const TASKS: &[Task] = &[
         run: |arguments| properties::run(arguments).map(ran),
     },
     Task {
+        name: "power-cuts",
+        help: "[--cuts N] [--seed S] [--defects]: cut the power under a log writer on a simulated disk a million times",
+        run: |arguments| sim::power_cuts(arguments).map(ran),
+    },
+    Task {
         name: "slices",
         help: "[--base REV | --all] [--list]: run the gate's slice of each expensive suite that the change since REV can affect",
         run: |arguments| suites::slices(arguments).map(ran),

@@ -21,6 +21,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         let names = SUITES.map(|(name, ..)| name).join(", ");
         format!("no suite `{suite}`: there are {names}")
     })?;
+    run_example(package, example, arguments)
+}
+
+/// Cuts the power under the log writer of the simulator.
+pub(crate) fn power_cuts(arguments: &[String]) -> Result<(), String> {
+    run_example("taran-sim", "power-cuts", arguments)
+}
+
+fn run_example(package: &str, example: &str, arguments: &[String]) -> Result<(), String> {
     super::run(
         Command::new("cargo")
             .args(["run", "--quiet", "--profile", "sim"])

@@ -19,6 +19,7 @@ const PROTOCOL: &str = "crates/protocol/";
 const NET: &str = "crates/net/";
 const DRIVER: &str = "crates/driver/";
 const SIM: &str = "crates/sim/";
+const STORAGE: &str = "crates/storage/";
 const FUZZ: &str = "fuzz/";
 
 /// Driver, client and all that these build on.
@@ -83,11 +84,9 @@ const SUITES: &[Suite] = &[
     },
     Suite {
         name: "loom storage",
-        paths: &[CORE, "crates/storage/"],
-        slice: &["xtask", "loom", "taran-storage"],
-        slice_timeout: minutes(10),
-        full: &["xtask", "loom", "taran-storage"],
-        full_timeout: minutes(10),
+        paths: &[&[CORE, STORAGE]],
+        slice: Slice::Everything,
+        full: run(&["xtask", "loom", "taran-storage"], LOOM),
     },
     Suite {
         name: "loom driver",
@@ -203,6 +202,15 @@ const SUITES: &[Suite] = &[
         paths: &[],
         slice: Slice::Nothing,
         full: run(&["xtask", "properties", "--seeds", "20"], minutes(60)),
+    },
+    Suite {
+        name: "power cuts",
+        paths: &[&[SIM, STORAGE]],
+        slice: part(&["xtask", "power-cuts", "--cuts", "100000"]),
+        full: run(
+            &["xtask", "power-cuts", "--cuts", "1000000", "--defects"],
+            minutes(30),
+        ),
     },
     Suite {
         name: "killed clients",

@@ -29,8 +29,10 @@
 
 pub mod check;
 pub mod command;
+pub mod disk;
 mod history;
 pub mod link_profiles;
+pub mod log_writer;
 pub mod network;
 pub mod process;
 pub mod scenario;
