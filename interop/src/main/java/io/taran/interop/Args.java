@@ -55,7 +55,7 @@ final class Args
         return Boolean.parseBoolean(values.getOrDefault(key, "false"));
     }
 
-    /** Message lengths, used in turn. */
+    /** Message lengths, used cyclically. */
     int[] lengths()
     {
         return Arrays.stream(text("lengths", "64").split(",")).mapToInt(Integer::parseInt).toArray();
@@ -66,7 +66,7 @@ final class Args
         return (int)number("stream", 1001);
     }
 
-    /** Moment, on the clock of {@link System#nanoTime()}, at which a program gives up. */
+    /** Deadline of a program on the clock of {@link System#nanoTime()}. */
     long deadline()
     {
         return System.nanoTime() + number("timeout", 60) * 1_000_000_000L;
@@ -77,7 +77,7 @@ final class Args
         return Aeron.connect(new Aeron.Context().aeronDirectoryName(text("dir")));
     }
 
-    /** Asks the driver, and asks again as long as what was closed a moment ago is about to go. */
+    /** Sends a request to the driver, and repeats it while a resource that was just closed is still being released. */
     <T> T again(final Supplier<T> ask) throws InterruptedException
     {
         final long deadline = deadline();

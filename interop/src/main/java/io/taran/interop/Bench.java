@@ -20,7 +20,7 @@ import java.util.Locale;
  */
 final class Bench
 {
-    /** Time and number of a message; the rest is filled with a byte that follows from the number. */
+    /** Length of the time and number at the start of a message; the rest is filled with a byte derived from the number. */
     private static final int HEAD = 16;
     private static final int BURST = 100;
     private static final int STREAM_LIMIT = 256;
@@ -35,7 +35,7 @@ final class Bench
     private final long measured;
     private final long deadline;
     private final BufferClaim claim = new BufferClaim();
-    /** Of what comes in. */
+    /** Counts of received messages. */
     private long messages;
     private long defects;
     private long next;
@@ -220,7 +220,7 @@ final class Bench
         return true;
     }
 
-    /** Refused for now, it is below zero; refused for good, it is no result. */
+    /** Returns a negative value for a temporary error; throws for a permanent one. */
     private static long accepted(final long result)
     {
         if (result == Publication.CLOSED || result == Publication.MAX_POSITION_EXCEEDED)

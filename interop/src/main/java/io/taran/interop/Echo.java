@@ -27,7 +27,7 @@ final class Echo
             }
             catch (final java.io.IOException ignore)
             {
-                // a closed pipe is an end of input too
+                // A closed pipe is an end of input, too.
             }
             running.set(false);
         });

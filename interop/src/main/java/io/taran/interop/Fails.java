@@ -3,7 +3,7 @@ package io.taran.interop;
 import io.aeron.Aeron;
 import io.aeron.exceptions.RegistrationException;
 
-/** Adds each of {@code channels} (separated by spaces) and says how the driver answers: OK, or code and text. */
+/** Adds each of {@code channels} (separated by spaces) and prints the response of the driver: OK, or code and text. */
 final class Fails
 {
     private Fails()

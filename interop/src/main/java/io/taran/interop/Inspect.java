@@ -12,7 +12,7 @@ import org.agrona.concurrent.status.CountersReader;
 import java.io.File;
 import java.nio.MappedByteBuffer;
 
-/** What the official readers see in a driver's directory. */
+/** Contents of a driver's directory as the official readers see them. */
 final class Inspect
 {
     private Inspect()

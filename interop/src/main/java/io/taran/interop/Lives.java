@@ -10,11 +10,11 @@ import org.agrona.concurrent.UnsafeBuffer;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * How streams end before their time. The publisher sends a number every {@code pause} milliseconds, says SENT after
- * {@code count} of them, and goes on until standard input is closed; then it closes, or with {@code revoke=true} revokes.
- * The subscriber says RECEIVED after {@code count} numbers in order; then, with {@code reject=TEXT}, it sends the image
- * away, with {@code stall=true} it does not read until the image is gone; and goes on until standard input is closed.
- * Both say what they are told.
+ * Premature ends of streams. The publisher sends a number every {@code pause} milliseconds, prints SENT after {@code count}
+ * of them, and continues until standard input is closed; then it closes the publication, or revokes it with
+ * {@code revoke=true}. The subscriber prints RECEIVED after {@code count} numbers in order; then it rejects the image with
+ * {@code reject=TEXT}, stops polling until the image is unavailable with {@code stall=true}, and continues until standard
+ * input is closed. Both print the events that their client reports.
  */
 final class Lives
 {
@@ -32,7 +32,7 @@ final class Lives
             }
             catch (final java.io.IOException ignore)
             {
-                // a closed pipe is an end of input too
+                // A closed pipe is an end of input, too.
             }
             over.set(true);
         });

@@ -1,8 +1,8 @@
 package io.taran.interop;
 
 /**
- * Entry point: {@code Main <program> key=value ...}. Every program talks to the test that runs it by lines on standard
- * output, and ends with exit code 0 when all it was asked for came true.
+ * Entry point: {@code Main <program> key=value ...}. Every program reports to the test that runs it by lines on standard
+ * output, and ends with exit code 0 if it succeeded.
  */
 public final class Main
 {

@@ -4,7 +4,7 @@ import org.agrona.DirectBuffer;
 import org.agrona.MutableDirectBuffer;
 
 /**
- * What a message contains, so that either side can tell a wrong byte: byte {@code j} of message {@code n} of producer
+ * Contents of messages, so that either side can detect a wrong byte: byte {@code j} of message {@code n} of producer
  * {@code p} is {@code n * 31 + j * 7 + p * 13}, cut to eight bits. With several producers on one publication the first
  * twelve bytes carry {@code p} (i32) and {@code n} (i64) instead. The Rust side has the same rule.
  */
@@ -30,7 +30,7 @@ final class Pattern
         }
     }
 
-    /** Index of the first wrong byte, or -1. */
+    /** Returns the index of the first wrong byte, or -1. */
     static int mismatch(
         final DirectBuffer buffer,
         final int offset,

@@ -11,8 +11,9 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Sends {@code count} messages of {@code lengths} in turn. {@code exclusive} and {@code claim} choose the call;
- * {@code threads} producers share one publication; {@code destinations}, separated by commas, are added to it; {@code linger=true} keeps it open until standard input is closed.
+ * Sends {@code count} messages of {@code lengths}, cycling through these. {@code exclusive} and {@code claim} choose the call;
+ * {@code threads} producers share one publication; {@code destinations}, separated by commas, are added to it;
+ * {@code linger=true} keeps it open until standard input is closed.
  */
 final class Publish
 {
@@ -20,7 +21,7 @@ final class Publish
     {
     }
 
-    /** One attempt to send; the results are those of {@link Publication#offer}. */
+    /** Tries once to send; returns the result of {@link Publication#offer}. */
     private interface Offer
     {
         long attempt(UnsafeBuffer buffer, int length);

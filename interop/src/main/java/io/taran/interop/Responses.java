@@ -34,7 +34,7 @@ final class Responses
             }
             catch (final java.io.IOException ignore)
             {
-                // a closed pipe is an end of input too
+                // A closed pipe is an end of input, too.
             }
             running.set(false);
         });
@@ -74,7 +74,7 @@ final class Responses
         }
     }
 
-    /** Sends {@code count} requests on {@code channel}, and waits for the answer to each on {@code reply}. */
+    /** Sends {@code count} requests on {@code channel}, and waits for the response to each on {@code reply}. */
     static void ask(final Args args) throws Exception
     {
         final long deadline = args.deadline();

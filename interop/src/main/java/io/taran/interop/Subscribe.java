@@ -12,10 +12,10 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * Receives {@code count} messages (for each of {@code threads} producers) and compares every byte. {@code await=eos}
- * goes on until the image is at its end of stream and gone; {@code await=input} until standard input is closed. One who
- * comes late says what a message takes, {@code frame=96}: the join position tells which messages went by before, and
- * {@code count} is the number of messages from the beginning of the stream on. {@code sources=a,b} are added to a
- * subscription under manual control.
+ * continues until the image has reached its end of stream and is unavailable; {@code await=input} until standard input is
+ * closed. A late joiner passes the length of a frame, {@code frame=96}: the join position then determines which messages
+ * precede it, and {@code count} is the number of messages from the start of the stream. {@code sources=a,b} are added to a
+ * subscription with manual control mode.
  */
 final class Subscribe
 {
@@ -109,7 +109,7 @@ final class Subscribe
                 }
                 catch (final java.io.IOException ignore)
                 {
-                    // a closed pipe is an end of input too
+                    // A closed pipe is an end of input, too.
                 }
             });
             input.start();
@@ -125,7 +125,7 @@ final class Subscribe
         }
     }
 
-    /** Compares messages, in order for each producer, with what {@link Pattern} says. */
+    /** Compares messages, in order for each producer, with {@link Pattern}. */
     private static final class Check implements FragmentHandler
     {
         private final Map<Integer, Long> next = new HashMap<>();

@@ -5,7 +5,7 @@ import java.lang.reflect.Modifier;
 import java.util.Arrays;
 import java.util.TreeSet;
 
-/** Says each public method of the official client's classes: METHOD Class.method. */
+/** Prints each public method of the official client's classes: METHOD Class.method. */
 final class Surface
 {
     private static final Class<?>[] CLASSES =
