@@ -41,6 +41,8 @@ pub enum ReceiveError {
 }
 
 /// The receiving end. Each receives all messages since its opening.
+#[doc(alias = "BroadcastReceiver")]
+#[doc(alias = "CopyBroadcastReceiver")]
 #[derive(Debug)]
 pub struct Receiver {
     buffer: Buffer,

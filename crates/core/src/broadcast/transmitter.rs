@@ -31,6 +31,7 @@ pub enum TransmitError {
 }
 
 /// The transmitting end. There must be only one, in all processes.
+#[doc(alias = "BroadcastTransmitter")]
 #[derive(Debug)]
 pub struct Transmitter {
     buffer: Buffer,

@@ -16,6 +16,7 @@ use crate::sync::{Ordering, fence};
 /// Contract: `allocate` takes a freed id whose reuse delay is over, else a new one; `free` starts the reuse delay of an
 /// id. Both cost O(log n) in the number of ids that await reuse. The table keeps its own record of the ids in use:
 /// writes of other processes to the records do not affect it.
+#[doc(alias = "CountersManager")]
 #[derive(Debug)]
 pub struct CounterTable {
     reader: CountersReader,

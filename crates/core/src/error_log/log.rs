@@ -13,6 +13,7 @@ use crate::sync::Ordering;
 const MAX_TEXT: usize = 16 * 1024;
 
 /// The only writer of a log. Code and description identify an error: the same pair is the same record.
+#[doc(alias = "DistinctErrorLog")]
 #[derive(Debug)]
 pub struct ErrorLog {
     region: Region,

@@ -10,6 +10,7 @@ use super::{
 use crate::{memory::Region, sync::Ordering};
 
 /// A producing end. Clones write to the same ring.
+#[doc(alias = "ManyToOneRingBuffer")]
 #[derive(Clone, Debug)]
 pub struct Producer {
     buffer: Buffer,
@@ -150,6 +151,7 @@ impl Producer {
 }
 
 /// The consuming end.
+#[doc(alias = "ManyToOneRingBuffer")]
 #[derive(Debug)]
 pub struct Consumer {
     reader: Reader<true>,

@@ -9,6 +9,7 @@ use super::{
 use crate::{memory::Region, sync::Ordering};
 
 /// The producing end. There must be only one, in all processes.
+#[doc(alias = "OneToOneRingBuffer")]
 #[derive(Debug)]
 pub struct Producer {
     buffer: Buffer,
@@ -145,6 +146,7 @@ impl Producer {
 }
 
 /// The consuming end.
+#[doc(alias = "OneToOneRingBuffer")]
 #[derive(Debug)]
 pub struct Consumer {
     reader: Reader<false>,

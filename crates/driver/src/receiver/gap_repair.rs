@@ -63,7 +63,7 @@ impl ReceiverImage {
     }
 
     /// Advances the rebuild position over frames that have arrived, up to the first gap or corrupt frame. Readers may
-    /// have advanced as far.
+    /// already have consumed these frames.
     pub(super) fn advance_rebuild_position(&mut self) {
         let before = self.rebuild_position;
         while let Some(ScanRange {

@@ -13,13 +13,14 @@ pub(super) struct Gap {
     pub(super) length: i32,
 }
 
-/// NAKs without data in between that are sent at the normal rate. An image starts at this limit, because a source that
-/// has sent only SETUPs and heartbeats is not trusted.
+/// Number of consecutive NAKs without received data after which the retry delay doubles with each NAK. The count of a new
+/// image starts at this limit, because a source that has sent only SETUPs and heartbeats is not trusted.
 pub(super) const UNANSWERED_LIMIT: u32 = 64;
 
 /// Maximum interval of unanswered NAKs: the heartbeat interval.
 const MAX_RETRY_NS: i64 = 100_000_000;
 
+/// Decides when to send a NAK for the first gap of an image.
 #[derive(Debug)]
 pub(super) struct LossDetector {
     tracked: Option<Gap>,

@@ -4,6 +4,7 @@
 //! [`StatusMessageSchedule::is_due`] returns true a message should be sent, followed by
 //! [`StatusMessageSchedule::on_sent`].
 
+/// Decides when an image sends a status message, and with what position and window.
 #[derive(Debug)]
 pub(super) struct StatusMessageSchedule {
     /// Position in the next message.
