@@ -46,7 +46,7 @@ fn run_seed(tests: &BTreeMap<String, BTreeSet<String>>, seed: u64) -> Result<(),
         run_command(
             Command::new("cargo")
                 .args(["test", "--quiet", "--locked", "--no-fail-fast"])
-                .args(["--package", package, "--lib", "--bins", "--tests", "--"])
+                .args(["--package", package, "--tests", "--"])
                 .args(names)
                 .env("PROPTEST_RNG_SEED", seed.to_string()),
         )?;
