@@ -55,7 +55,7 @@ pub enum Event {
     Note {
         /// Process.
         process: usize,
-        /// What.
+        /// Event.
         name: &'static str,
         /// A number that belongs to it.
         value: i64,

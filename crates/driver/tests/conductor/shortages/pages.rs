@@ -1,4 +1,4 @@
-//! Pages of logs are reserved as streams proceed. While the file system is full, publishers wait; nobody writes to pages
+//! Pages of logs are reserved as streams proceed. While the file system is full, publishers wait, and no process writes to pages
 //! that are not reserved.
 
 use std::net::SocketAddr;
