@@ -1,5 +1,5 @@
-//! Pages of logs are reserved as streams proceed. While the file system is full, publishers wait, and no process writes to pages
-//! that are not reserved.
+//! Pages of logs are reserved as streams proceed. While the file system is full, publishers wait; no process writes to
+//! pages that are not reserved.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -324,7 +324,7 @@ impl Received {
     /// Returns the end of the window in the last status message.
     fn window_end(&mut self) -> Option<i64> {
         let sent = self.sender.take();
-        let ends = sent
+        let mut ends = sent
             .iter()
             .filter_map(|datagram| match Frame::parse(datagram) {
                 Ok(Frame::StatusMessage(status)) => {
@@ -335,7 +335,7 @@ impl Received {
                 }
                 _ => None,
             });
-        ends.last()
+        ends.next_back()
     }
 
     /// Sends what the window allows, consumes it, and returns the position.
