@@ -12,37 +12,10 @@ const TRACE: &str = "TARAN_SIM_TRACE";
 /// Number of most recent events that are printed when a run fails.
 const TAIL: usize = 150;
 
-/// An agent of a driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Agent {
-    /// Conductor.
-    Conductor,
-    /// Sender.
-    Sender,
-    /// Receiver.
-    Receiver,
-}
-
 /// An event of a world. Ids are indices into the world's lists, in the order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// An agent of a driver did work.
-    Driver {
-        /// Host.
-        host: usize,
-        /// Agent.
-        agent: Agent,
-        /// Amount of work.
-        work: usize,
-    },
-    /// A client's conductor did work.
-    Client {
-        /// Client.
-        client: usize,
-        /// Amount of work.
-        work: usize,
-    },
-    /// An agent of another process did work.
+    /// An agent of a process did work.
     Process {
         /// Process.
         process: usize,
@@ -118,15 +91,14 @@ impl Event {
     /// Returns the name of the event in the coverage table; duty cycles are not listed.
     fn kind(&self) -> &'static str {
         match self {
-            Self::Driver { .. } | Self::Client { .. } | Self::Process { .. } => "duty cycles",
-            Self::Note { name, .. } => name,
+            Self::Process { .. } => "duty cycles",
             Self::Offered { .. } => "messages published",
             Self::Aborted { .. } => "messages aborted",
             Self::Refused { .. } => "messages refused",
             Self::Delivered { .. } => "messages delivered",
             Self::Available { .. } => "images available",
             Self::Unavailable { .. } => "images unavailable",
-            Self::Op(name, _) => name,
+            Self::Note { name, .. } | Self::Op(name, _) => name,
         }
     }
 }
@@ -159,10 +131,7 @@ impl History {
             eprintln!("{} {event:?}", Time(now_ns));
         }
         // Duty cycles are frequent and carry little information.
-        if matches!(
-            event,
-            Event::Driver { .. } | Event::Client { .. } | Event::Process { .. }
-        ) {
+        if matches!(event, Event::Process { .. }) {
             return;
         }
         *self.kinds.entry(event.kind()).or_default() += 1;

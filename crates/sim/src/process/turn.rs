@@ -4,6 +4,7 @@ use taran_core::clock::Now;
 
 use super::{HostEnv, Shared};
 use crate::history::{Event, History};
+use crate::traffic::Ledger;
 
 /// Context of one duty cycle.
 pub struct Turn<'w> {
@@ -13,6 +14,7 @@ pub struct Turn<'w> {
     pub(crate) world_ns: i64,
     pub(crate) env: &'w mut HostEnv,
     pub(crate) history: &'w mut History,
+    pub(crate) ledger: &'w mut Ledger,
     pub(crate) shared: &'w mut Shared,
 }
 

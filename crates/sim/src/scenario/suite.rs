@@ -56,6 +56,9 @@ struct Kind {
     simpler: fn(&Value) -> Vec<Value>,
 }
 
+/// Ends a world; see [`Suite::finish`].
+type Finish = fn(&mut World) -> Result<(), Violation>;
+
 /// See the module.
 #[derive(Debug)]
 pub struct Suite {
@@ -64,7 +67,7 @@ pub struct Suite {
     bare_hosts: Option<RangeInclusive<usize>>,
     kinds: Vec<Kind>,
     set_up: Vec<fn(&mut World)>,
-    finish: Vec<fn(&mut World) -> Result<(), Violation>>,
+    finish: Vec<Finish>,
 }
 
 /// Longest time over which the operations of a suite without streams are distributed.
@@ -135,7 +138,7 @@ impl Suite {
     /// Adds a function that ends each world, after the last operation: it ends faults, lets time pass, and checks that
     /// all went on. In a suite with streams it is called before these are checked and closed.
     #[must_use]
-    pub fn finish(mut self, finish: fn(&mut World) -> Result<(), Violation>) -> Self {
+    pub fn finish(mut self, finish: Finish) -> Self {
         self.finish.push(finish);
         self
     }

@@ -1,5 +1,6 @@
-//! Clients: connecting, closing, killing.
+//! The process of a client with its publishers and subscribers: connecting, closing, killing.
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +12,9 @@ use taran_core::clock::{Now, saturating_nanos};
 
 use super::time_stepper::StallMeter;
 use super::{ClientId, HostIndex, World};
+use crate::check::Violation;
+use crate::process::{AfterKill, HostEnv, Process, Turn};
+use crate::traffic::{Publisher, Subscriber};
 
 /// Timeout of [`World::connect`].
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(12);
@@ -32,40 +36,106 @@ pub enum ClientState {
     Dead,
 }
 
-/// A client of a world.
+/// A client, each of whose publishers and subscribers is an agent.
 #[derive(Debug)]
-pub(super) struct ClientSlot {
-    pub(super) host: HostIndex,
+pub(super) struct ClientProcess {
     pub(super) state: ClientState,
+    pub(super) publishers: Vec<Publisher>,
+    pub(super) subscribers: Vec<Subscriber>,
     /// Time of the next connect attempt.
     next_attempt_ns: i64,
-    /// Until this time neither the client nor its publishers and subscribers run.
-    pub(super) stalled_until_ns: i64,
     stalls: StallMeter,
     errors: Arc<Mutex<Vec<ClientError>>>,
     ended: Arc<Mutex<Vec<CloseReason>>>,
     publication_errors: Arc<Mutex<Vec<PublicationError>>>,
+    /// Objects whose destructors would send commands. A killed process runs none.
+    killed: Vec<Box<dyn Any>>,
 }
 
-impl ClientSlot {
-    /// Returns the client while it is connected.
-    pub(super) fn connected(&self) -> Option<&Client> {
-        match &self.state {
-            ClientState::Connected(client) => Some(client),
-            _ => None,
+/// An agent of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ClientAgent {
+    Conductor,
+    Publisher(usize),
+    Subscriber(usize),
+}
+
+impl ClientAgent {
+    /// Publishers have odd numbers.
+    fn number(self) -> usize {
+        match self {
+            Self::Conductor => 0,
+            Self::Publisher(index) => 1 + 2 * index,
+            Self::Subscriber(index) => 2 + 2 * index,
         }
     }
 
-    /// Returns true if it will do no more work.
-    pub(super) fn is_over(&self) -> bool {
-        !matches!(
-            self.state,
-            ClientState::Connecting(_) | ClientState::Connected(_)
-        )
+    fn of(number: usize) -> Self {
+        match number {
+            0 => Self::Conductor,
+            odd if odd % 2 == 1 => Self::Publisher(odd / 2),
+            even => Self::Subscriber(even / 2 - 1),
+        }
+    }
+}
+
+impl ClientProcess {
+    fn start(env: &HostEnv, number: usize) -> Self {
+        let errors: Arc<Mutex<Vec<ClientError>>> = Arc::default();
+        let ended: Arc<Mutex<Vec<CloseReason>>> = Arc::default();
+        let publication_errors: Arc<Mutex<Vec<PublicationError>>> = Arc::default();
+        let (error_sink, end_sink) = (Arc::clone(&errors), Arc::clone(&ended));
+        let publication_error_sink = Arc::clone(&publication_errors);
+        let nothing: [(&str, &str); 0] = [];
+        let context = ClientBuilder::with_environment(nothing)
+            .aeron_dir(env.aeron_dir())
+            .storage(env.storage())
+            .invoker(true)
+            .client_name(format!("client {number}"))
+            .on_error(move |error| {
+                let mut errors = error_sink.lock().unwrap_or_else(PoisonError::into_inner);
+                errors.push(ClientError::clone(error));
+            })
+            .on_publication_error(move |error| {
+                let mut publication_errors = publication_error_sink
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                publication_errors.push(error.clone());
+            })
+            .on_close(move |end| {
+                let mut ended = end_sink.lock().unwrap_or_else(PoisonError::into_inner);
+                ended.push(end);
+            });
+        Self {
+            state: ClientState::Connecting(Box::new(context.connecting())),
+            publishers: Vec::new(),
+            subscribers: Vec::new(),
+            next_attempt_ns: 0,
+            stalls: StallMeter::new(env.now().nanos),
+            errors,
+            ended,
+            publication_errors,
+            killed: Vec::new(),
+        }
+    }
+
+    /// Returns the client while it is connected.
+    pub(super) fn connected(&self) -> Option<&Client> {
+        connected(&self.state)
+    }
+
+    /// Closes the client with its publications and subscriptions.
+    fn close(&mut self) {
+        let state = std::mem::replace(&mut self.state, ClientState::Closed);
+        if let ClientState::Connected(client) = state {
+            client.close();
+        }
+        self.publishers.iter_mut().for_each(Publisher::close);
+        self.subscribers.iter_mut().for_each(Subscriber::close);
     }
 
     /// Runs one duty cycle; returns the amount of work done.
-    pub(super) fn do_work(&mut self, now: Now) -> usize {
+    fn run_conductor(&mut self, now: Now) -> usize {
         self.stalls.on_duty_cycle(now.nanos);
         match &mut self.state {
             ClientState::Connected(client) => client.do_work(now),
@@ -84,46 +154,91 @@ impl ClientSlot {
     }
 }
 
+fn connected(state: &ClientState) -> Option<&Client> {
+    match state {
+        ClientState::Connected(client) => Some(client),
+        _ => None,
+    }
+}
+
+impl Process for ClientProcess {
+    fn do_work(&mut self, turn: &mut Turn<'_>) -> Result<usize, Violation> {
+        let (now_ns, client) = (turn.world_ns, connected(&self.state));
+        match ClientAgent::of(turn.agent()) {
+            ClientAgent::Conductor => Ok(self.run_conductor(turn.now())),
+            ClientAgent::Publisher(index) => {
+                let publisher = &mut self.publishers[index];
+                Ok(publisher.do_work(client, now_ns, turn.ledger, turn.history))
+            }
+            ClientAgent::Subscriber(index) => {
+                let subscriber = &mut self.subscribers[index];
+                subscriber.do_work(client, now_ns, turn.ledger, turn.history)
+            }
+        }
+    }
+
+    fn agents(&self, agents: &mut Vec<usize>) {
+        use ClientState::{Connected, Connecting};
+        if matches!(self.state, Connecting(_) | Connected(_)) {
+            agents.push(ClientAgent::Conductor.number());
+        }
+        let publishers = self.publishers.iter().enumerate();
+        let live = publishers.filter(|(_, publisher)| !publisher.is_over());
+        agents.extend(live.map(|(index, _)| ClientAgent::Publisher(index).number()));
+        let subscribers = self.subscribers.iter().enumerate();
+        let live = subscribers.filter(|(_, subscriber)| !subscriber.is_over());
+        agents.extend(live.map(|(index, _)| ClientAgent::Subscriber(index).number()));
+    }
+
+    fn on_kill(&mut self) -> AfterKill {
+        let state = std::mem::replace(&mut self.state, ClientState::Dead);
+        self.killed.push(Box::new(state));
+        let publishers = self.publishers.iter_mut().map(Publisher::kill);
+        self.killed.extend(publishers);
+        let subscribers = self.subscribers.iter_mut().map(Subscriber::kill);
+        self.killed.extend(subscribers);
+        AfterKill::Keep
+    }
+
+    fn describe(&self) -> String {
+        let mut lines = vec![format!("client {:?}", self.state)];
+        for publisher in &self.publishers {
+            lines.push(format!(
+                "publisher of {:?}: open {}, connected {}, {} offered (done {}), at {} of {}, refusal {:?}, failure {:?}",
+                publisher.key(),
+                publisher.is_open(),
+                publisher.is_connected(),
+                publisher.offered(),
+                publisher.is_done(),
+                publisher.position(),
+                publisher.limit(),
+                publisher.refusal(),
+                publisher.failure(),
+            ));
+        }
+        for subscriber in &self.subscribers {
+            lines.push(format!(
+                "subscriber: open {}, failure {:?}, error {:?}, ended {:?}",
+                subscriber.is_open(),
+                subscriber.failure(),
+                subscriber.error(),
+                subscriber.ended()
+            ));
+            for image in subscriber.images() {
+                lines.push(format!("  {:?} at {}", image.key(), image.position()));
+            }
+        }
+        lines.join("\n    ")
+    }
+}
+
 impl World {
     /// Starts to connect a client to the driver of its host.
     pub fn begin_connect(&mut self, host: HostIndex) -> ClientId {
         let number = self.clients.len();
         self.record_op("connect", number);
-        let errors: Arc<Mutex<Vec<ClientError>>> = Arc::default();
-        let ended: Arc<Mutex<Vec<CloseReason>>> = Arc::default();
-        let publication_errors: Arc<Mutex<Vec<PublicationError>>> = Arc::default();
-        let (error_sink, end_sink) = (Arc::clone(&errors), Arc::clone(&ended));
-        let publication_error_sink = Arc::clone(&publication_errors);
-        let nothing: [(&str, &str); 0] = [];
-        let builder = ClientBuilder::with_environment(nothing)
-            .aeron_dir(self.directory(host))
-            .storage(Arc::new(self.storage(host).clone()))
-            .invoker(true)
-            .client_name(format!("client {number}"))
-            .on_error(move |error| {
-                let mut errors = error_sink.lock().unwrap_or_else(PoisonError::into_inner);
-                errors.push(ClientError::clone(error));
-            })
-            .on_publication_error(move |error| {
-                let mut publication_errors = publication_error_sink
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                publication_errors.push(error.clone());
-            })
-            .on_close(move |end| {
-                let mut ended = end_sink.lock().unwrap_or_else(PoisonError::into_inner);
-                ended.push(end);
-            });
-        self.clients.push(ClientSlot {
-            host,
-            state: ClientState::Connecting(Box::new(builder.connecting())),
-            next_attempt_ns: 0,
-            stalled_until_ns: 0,
-            stalls: StallMeter::new(self.hosts[host.0].at(self.clock.read()).nanos),
-            errors,
-            ended,
-            publication_errors,
-        });
+        let process = self.spawn(host, |env| ClientProcess::start(env, number));
+        self.clients.push(process);
         ClientId(number)
     }
 
@@ -142,10 +257,14 @@ impl World {
         id
     }
 
+    pub(super) fn client_process(&self, id: ClientId) -> &ClientProcess {
+        self.process(self.clients[id.0])
+    }
+
     /// Returns the state of a client.
     #[must_use]
     pub fn client_state(&self, id: ClientId) -> &ClientState {
-        &self.clients[id.0].state
+        &self.client_process(id).state
     }
 
     /// Returns how a client ended, as passed to its close handler.
@@ -154,7 +273,7 @@ impl World {
     /// If the handler was called more than once.
     #[must_use]
     pub fn client_end(&self, id: ClientId) -> Option<CloseReason> {
-        let ended = self.clients[id.0].ended.lock();
+        let ended = self.client_process(id).ended.lock();
         let ended = ended.unwrap_or_else(PoisonError::into_inner);
         assert!(ended.len() <= 1, "client {} ended twice: {ended:?}", id.0);
         ended.first().copied()
@@ -163,22 +282,22 @@ impl World {
     /// Returns the longest gap between two duty cycles of a client so far.
     #[must_use]
     pub fn longest_client_stall(&self, id: ClientId) -> Duration {
-        let host = &self.hosts[self.clients[id.0].host.0];
+        let host = &self.hosts[self.host_of(id).0];
         let now_ns = host.at(self.clock.read()).nanos;
-        self.clients[id.0].stalls.longest(now_ns)
+        self.client_process(id).stalls.longest(now_ns)
     }
 
     /// Returns the errors passed to the error handler of a client.
     #[must_use]
     pub fn client_errors(&self, id: ClientId) -> Vec<ClientError> {
-        let errors = self.clients[id.0].errors.lock();
+        let errors = self.client_process(id).errors.lock();
         errors.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the errors that receivers reported for the publications of a client.
     #[must_use]
     pub fn publication_errors(&self, id: ClientId) -> Vec<PublicationError> {
-        let publication_errors = self.clients[id.0].publication_errors.lock();
+        let publication_errors = self.client_process(id).publication_errors.lock();
         publication_errors
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -187,47 +306,49 @@ impl World {
     /// Closes a client with its publications and subscriptions.
     pub fn close_client(&mut self, id: ClientId) {
         self.record_op("close client", id.0);
-        let state = std::mem::replace(&mut self.clients[id.0].state, ClientState::Closed);
-        if let ClientState::Connected(client) = state {
-            client.close();
-        }
-        for publisher in self.publishers.iter_mut().filter(|it| it.client == id) {
-            publisher.it.close();
-        }
-        for subscriber in self.subscribers.iter_mut().filter(|it| it.client == id) {
-            subscriber.it.close();
-        }
+        let process = self.clients[id.0];
+        self.process_mut::<ClientProcess>(process).close();
     }
 
     /// Ends the process of a client like `kill -9`: it does no more work and closes nothing. Uncommitted claims are
     /// never sent.
     pub fn kill_client(&mut self, id: ClientId) {
         self.record_op("kill client", id.0);
-        let state = std::mem::replace(&mut self.clients[id.0].state, ClientState::Dead);
-        let mut objects: Vec<Box<dyn std::any::Any>> = vec![Box::new(state)];
-        for publisher in self.publishers.iter_mut().filter(|it| it.client == id) {
-            objects.push(publisher.it.kill());
-        }
-        for subscriber in self.subscribers.iter_mut().filter(|it| it.client == id) {
-            objects.push(subscriber.it.kill());
-        }
-        self.killed.extend(objects);
+        self.processes.kill(self.clients[id.0]);
     }
 
     /// Pauses a client's process, like `SIGSTOP`.
     pub fn stall_client(&mut self, id: ClientId, pause: Duration) {
         self.record_op("stall client", id.0);
         let until_ns = self.clock.read().nanos + saturating_nanos(pause);
-        self.clients[id.0].stalled_until_ns = until_ns;
+        let process = self.clients[id.0];
+        self.processes.slot_mut(process).stalled_until_ns = until_ns;
     }
 
     /// Closes all clients and waits until drivers have detected that and all timeouts have passed.
     pub fn close_all(&mut self) {
         for index in 0..self.clients.len() {
-            if !matches!(self.clients[index].state, ClientState::Dead) {
+            if self.is_alive(self.clients[index]) {
                 self.close_client(ClientId(index));
             }
         }
         self.run_for(ALL_TIMEOUTS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agent_number_identifies_the_agent() {
+        let agents = (0..9).map(ClientAgent::of);
+        assert!(
+            agents
+                .enumerate()
+                .all(|(number, agent)| agent.number() == number)
+        );
+        assert_eq!(ClientAgent::of(5), ClientAgent::Publisher(2));
+        assert_eq!(ClientAgent::of(4), ClientAgent::Subscriber(1));
     }
 }

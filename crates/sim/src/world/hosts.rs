@@ -2,25 +2,20 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::Agent;
 use taran_core::clock::{Now, saturating_nanos};
 use taran_core::counters::CountersReader;
 use taran_core::memory::MemoryStorage;
-use taran_driver::{DriverContext, DriverError, DriverParts, Environment};
+use taran_driver::{DriverContext, DriverError};
 use taran_protocol::counter::SystemCounter;
 
 use super::clock::HostClock;
+use super::driver::{Driver, DriverProcess, DriverStart};
 use super::resolver::Names;
-use super::time_stepper::StallMeter;
 use super::{HostIndex, World};
-use crate::check::counter_consistency::CounterCheck;
-use crate::check::leaks::LeakCheck;
-use crate::check::streams::Streams;
-use crate::check::{Violation, flow, positions};
-use crate::network::{HostId, HostTraffic, SimHost};
+use crate::network::{HostId, SimHost};
+use crate::process::ProcessId;
 
 /// Specification of a host.
 #[derive(Clone, Debug, Default)]
@@ -94,9 +89,8 @@ pub(super) struct Host {
     pub(super) storage: MemoryStorage,
     pub(super) directory: PathBuf,
     pub(super) network: SimHost,
-    pub(super) driver: Option<Driver>,
-    /// Until this time its driver does not run.
-    pub(super) stalled_until_ns: i64,
+    /// The process of its last driver.
+    pub(super) driver: Option<ProcessId>,
     /// Number of drivers started so far.
     generation: u64,
     clock: HostClock,
@@ -113,48 +107,6 @@ pub(crate) struct HostParts {
     pub(crate) directory: PathBuf,
     pub(crate) network: SimHost,
     pub(crate) names: Names,
-}
-
-/// A running driver.
-#[derive(Debug)]
-pub(super) struct Driver {
-    pub(super) parts: DriverParts,
-    /// Gaps between duty cycles of its conductor.
-    pub(super) conductor_stalls: StallMeter,
-    streams: Streams,
-    counters: CounterCheck,
-    leaks: LeakCheck,
-}
-
-impl Driver {
-    /// Checks the invariants that hold at any time. Must be called after each duty cycle that did or observed anything,
-    /// so that all changes between two checks are known.
-    pub(super) fn check(&mut self) -> Result<(), Violation> {
-        if !self.streams.refresh() {
-            return Ok(());
-        }
-        positions::check(&self.streams)?;
-        flow::check(&self.streams)
-    }
-
-    /// The same after a duty cycle of the conductor, the only agent that allocates and frees counters.
-    pub(super) fn check_after_conductor(&mut self) -> Result<(), Violation> {
-        self.streams.rescan_counters();
-        self.check()
-    }
-
-    /// The same after a duty cycle of a receiver without work.
-    pub(super) fn check_after_idle_receiver(&mut self) -> Result<(), Violation> {
-        self.check()?;
-        self.streams.mark_all_known();
-        Ok(())
-    }
-
-    /// The same between duty cycles, against the traffic of its host.
-    pub(super) fn check_against_traffic(&mut self, traffic: &HostTraffic) -> Result<(), Violation> {
-        self.check()?;
-        self.counters.check(&self.streams, traffic)
-    }
 }
 
 impl Host {
@@ -192,7 +144,6 @@ impl World {
             directory: PathBuf::from(format!("/aeron-{index}")),
             network: self.network.host(&[spec.address(index, 0)]),
             driver: None,
-            stalled_until_ns: 0,
             generation: 0,
             clock: HostClock::new(self.clock.clone(), spec.ahead),
             spec,
@@ -241,82 +192,66 @@ impl World {
     /// As [`DriverParts::build`].
     pub fn try_start_driver(&mut self, index: HostIndex) -> Result<(), DriverError> {
         self.record_op("start driver", index.0);
-        let (now, seed) = (self.clock.read(), self.random.u64(..));
-        let host = &mut self.hosts[index.0];
+        let host = &self.hosts[index.0];
         let context = DriverContext::new().aeron_dir(&host.directory);
         let options = host.spec.options.iter();
-        let context = options.fold(context, |context, (name, value)| {
-            context.option(name, value)
-        });
-        let environment = Environment {
-            storage: Arc::new(host.storage.clone()),
-            network: Box::new(host.network.clone()),
-            resolver: Box::new(self.names.resolver()),
-            seed,
-            now: host.at(now),
-            wall_clock: Arc::new(host.clock.clone()),
-            pid: index.0 as i64 + 1,
+        let start = DriverStart {
+            context: options.fold(context, |context, (name, value)| {
+                context.option(name, value)
+            }),
+            network: self.network.clone(),
+            network_id: host.network.id(),
+            storage: host.storage.clone(),
+            directory: host.directory.clone(),
+            drops_received_frames: host.spec.drops_received_frames(),
         };
-        let mut parts = DriverParts::build(context, environment)?;
-        self.network.forget_streams(host.network.id());
-        parts.conductor.on_start();
-        parts.sender.on_start();
-        parts.receiver.on_start();
+        let process = self.try_spawn(index, |env| DriverProcess::start(env, start))?;
+        let host = &mut self.hosts[index.0];
         host.generation += 1;
-        host.driver = Some(Driver {
-            streams: Streams::new(
-                parts.counters.clone(),
-                host.storage.clone(),
-                host.directory.clone(),
-            ),
-            counters: CounterCheck::new(
-                &parts.counters,
-                self.network
-                    .with_traffic(host.network.id(), |traffic| *traffic.counts()),
-                host.spec.drops_received_frames(),
-            ),
-            leaks: LeakCheck::new(
-                &parts.counters,
-                self.network.open_sockets(host.network.id()),
-            ),
-            conductor_stalls: StallMeter::new(host.at(now).nanos),
-            parts,
-        });
+        // A driver that was paused for long enough counts as dead.
+        if let Some(before) = host.driver.replace(process) {
+            self.processes.kill(before);
+        }
         Ok(())
     }
 
     /// Stops a driver in an orderly way.
     pub fn stop_driver(&mut self, host: HostIndex) {
         self.record_op("stop driver", host.0);
-        if let Some(Driver { mut parts, .. }) = self.hosts[host.0].driver.take() {
-            parts.sender.on_close();
-            parts.receiver.on_close();
-            parts.conductor.on_close();
+        if let Some(id) = self.hosts[host.0].driver {
+            self.process_mut::<DriverProcess>(id).stop();
+            self.processes.kill(id);
         }
     }
 
     /// Ends a driver like `kill -9`: its sockets are closed, its files remain.
     pub fn kill_driver(&mut self, host: HostIndex) {
         self.record_op("kill driver", host.0);
-        self.hosts[host.0].driver = None;
+        if let Some(id) = self.hosts[host.0].driver {
+            self.processes.kill(id);
+        }
     }
 
     /// Pauses a driver, like `SIGSTOP`.
     pub fn stall_driver(&mut self, host: HostIndex, pause: Duration) {
         self.record_op("stall driver", host.0);
-        let until_ns = self.clock.read().nanos + saturating_nanos(pause);
-        self.hosts[host.0].stalled_until_ns = until_ns;
+        let until_ns = self.world_ns() + saturating_nanos(pause);
+        if let Some(id) = self.hosts[host.0].driver {
+            self.processes.slot_mut(id).stalled_until_ns = until_ns;
+        }
     }
 
     /// Pauses all processes of a host. A pause of zero resumes them.
     pub fn stall_host(&mut self, host: HostIndex, pause: Duration) {
         self.record_op("stall host", host.0);
-        let until_ns = self.clock.read().nanos + saturating_nanos(pause);
-        self.hosts[host.0].stalled_until_ns = until_ns;
+        let until_ns = self.world_ns() + saturating_nanos(pause);
         self.processes.stall_host(host, until_ns);
-        for client in self.clients.iter_mut().filter(|client| client.host == host) {
-            client.stalled_until_ns = until_ns;
-        }
+    }
+
+    /// Returns the running driver of a host.
+    fn driver(&self, host: HostIndex) -> Option<&Driver> {
+        let id = self.hosts[host.0].driver?;
+        self.process::<DriverProcess>(id).running()
     }
 
     /// Steps the wall clock of a host forward or backward.
@@ -328,7 +263,7 @@ impl World {
     /// Returns true while a host has a driver.
     #[must_use]
     pub fn has_driver(&self, host: HostIndex) -> bool {
-        self.hosts[host.0].driver.is_some()
+        self.driver(host).is_some()
     }
 
     /// Returns the number of drivers started on a host so far, including the current one.
@@ -340,12 +275,9 @@ impl World {
     /// Returns the longest gap between two duty cycles of a host's conductor so far, or zero without a driver.
     #[must_use]
     pub fn longest_driver_stall(&self, host: HostIndex) -> Duration {
-        let host = &self.hosts[host.0];
-        let driver = host.driver.as_ref();
-        let longest = driver.map(|it| {
-            it.conductor_stalls
-                .longest(host.at(self.clock.read()).nanos)
-        });
+        let now_ns = self.hosts[host.0].at(self.clock.read()).nanos;
+        let driver = self.driver(host);
+        let longest = driver.map(|it| it.conductor_stalls.longest(now_ns));
         longest.unwrap_or_default()
     }
 
@@ -384,7 +316,7 @@ impl World {
     /// If the host has no driver.
     #[must_use]
     pub fn counters(&self, host: HostIndex) -> &CountersReader {
-        match &self.hosts[host.0].driver {
+        match self.driver(host) {
             Some(driver) => &driver.parts.counters,
             None => panic!("host {} has no driver", host.0),
         }
@@ -405,8 +337,10 @@ impl World {
     /// # Panics
     /// If a resource is left.
     pub fn expect_nothing_left(&self) {
-        for host in &self.hosts {
-            let Some(driver) = &host.driver else { continue };
+        for (index, host) in self.hosts.iter().enumerate() {
+            let Some(driver) = self.driver(HostIndex(index)) else {
+                continue;
+            };
             let sockets = self.network.open_sockets(host.network.id());
             let checked = driver.leaks.check(
                 &driver.parts.counters,
@@ -443,7 +377,7 @@ mod tests {
             flows.all(|(subscriber, publisher)| world.has_all(*subscriber, *publisher))
         };
         world.run_until("everything", Duration::from_secs(10), has_all);
-        let driver = world.hosts[host.0].driver.as_ref().unwrap();
+        let driver = world.driver(host).unwrap();
         let streams = driver.streams.streams();
         assert_eq!(streams.len(), 3, "{streams:?}");
         for stream in streams {

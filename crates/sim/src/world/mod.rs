@@ -1,6 +1,7 @@
 //! Hosts, drivers, clients and their traffic in one thread and virtual time.
 //!
-//! Contract: a scenario adds hosts, clients, publishers and subscribers and changes the network, then lets time pass
+//! Contract: a scenario adds hosts, clients, publishers, subscribers and other
+//! processes, and changes the network, then lets time pass
 //! with [`World::run_for`], [`World::run_until`] or [`World::step`]. In each step the clock advances, then all agents
 //! run a duty cycle in random order, some none and some two. All randomness comes from the seed.
 //!
@@ -8,6 +9,7 @@
 
 mod client;
 mod clock;
+mod driver;
 mod error_logs;
 mod hosts;
 mod processes;
@@ -15,7 +17,6 @@ mod resolver;
 mod step;
 mod time_stepper;
 
-use std::any::Any;
 use std::time::Duration;
 
 use taran::Client;
@@ -24,18 +25,17 @@ use taran_core::clock::{ManualClock, Now, WallClock, saturating_nanos};
 use crate::check::delivery::ImageCheck;
 use crate::history::{Event, History};
 use crate::network::{LinkFaults, SimNetwork};
-use crate::process::{AgentId, Invariant, ProcessTable, Shared};
+use crate::process::{AgentId, Invariant, ProcessId, ProcessTable, Shared};
 use crate::scenario::Coverage;
 use crate::seeds;
 use crate::traffic::{Ledger, Publisher, PublisherSpec, Subscriber, SubscriberSpec};
 
-use client::ClientSlot;
+use client::ClientProcess;
 pub use client::ClientState;
 use hosts::Host;
 pub(crate) use hosts::HostParts;
 pub use hosts::HostSpec;
 use resolver::Names;
-use step::Actor;
 use time_stepper::TimeStepper;
 
 /// Index of a host in the order of creation.
@@ -87,22 +87,21 @@ pub struct World {
     processes: ProcessTable,
     shared: Shared,
     invariants: Vec<Box<dyn Invariant>>,
-    clients: Vec<ClientSlot>,
-    publishers: Vec<Owned<Publisher>>,
-    subscribers: Vec<Owned<Subscriber>>,
-    order: Vec<Actor>,
+    /// Processes of the clients.
+    clients: Vec<ProcessId>,
+    publishers: Vec<Owned>,
+    subscribers: Vec<Owned>,
     /// Buffer for the agents of one step.
-    agents: Vec<AgentId>,
+    order: Vec<AgentId>,
     checks_content: bool,
-    /// Objects of killed processes. They are not dropped, as a killed process runs no destructors.
-    killed: Vec<Box<dyn Any>>,
 }
 
-/// An object that belongs to a client.
-#[derive(Debug)]
-struct Owned<T> {
+/// A publisher or subscriber of a client.
+#[derive(Clone, Copy, Debug)]
+struct Owned {
     client: ClientId,
-    it: T,
+    /// Index among those of the client.
+    index: usize,
 }
 
 impl World {
@@ -128,9 +127,7 @@ impl World {
             publishers: Vec::new(),
             subscribers: Vec::new(),
             order: Vec::new(),
-            agents: Vec::new(),
             checks_content: true,
-            killed: Vec::new(),
         }
     }
 
@@ -143,8 +140,11 @@ impl World {
     pub fn publish(&mut self, client: ClientId, spec: PublisherSpec) -> PublisherId {
         let number = self.publishers.len();
         let random = self.random.fork();
-        let it = Publisher::new(number, self.client(client), spec, random);
-        self.publishers.push(Owned { client, it });
+        let publisher = Publisher::new(number, self.client(client), spec, random);
+        let process = self.process_mut::<ClientProcess>(self.clients[client.0]);
+        let index = process.publishers.len();
+        process.publishers.push(publisher);
+        self.publishers.push(Owned { client, index });
         self.record_op("publish", number);
         PublisherId(number)
     }
@@ -157,8 +157,11 @@ impl World {
         let number = self.subscribers.len();
         let random = self.random.fork();
         let checks_content = self.checks_content;
-        let it = Subscriber::new(number, self.client(client), spec, random, checks_content);
-        self.subscribers.push(Owned { client, it });
+        let subscriber = Subscriber::new(number, self.client(client), spec, random, checks_content);
+        let process = self.process_mut::<ClientProcess>(self.clients[client.0]);
+        let index = process.subscribers.len();
+        process.subscribers.push(subscriber);
+        self.subscribers.push(Owned { client, index });
         self.record_op("subscribe", number);
         SubscriberId(number)
     }
@@ -176,7 +179,10 @@ impl World {
     /// Lets a publisher claim a message and stop. Returns true if the claim succeeded.
     pub fn hold_claim(&mut self, id: PublisherId) -> bool {
         self.record_op("hold", id.0);
-        self.publishers[id.0].it.hold_claim(&mut self.ledger)
+        let Owned { client, index } = self.publishers[id.0];
+        let slot = self.processes.slot_mut(self.clients[client.0]);
+        let process = slot.expect_mut::<ClientProcess>();
+        process.publishers[index].hold_claim(&mut self.ledger)
     }
 
     // --- queries ---
@@ -184,23 +190,29 @@ impl World {
     /// Returns a publisher.
     #[must_use]
     pub fn publisher(&self, id: PublisherId) -> &Publisher {
-        &self.publishers[id.0].it
+        let Owned { client, index } = self.publishers[id.0];
+        &self.client_process(client).publishers[index]
     }
 
     /// Returns a publisher for changes.
     pub fn publisher_mut(&mut self, id: PublisherId) -> &mut Publisher {
-        &mut self.publishers[id.0].it
+        let Owned { client, index } = self.publishers[id.0];
+        let process = self.process_mut::<ClientProcess>(self.clients[client.0]);
+        &mut process.publishers[index]
     }
 
     /// Returns a subscriber.
     #[must_use]
     pub fn subscriber(&self, id: SubscriberId) -> &Subscriber {
-        &self.subscribers[id.0].it
+        let Owned { client, index } = self.subscribers[id.0];
+        &self.client_process(client).subscribers[index]
     }
 
     /// Returns a subscriber for changes.
     pub fn subscriber_mut(&mut self, id: SubscriberId) -> &mut Subscriber {
-        &mut self.subscribers[id.0].it
+        let Owned { client, index } = self.subscribers[id.0];
+        let process = self.process_mut::<ClientProcess>(self.clients[client.0]);
+        &mut process.subscribers[index]
     }
 
     /// Returns a connected client.
@@ -209,17 +221,17 @@ impl World {
     /// If it is not connected.
     #[must_use]
     pub fn client(&self, id: ClientId) -> &Client {
-        let slot = &self.clients[id.0];
-        match slot.connected() {
+        let process = self.client_process(id);
+        match process.connected() {
             Some(client) => client,
-            None => panic!("client {} is not connected but {:?}", id.0, slot.state),
+            None => panic!("client {} is not connected but {:?}", id.0, process.state),
         }
     }
 
     /// Returns the host of a client.
     #[must_use]
     pub fn host_of(&self, client: ClientId) -> HostIndex {
-        self.clients[client.0].host
+        self.host_of_process(self.clients[client.0])
     }
 
     /// Returns the client of a publisher.
@@ -299,11 +311,10 @@ impl World {
     /// Returns the number of messages delivered on the current images of a host's subscribers.
     #[must_use]
     pub fn delivered_on(&self, host: HostIndex) -> u64 {
-        let here = self
-            .subscribers
-            .iter()
-            .filter(|it| self.host_of(it.client) == host);
-        here.flat_map(|it| it.it.images())
+        let clients = (0..self.clients.len()).map(ClientId);
+        let here = clients.filter(|client| self.host_of(*client) == host);
+        here.flat_map(|client| &self.client_process(client).subscribers)
+            .flat_map(Subscriber::images)
             .map(ImageCheck::delivered)
             .sum()
     }

@@ -2,28 +2,16 @@
 
 use std::time::Duration;
 
-use taran_core::agent::Agent as _;
 use taran_core::clock::{Now, saturating_nanos};
 
-use super::{Owned, World};
+use super::World;
+use super::driver::DriverProcess;
 use crate::check::Violation;
-use crate::history::{Agent, Event};
+use crate::history::Event;
 use crate::process::{AgentId, Turn};
 
 /// One of this many duty cycles is omitted, and one is repeated.
 const IRREGULARITY: u32 = 12;
-
-/// An agent of the simulation.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Actor {
-    Conductor(usize),
-    Sender(usize),
-    Receiver(usize),
-    Client(usize),
-    Publisher(usize),
-    Subscriber(usize),
-    Process(AgentId),
-}
 
 impl World {
     /// Advances the clock and runs one duty cycle of each agent. Returns the amount of work done.
@@ -48,8 +36,8 @@ impl World {
         self.history.mix(now.nanos);
         let mut order = self.shuffle();
         let mut work = 0;
-        for actor in order.drain(..) {
-            match self.run_actor(actor, now) {
+        for agent in order.drain(..) {
+            match self.run_agent(agent, now) {
                 Ok(done) => work += done,
                 Err(violation) => panic!("{violation}"),
             }
@@ -65,8 +53,10 @@ impl World {
 
     /// Checks all drivers, because clients have moved their positions.
     fn check_drivers(&mut self) {
-        for (index, host) in self.hosts.iter_mut().enumerate() {
-            let Some(driver) = &mut host.driver else {
+        for (index, host) in self.hosts.iter().enumerate() {
+            let Some(process) = host.driver else { continue };
+            let slot = self.processes.slot_mut(process);
+            let Some(driver) = slot.expect_mut::<DriverProcess>().running_mut() else {
                 continue;
             };
             let id = host.network.id();
@@ -105,29 +95,9 @@ impl World {
     }
 
     /// Returns all agents in random order, some omitted and some repeated.
-    fn shuffle(&mut self) -> Vec<Actor> {
+    fn shuffle(&mut self) -> Vec<AgentId> {
         let mut order = std::mem::take(&mut self.order);
-        let hosts = self.hosts.iter().enumerate();
-        for (index, _) in hosts.filter(|(_, host)| host.driver.is_some()) {
-            order.extend([
-                Actor::Conductor(index),
-                Actor::Sender(index),
-                Actor::Receiver(index),
-            ]);
-        }
-        let clients = self.clients.iter().enumerate();
-        let live = clients.filter(|(_, client)| !client.is_over());
-        order.extend(live.map(|(index, _)| Actor::Client(index)));
-        let publishers = self.publishers.iter().enumerate();
-        let live = publishers.filter(|(_, publisher)| !publisher.it.is_over());
-        order.extend(live.map(|(index, _)| Actor::Publisher(index)));
-        let subscribers = self.subscribers.iter().enumerate();
-        let live = subscribers.filter(|(_, subscriber)| !subscriber.it.is_over());
-        order.extend(live.map(|(index, _)| Actor::Subscriber(index)));
-        let mut agents = std::mem::take(&mut self.agents);
-        self.processes.agents(&mut agents);
-        order.extend(agents.drain(..).map(Actor::Process));
-        self.agents = agents;
+        self.processes.agents(&mut order);
         for index in 0..order.len() {
             if self.random.u32(0..IRREGULARITY) == 0 {
                 let other = self.random.usize(0..order.len());
@@ -140,58 +110,11 @@ impl World {
         order
     }
 
-    /// Returns true for an agent of a paused process.
-    fn is_stalled(&self, actor: Actor, now: Now) -> bool {
-        let client = match actor {
-            Actor::Conductor(host) | Actor::Sender(host) | Actor::Receiver(host) => {
-                return now.nanos < self.hosts[host].stalled_until_ns;
-            }
-            Actor::Process(agent) => {
-                return now.nanos < self.processes.slot(agent.process).stalled_until_ns;
-            }
-            Actor::Client(client) => client,
-            Actor::Publisher(index) => self.publishers[index].client.0,
-            Actor::Subscriber(index) => self.subscribers[index].client.0,
-        };
-        now.nanos < self.clients[client].stalled_until_ns
-    }
-
-    fn run_actor(&mut self, actor: Actor, now: Now) -> Result<usize, Violation> {
-        if self.is_stalled(actor, now) {
-            return Ok(0);
-        }
-        match actor {
-            Actor::Conductor(host) => self.run_driver_agent(host, Agent::Conductor, now),
-            Actor::Sender(host) => self.run_driver_agent(host, Agent::Sender, now),
-            Actor::Receiver(host) => self.run_driver_agent(host, Agent::Receiver, now),
-            Actor::Client(client) => {
-                let slot = &mut self.clients[client];
-                let work = slot.do_work(self.hosts[slot.host.0].at(now));
-                if work > 0 {
-                    self.history
-                        .record(now.nanos, Event::Client { client, work });
-                }
-                Ok(work)
-            }
-            Actor::Publisher(index) => {
-                let Owned { client, it } = &mut self.publishers[index];
-                let client = self.clients[client.0].connected();
-                Ok(it.do_work(client, now.nanos, &mut self.ledger, &mut self.history))
-            }
-            Actor::Subscriber(index) => {
-                let Owned { client, it } = &mut self.subscribers[index];
-                let client = self.clients[client.0].connected();
-                it.do_work(client, now.nanos, &self.ledger, &mut self.history)
-            }
-            Actor::Process(agent) => self.run_agent(agent, now),
-        }
-    }
-
     /// Runs one duty cycle of an agent of a process.
     fn run_agent(&mut self, id: AgentId, now: Now) -> Result<usize, Violation> {
         let AgentId { process, agent } = id;
         let slot = self.processes.slot_mut(process);
-        if !slot.is_alive {
+        if !slot.is_alive || now.nanos < slot.stalled_until_ns {
             return Ok(0);
         }
         let mut turn = Turn {
@@ -200,6 +123,7 @@ impl World {
             world_ns: now.nanos,
             env: &mut slot.env,
             history: &mut self.history,
+            ledger: &mut self.ledger,
             shared: &mut self.shared,
         };
         let work = slot.process.do_work(&mut turn)?;
@@ -214,42 +138,6 @@ impl World {
         Ok(work)
     }
 
-    fn run_driver_agent(
-        &mut self,
-        host: usize,
-        agent: Agent,
-        now: Now,
-    ) -> Result<usize, Violation> {
-        let at = self.hosts[host].at(now);
-        let Some(driver) = &mut self.hosts[host].driver else {
-            return Ok(0);
-        };
-        let parts = &mut driver.parts;
-        if agent == Agent::Conductor {
-            driver.conductor_stalls.on_duty_cycle(at.nanos);
-        }
-        let work = match agent {
-            Agent::Conductor => parts.conductor.do_work(at),
-            Agent::Sender => parts.sender.do_work(at),
-            Agent::Receiver => parts.receiver.do_work(at),
-        };
-        // Receivers observe subscriber positions even if they do no work.
-        if work == 0 && agent != Agent::Receiver {
-            return Ok(0);
-        }
-        let checked = match agent {
-            Agent::Conductor => driver.check_after_conductor(),
-            Agent::Receiver if work == 0 => driver.check_after_idle_receiver(),
-            _ => driver.check(),
-        };
-        if work > 0 {
-            self.history
-                .record(now.nanos, Event::Driver { host, agent, work });
-        }
-        checked.map_err(|Violation(what)| Violation(format!("host {host}: {what}")))?;
-        Ok(work)
-    }
-
     /// Describes the state of the world, for a failure.
     pub(crate) fn describe(&self) -> String {
         let mut text = String::new();
@@ -258,42 +146,6 @@ impl World {
             text.push_str(&what);
             text.push('\n');
         };
-        for publisher in self.publishers.iter().map(|it| &it.it) {
-            line(format!(
-                "publisher of {:?}: open {}, connected {}, {} offered (done {}), at {} of {}, refusal {:?}, failure {:?}",
-                publisher.key(),
-                publisher.is_open(),
-                publisher.is_connected(),
-                publisher.offered(),
-                publisher.is_done(),
-                publisher.position(),
-                publisher.limit(),
-                publisher.refusal(),
-                publisher.failure(),
-            ));
-        }
-        for subscriber in self.subscribers.iter().map(|it| &it.it) {
-            line(format!(
-                "subscriber: open {}, failure {:?}, error {:?}, ended {:?}",
-                subscriber.is_open(),
-                subscriber.failure(),
-                subscriber.error(),
-                subscriber.ended()
-            ));
-            for image in subscriber.images() {
-                line(format!("  {:?} at {}", image.key(), image.position()));
-            }
-        }
-        for (index, host) in self.hosts.iter().enumerate() {
-            let Some(driver) = &host.driver else { continue };
-            line(format!("counters of host {index}:"));
-            driver.parts.counters.for_each(|counter| {
-                let value = driver.parts.counters.value(counter.id).unwrap_or_default();
-                if counter.id > 45 || value != 0 {
-                    line(format!("  {:>3} {value:>20} {}", counter.id, counter.label));
-                }
-            });
-        }
         for (id, slot) in self.processes.slots() {
             let state = if slot.is_alive { "" } else { " (dead)" };
             let what = slot.process.describe();
