@@ -32,7 +32,7 @@ pub(super) struct DriverProcess {
     running: Option<Driver>,
 }
 
-/// What the process of a driver gets from its host, besides the environment.
+/// Properties and parts of its host that a driver and its checks need, besides the environment.
 pub(super) struct DriverStart {
     pub(super) context: DriverContext,
     /// Network and storage of the host, for the checks.
