@@ -10,6 +10,8 @@ use taran::{Client, ExclusivePublication, Pending, Subscription};
 use taran_core::affinity;
 use taran_driver::{DriverContext, MediaDriver};
 
+use crate::client_idle::ClientIdle;
+
 /// Driver duty cycles per duty cycle of an invoked client. The client has only a few timers and rarely receives
 /// responses.
 const DRIVER_CYCLES_PER_CLIENT_CYCLE: u32 = 64;
@@ -59,6 +61,8 @@ pub struct SideSpec {
     pub launch_driver: LaunchDriver,
     /// Core of the calling thread and of the threads that it starts.
     pub cpu: Option<usize>,
+    /// Idle strategy of the calling thread; not used with threading mode `INVOKER`, whose duty cycles replace it.
+    pub idle: ClientIdle,
     /// Set to end the side early.
     pub stop: Arc<AtomicBool>,
 }
@@ -95,6 +99,7 @@ pub struct Side {
     client: Client,
     driver: Option<Box<dyn EmbeddedDriver>>,
     is_invoked: bool,
+    idle: ClientIdle,
     cycles: u32,
     stop: Arc<AtomicBool>,
 }
@@ -127,6 +132,7 @@ impl Side {
             client,
             driver,
             is_invoked,
+            idle: spec.idle,
             cycles: 0,
             stop: Arc::clone(&spec.stop),
         })
@@ -145,7 +151,7 @@ impl Side {
     }
 
     /// Runs one duty cycle of everything that the calling thread invokes besides the benchmark. If driver and client
-    /// have their own threads, it yields the core instead: they may have no other one.
+    /// have their own threads, it idles as configured instead.
     ///
     /// # Errors
     /// [`RunError::Interrupted`] once the stop flag is set.
@@ -155,7 +161,7 @@ impl Side {
             return Err(RunError::Interrupted);
         }
         if !self.is_invoked {
-            std::thread::yield_now();
+            self.idle.idle();
             return Ok(());
         }
         if let Some(driver) = &mut self.driver {

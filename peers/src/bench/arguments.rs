@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use taran_bench::client_idle::ClientIdle;
 use taran_bench::echo::{EchoConfig, Role};
 use taran_bench::ping::PingConfig;
 use taran_bench::side::{LaunchDriver, SideSpec};
@@ -71,6 +72,9 @@ pub struct Common {
     /// Cores to which the benchmark's threads are pinned
     #[arg(long, value_delimiter = ',')]
     pub cpus: Vec<usize>,
+    /// Idle strategy of the benchmark's threads: yield or spin
+    #[arg(long, default_value_t)]
+    pub client_idle: ClientIdle,
     /// Aeron directory of a running driver; without it, a driver is embedded on the benchmark's thread
     #[arg(long)]
     pub aeron_dir: Option<PathBuf>,
@@ -86,6 +90,7 @@ impl Common {
             driver_options: Vec::new(),
             launch_driver,
             cpu: self.cpus.first().copied(),
+            idle: self.client_idle,
             stop,
         }
     }
@@ -138,6 +143,7 @@ impl Common {
             warmup: Duration::from_millis(self.warmup_ms),
             aeron_dir: self.aeron_dir.clone(),
             launch_driver,
+            idle: self.client_idle,
             threading: INVOKER.to_owned(),
             cpus: self.cpus.clone(),
             timeout: REPLY_TIMEOUT,

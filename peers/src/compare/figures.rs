@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use taran_bench::client_idle::ClientIdle;
 use taran_peers::measured::Measured;
 
 use crate::plan::{Bound, Case, Kind, Target};
@@ -13,6 +14,8 @@ use crate::subject::Implementation;
 pub(crate) struct Outcome {
     /// The measurement.
     pub(crate) name: String,
+    /// Idle strategy of the clients' threads, if there are clients that idle.
+    pub(crate) client_idle: Option<ClientIdle>,
     /// The quantity that its figures measure.
     pub(crate) kind: Kind,
     /// One row for each subject, in the order of the case.
@@ -117,6 +120,12 @@ impl fmt::Display for Status {
 }
 
 impl Outcome {
+    /// Returns the name of the measurement with the idle strategy of its clients.
+    pub(crate) fn title(&self) -> String {
+        let clients = self.client_idle.map(|idle| format!(", clients {idle}"));
+        format!("{}{}", self.name, clients.unwrap_or_default())
+    }
+
     /// Creates an outcome without rounds.
     pub(crate) fn new(case: &Case) -> Outcome {
         let row = |subject: &crate::plan::Subject| Row {
@@ -127,6 +136,7 @@ impl Outcome {
         };
         Outcome {
             name: case.name.clone(),
+            client_idle: case.client_idle(),
             kind: case.kind(),
             rows: case.subjects.iter().map(row).collect(),
             targets: case.targets.clone(),

@@ -26,6 +26,7 @@ fn measurement(outcome: &Outcome) -> Value {
     let rows = outcome.rows.iter().enumerate();
     json!({
         "name": outcome.name,
+        "client_idle": outcome.client_idle.map(|idle| idle.to_string()),
         "kind": outcome.kind,
         "targets": outcome.target_results().map(|result| target_result(&result)).collect::<Value>(),
         "rows": rows.map(|(index, row)| subject(outcome, index, row)).collect::<Value>(),

@@ -82,7 +82,9 @@ fn table(text: &mut String, file: &Path, results: &Value) -> Option<()> {
 
 /// Appends one row for each target. Figures without a target have a row if [`Kind`] says so.
 fn rows(text: &mut String, measurement: &Value) -> Option<()> {
+    let clients = measurement["client_idle"].as_str();
     let name = measurement["name"].as_str()?;
+    let name = clients.map_or_else(|| name.to_owned(), |idle| format!("{name}, clients {idle}"));
     let subjects = measurement["rows"].as_array()?;
     let targets = measurement["targets"].as_array()?;
     for (index, figure) in subjects.first()?["figures"].as_array()?.iter().enumerate() {

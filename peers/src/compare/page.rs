@@ -111,7 +111,7 @@ fn section(page: &mut String, outcome: &Outcome) {
         "<section id=\"{}\"><h2>{}</h2><table><tr><th>figure<th>implementation<th>median<th class=\"bar\"><th>minimum<th>maximum<th>ratio\
          <th>target</tr>",
         anchor(&outcome.name),
-        outcome.name
+        outcome.title()
     );
     for (figure, spec) in outcome.kind.figures().iter().enumerate() {
         for (index, row) in outcome.rows.iter().enumerate() {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
+use taran_bench::client_idle::ClientIdle;
 
 /// Official jar that the Maven project in `interop` installs.
 const JAR: &str = "aeron-all-1.51.0.jar";
@@ -37,6 +38,7 @@ pub(crate) struct ClientArguments<'a> {
     pub(crate) channel: &'a str,
     /// Payload bytes of a message.
     pub(crate) length: usize,
+    pub(crate) idle: ClientIdle,
     pub(crate) measure_ms: u64,
     pub(crate) warm_up_ms: u64,
 }
@@ -78,6 +80,7 @@ impl Implementation {
                 .arg(format!("dir={directory}"))
                 .arg(format!("channel={}", arguments.channel))
                 .arg(format!("length={length}"))
+                .arg(format!("idle={}", arguments.idle))
                 .arg(format!("measure-ms={measure_ms}"))
                 .arg(format!("warmup-ms={warm_up_ms}"));
             return command;
@@ -88,6 +91,7 @@ impl Implementation {
             .args(["--channel", arguments.channel])
             .args(["--aeron-dir", &directory.to_string()])
             .args(["--length", &length.to_string()])
+            .args(["--client-idle", &arguments.idle.to_string()])
             .args(["--measure-ms", &measure_ms.to_string()])
             .args(["--warmup-ms", &warm_up_ms.to_string()]);
         command

@@ -6,7 +6,12 @@ use crate::figures::{Figure, Outcome, Status, TargetResult, Verdict};
 
 /// Formats one measurement: a line for each figure and subject, with the ratio to its baseline and the targets.
 pub(crate) fn text(outcome: &Outcome) -> String {
-    let mut text = format!("\n{}\n", outcome.name);
+    let mut text = format!(
+        "
+{}
+",
+        outcome.title()
+    );
     for (figure, spec) in outcome.kind.figures().iter().enumerate() {
         for (index, row) in outcome.rows.iter().enumerate() {
             let Some(values) = outcome.figure(index, figure) else {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::client_idle::ClientIdle;
 use crate::payload;
 use crate::side::{LaunchDriver, launch_embedded};
 
@@ -53,6 +54,8 @@ pub struct EchoConfig {
     pub threading: String,
     /// Cores of the client and the server side; empty if threads are not pinned.
     pub cpus: Vec<usize>,
+    /// Idle strategy of both sides if their drivers run elsewhere or on own threads.
+    pub idle: ClientIdle,
     /// Timeout for the connection at the start and for the last messages at the end.
     pub timeout: Duration,
     /// Whether to print progress on standard error.
@@ -78,6 +81,7 @@ impl Default for EchoConfig {
             launch_driver: launch_embedded,
             threading: "INVOKER".to_owned(),
             cpus: vec![0, 1],
+            idle: ClientIdle::Yield,
             timeout: Duration::from_secs(10),
             progress: true,
         }

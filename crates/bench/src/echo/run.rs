@@ -71,6 +71,7 @@ fn spec(config: &EchoConfig, index: usize, stop: &Arc<AtomicBool>) -> SideSpec {
         driver_options: config.driver_options.clone(),
         launch_driver: config.launch_driver,
         cpu: config.cpus.get(index).copied(),
+        idle: config.idle,
         stop: Arc::clone(stop),
     }
 }

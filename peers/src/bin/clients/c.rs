@@ -21,6 +21,7 @@ use rusteron_client::bindings::{
     aeron_subscription_poll, aeron_subscription_t, aeron_t,
 };
 use taran_bench::client_api::{BenchClient, BenchPublication, BenchSubscription};
+use taran_bench::client_idle::ClientIdle;
 use taran_bench::side::RunError;
 use taran_core::affinity;
 use taran_peers::bench::{Common, TIMEOUT};
@@ -28,6 +29,7 @@ use taran_peers::bench::{Common, TIMEOUT};
 /// Connected client; its conductor has a thread of its own.
 pub(crate) struct Client {
     connection: Rc<Connection>,
+    idle: ClientIdle,
     stop: Arc<AtomicBool>,
 }
 
@@ -62,6 +64,7 @@ impl Client {
         }
         Ok(Client {
             connection: Rc::new(connection),
+            idle: common.client_idle,
             stop,
         })
     }
@@ -133,8 +136,7 @@ impl BenchClient for Client {
         if self.stop.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
         }
-        // The benchmark of our client does the same with a driver in another process.
-        std::thread::yield_now();
+        self.idle.idle();
         Ok(())
     }
 

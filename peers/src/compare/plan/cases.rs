@@ -111,28 +111,37 @@ fn clients(cases: &mut Vec<Case>) {
             length,
             options: &[],
         };
-        let target = match length {
-            32 => Some(1.5),
-            288 => Some(1.3),
-            _ => None,
-        };
         let all = |task: &Task| {
             [Taran, Java, C]
                 .map(|implementation| subject(implementation, task, 2))
                 .to_vec()
         };
+        let (ours, java, c) = (0, 1, 2);
+        let has_target = length < 1_344;
+        let mut stream = all(&Task::ClientStream(setup.clone()));
+        stream.push(Subject {
+            label: "limit: a ring".to_owned(),
+            ..subject(Taran, &Task::Ring(length), c)
+        });
         cases.push(Case {
             name: format!("client stream ipc {length}B"),
-            subjects: all(&Task::ClientStream(setup.clone())),
-            targets: target
-                .map(|target| Target::times(target, 0, 2))
-                .into_iter()
-                .collect(),
+            subjects: stream,
+            targets: if has_target {
+                vec![Target::times(1.0, ours, c)]
+            } else {
+                Vec::new()
+            },
         });
         cases.push(Case {
             name: format!("client ping ipc {length}B"),
             subjects: all(&Task::ClientPing(setup)),
-            targets: Vec::new(),
+            targets: if has_target {
+                [java, c]
+                    .map(|theirs| Target::within(P50, 1.0, ours, theirs))
+                    .to_vec()
+            } else {
+                Vec::new()
+            },
         });
     }
 }

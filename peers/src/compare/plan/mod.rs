@@ -4,6 +4,7 @@ mod cases;
 mod targets;
 
 use serde::Serialize;
+use taran_bench::client_idle::ClientIdle;
 
 use crate::subject::Implementation;
 use crate::testbed::Place;
@@ -50,6 +51,8 @@ pub(crate) enum Task {
     ClientStream(DriverSetup),
     /// Client on our driver: ping-pong over shared memory.
     ClientPing(DriverSetup),
+    /// Neither driver nor client: a ring between two cores, with this many payload bytes in a message.
+    Ring(usize),
 }
 
 /// Quantity that figures measure.
@@ -89,7 +92,7 @@ impl Task {
             | Task::Ceiling(setup)
             | Task::ClientStream(setup)
             | Task::ClientPing(setup) => Some(setup),
-            Task::Idle => None,
+            Task::Idle | Task::Ring(_) => None,
         }
     }
 }
@@ -152,7 +155,25 @@ impl Topology {
     };
 }
 
+impl Mode {
+    /// Returns the idle strategy of the clients' threads, the same for all implementations: a thread with a core of its own
+    /// spins, one that shares its core yields it. `None` if the driver's duty cycles fill the time between two polls.
+    pub(crate) fn client_idle(self) -> Option<ClientIdle> {
+        match self {
+            Mode::Beside => Some(ClientIdle::Spin),
+            Mode::Shared | Mode::Default => Some(ClientIdle::Yield),
+            Mode::Invoker => None,
+        }
+    }
+}
+
 impl Case {
+    /// Returns the idle strategy of the clients' threads, if there are clients that idle.
+    pub(crate) fn client_idle(&self) -> Option<ClientIdle> {
+        let setup = self.subjects.first()?.task.setup()?;
+        setup.mode.client_idle()
+    }
+
     /// Returns the quantity that its figures measure, the same for all subjects.
     pub(crate) fn kind(&self) -> Kind {
         match self.subjects.first().map(|first| &first.task) {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use taran_bench::ring::{self, RingConfig};
 use taran_peers::measured::Measured;
 
 use crate::interrupt;
@@ -15,7 +16,7 @@ use crate::process::Program;
 use crate::subject::{ClientArguments, Implementation, program};
 use crate::testbed::{End, Place, Testbed};
 
-use drivers::{Drivers, set_options};
+use drivers::{CORES, Drivers, set_options};
 
 /// Time limit of set-up and shutdown steps.
 const TIMEOUT: Duration = Duration::from_secs(70);
@@ -25,6 +26,8 @@ const WARM_UP: u64 = 500;
 const WARM_UP_JAVA: u64 = 3_000;
 /// Warm-up in milliseconds where thousands of streams have just been opened: new streams stay active for a while.
 const WARM_UP_MANY_STREAMS: u64 = 2_000;
+/// Length of the ring that shows the machine's limit, in bytes: about that of a log of three terms of 16 MiB.
+const RING_LENGTH: usize = 64 << 20;
 /// Shortest measurement of the load of an idle driver, in milliseconds.
 const IDLE: u64 = 3_000;
 
@@ -41,6 +44,7 @@ pub(crate) fn once(subject: &Subject, measure_ms: u64) -> Result<Measured, Strin
         Task::Idle => run.idle(),
         Task::ClientStream(setup) => run.client(setup, ["publish", "subscribe"]),
         Task::ClientPing(setup) => run.client(setup, ["ping", "pong"]),
+        Task::Ring(length) => run.ring(*length),
     }
 }
 
@@ -128,6 +132,7 @@ impl Run {
                     directory: &directory,
                     channel: &testbed.channel(),
                     length: setup.length,
+                    idle: setup.mode.client_idle().unwrap_or_default(),
                     measure_ms: self.measure_ms,
                     warm_up_ms: WARM_UP_JAVA,
                 },
@@ -142,6 +147,19 @@ impl Run {
         ends(end(near, End::Near), end(far, End::Far), measuring)
     }
 
+    /// Runs a ring between the cores of the two ends, in this process.
+    fn ring(&self, length: usize) -> Result<Measured, String> {
+        let config = RingConfig {
+            capacity: RING_LENGTH,
+            length,
+            cores: CORES,
+            warmup: Duration::from_millis(WARM_UP),
+            duration: Duration::from_millis(self.measure_ms),
+        };
+        let rate = ring::run(&config).map_err(|error| error.to_string())?;
+        Ok(Measured::of(rate))
+    }
+
     fn add_durations(&self, command: &mut Command, setup: &DriverSetup, topology: Topology) {
         let warm_up = match setup.mode {
             Mode::Default => WARM_UP_JAVA,
@@ -150,6 +168,10 @@ impl Run {
         };
         command
             .args(["--length", &setup.length.to_string()])
+            .args([
+                "--client-idle",
+                &setup.mode.client_idle().unwrap_or_default().to_string(),
+            ])
             .args(["--measure-ms", &self.measure_ms.to_string()])
             .args(["--warmup-ms", &warm_up.to_string()]);
         if setup.mode == Mode::Invoker {

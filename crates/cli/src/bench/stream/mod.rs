@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use taran_bench::client_idle::ClientIdle;
 use taran_bench::payload::MIN_LENGTH;
 use taran_bench::side::{Side, SideSpec, launch_embedded};
 use taran_bench::stream::{StreamConfig, StreamReport, publish, subscribe};
@@ -182,6 +183,7 @@ fn side(config: &StreamConfig, stop: &Arc<AtomicBool>) -> Result<Side, Failure> 
         driver_options: config.driver_options.clone(),
         launch_driver: launch_embedded,
         cpu: config.cpu,
+        idle: ClientIdle::Yield,
         stop: Arc::clone(stop),
     })
     .map_err(failure)

@@ -34,6 +34,7 @@ final class Bench
     private final long warmUp;
     private final long measured;
     private final long deadline;
+    private final boolean spins;
     private final BufferClaim claim = new BufferClaim();
     /** Counts of received messages. */
     private long messages;
@@ -46,6 +47,7 @@ final class Bench
         warmUp = args.number("warmup-ms", 3_000) * MILLI;
         measured = args.number("measure-ms", 1_000) * MILLI;
         deadline = args.deadline();
+        spins = "spin".equals(args.text("idle", "yield"));
         endWithInput();
     }
 
@@ -86,7 +88,7 @@ final class Bench
                 {
                     sequence++;
                 }
-                Thread.yield();
+                bench.idle();
             }
         }
     }
@@ -105,7 +107,7 @@ final class Bench
             long before = -1;
             while (subscription.isConnected())
             {
-                Thread.yield();
+                bench.idle();
                 subscription.poll(take, STREAM_LIMIT);
                 final long now = System.nanoTime();
                 if (before < 0 && now >= start)
@@ -139,13 +141,13 @@ final class Bench
             {
                 while (!bench.send(there, sent, bench.next))
                 {
-                    Thread.yield();
+                    bench.idle();
                 }
-                Thread.yield();
+                bench.idle();
                 final long expected = bench.messages + 1;
                 while (back.poll(take, PING_LIMIT) == 0)
                 {
-                    Thread.yield();
+                    bench.idle();
                 }
                 if (bench.defects > 0 || bench.messages != expected)
                 {
@@ -178,13 +180,26 @@ final class Bench
                 {
                     while (accepted(back.tryClaim(bench.length, bench.claim)) <= 0)
                     {
-                        Thread.yield();
+                        bench.idle();
                     }
                     bench.claim.buffer().putBytes(bench.claim.offset(), message, 0, bench.length);
                     bench.claim.commit();
                 }
-                Thread.yield();
+                bench.idle();
             }
+        }
+    }
+
+    /** Idles between two polls, as the benchmarks of the other clients do. */
+    private void idle()
+    {
+        if (spins)
+        {
+            Thread.onSpinWait();
+        }
+        else
+        {
+            Thread.yield();
         }
     }
 
@@ -201,7 +216,7 @@ final class Bench
             {
                 throw new IllegalStateException("the other end does not connect");
             }
-            Thread.yield();
+            idle();
         }
     }
 
