@@ -5,7 +5,7 @@ use super::{
     Action, Corrupt, RingClaim, RingError, WriteError,
     layout::{Buffer, HEADER_LENGTH, Index, aligned},
     reader::Reader,
-    unblock::unblock,
+    unblock::{repair, unblock},
 };
 use crate::{memory::Region, sync::Ordering};
 
@@ -74,13 +74,21 @@ impl Producer {
         loop {
             let tail = trailer.tail.load(Ordering::Acquire);
             if tail % HEADER_LENGTH as i64 != 0 {
-                return Err(WriteError::Corrupt { tail });
+                return Err(WriteError::Corrupt { tail, head });
             }
             // An impossible cached head is damaged, and is not used.
             if !(needed..=capacity).contains(&capacity.wrapping_sub(tail.wrapping_sub(head))) {
                 // Acquires the release in `Batch::release`: the bytes behind the head are zero now.
                 head = trailer.head.load(Ordering::Acquire);
-                if needed > capacity.wrapping_sub(tail.wrapping_sub(head)) {
+                let used = tail.wrapping_sub(head);
+                if !(0..=capacity).contains(&used) || head % HEADER_LENGTH as i64 != 0 {
+                    // Otherwise another producer has moved the tail, and the consumer the head.
+                    if trailer.tail.load(Ordering::Acquire) == tail {
+                        return Err(WriteError::Corrupt { tail, head });
+                    }
+                    continue;
+                }
+                if needed > capacity - used {
                     return Err(WriteError::Full);
                 }
                 trailer.head_cache.store(head, Ordering::Release);
@@ -209,6 +217,12 @@ impl Consumer {
     /// write into space that it no longer owns. Returns false if there is nothing to unblock.
     pub fn unblock(&mut self) -> bool {
         unblock(&mut self.reader)
+    }
+
+    /// Repairs the ring if its tail, or the next record, is not one that a producer writes: drops its contents and
+    /// continues at the tail. To be called as [`unblock`](Self::unblock). Returns the damage, or `None` if there is none.
+    pub fn repair(&mut self) -> Option<Corrupt> {
+        repair(&mut self.reader)
     }
 
     /// Publishes a heartbeat for clients. Also publishes the head again: if another process damaged it, an empty ring

@@ -78,18 +78,22 @@ pub enum WriteError {
     /// Types start at 1.
     #[error("{0} is not a message type: types are greater than 0")]
     BadTypeId(i32),
-    /// The tail is not the start of a record: another process has damaged it. The consumer repairs it.
+    /// The tail is not the start of a record, or not between the head and a capacity beyond it: another process has
+    /// damaged them. The consumer repairs them.
     #[error(
-        "the ring's tail {tail} is not a multiple of 8: the memory was damaged by another process, try again"
+        "the ring's tail {tail} and head {head} are not positions of one ring: the memory was damaged by another \
+         process, try again in some seconds"
     )]
     Corrupt {
         /// The tail position in bytes.
         tail: i64,
+        /// The head position in bytes, as producers see it.
+        head: i64,
     },
 }
 
-/// The ring contains a record that no producer writes: another process has damaged it. The contents of the ring were
-/// dropped, and it is usable again.
+/// The ring contains a record that no producer writes, or has an impossible tail: another process has damaged it. The
+/// contents of the ring were dropped, and it is usable again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "a record of length {length} at position {position} with the tail at {tail} cannot be: a process that writes to \

@@ -64,10 +64,10 @@ impl Producer {
         let with_next = required + HEADER_LENGTH;
         let (capacity, needed) = (buffer.capacity() as i64, with_next as i64);
         let tail = trailer.tail.load(Ordering::Relaxed);
-        if tail % HEADER_LENGTH as i64 != 0 {
-            return Err(WriteError::Corrupt { tail });
-        }
         let mut head = trailer.head_cache.load(Ordering::Relaxed);
+        if tail % HEADER_LENGTH as i64 != 0 {
+            return Err(WriteError::Corrupt { tail, head });
+        }
         if needed > capacity.wrapping_sub(tail.wrapping_sub(head)) {
             // Acquires the release in `Batch::release`: the consumer does not read behind the head any more.
             head = trailer.head.load(Ordering::Acquire);

@@ -119,7 +119,8 @@ impl<const CLEAR: bool> Reader<CLEAR> {
 
     /// Drops everything between head and tail, and repairs the tail. A producer that has not published its record at
     /// this moment may do so later, into space that it no longer owns: then the ring is damaged again, or a message of
-    /// that producer arrives late or mixed with another. All effects stay inside the ring.
+    /// that producer arrives late or mixed with another. All effects stay inside the ring. With an impossible tail, and
+    /// with records behind it, the whole ring is cleared: stale records would be taken for new ones.
     #[cold]
     pub(super) fn discard(&mut self, length: i32) -> Corrupt {
         let position = self.head;
@@ -134,9 +135,10 @@ impl<const CLEAR: bool> Reader<CLEAR> {
                     .compare_exchange(tail, repaired, Ordering::AcqRel, Ordering::Relaxed);
         }
         let capacity = self.buffer.capacity();
-        let dropped = usize::try_from(repaired.wrapping_sub(position))
-            .unwrap_or(capacity)
-            .min(capacity);
+        let dropped = match usize::try_from(tail.wrapping_sub(position)) {
+            Ok(claimed @ 1..) if claimed <= capacity => claimed.next_multiple_of(HEADER_LENGTH),
+            _ => capacity,
+        };
         let start = self.index();
         let before_wrap = dropped.min(self.buffer.to_end(start));
         self.buffer.clear(start, before_wrap);

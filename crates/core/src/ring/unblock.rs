@@ -1,10 +1,24 @@
-//! Unblocking a ring after a producer died between claim and commit (docs/spec/shared-memory.md §3.5).
+//! Unblocking a ring after a producer died between claim and commit, and repairing it after another process damaged it
+//! (docs/spec/shared-memory.md §3.5).
 
 use super::{
+    Corrupt,
     layout::{Buffer, HEADER_LENGTH, PADDING, aligned},
     reader::Reader,
 };
 use crate::sync::Ordering;
+
+/// Drops the contents of the ring if its tail, or the record at its head, is not one that a producer writes.
+pub(super) fn repair(reader: &mut Reader<true>) -> Option<Corrupt> {
+    let index = reader.index();
+    // Loaded before the tail: if a producer stored it, the tail behind its claim is visible too.
+    let length = reader.buffer.length(index).load(Ordering::Acquire);
+    let is_sound = reader.claimed_block().is_some_and(|block| {
+        let record = length.unsigned_abs() as usize;
+        record == 0 || (HEADER_LENGTH..=block).contains(&record)
+    });
+    (!is_sound).then(|| reader.discard(length))
+}
 
 /// Turns the unpublished record at the head into padding.
 pub(super) fn unblock(reader: &mut Reader<true>) -> bool {

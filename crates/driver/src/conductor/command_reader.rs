@@ -2,7 +2,7 @@
 
 use taran_core::ring::Action;
 use taran_core::ring::many_to_one::Consumer;
-use taran_protocol::command::{Command, CommandError as DecodeError};
+use taran_protocol::command::{self, Command, CommandError as DecodeError, Malformed};
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::error_code::ErrorCode;
 
@@ -144,19 +144,26 @@ impl CommandReader {
         self.ring.set_heartbeat_ms(epoch_ms);
     }
 
-    /// Unblocks the ring when a client died while it wrote a command (docs/spec/shared-memory.md §3.5).
+    /// Unblocks the ring when a client died while it wrote a command, and repairs it when another process overwrote its
+    /// positions (docs/spec/shared-memory.md §3.5).
     pub(crate) fn check_blocked(&mut self, state: &ConductorState) {
         let now_ns = state.now.nanos;
         let head = self.ring.head();
-        if self.ring.tail() == head || head != self.blocked.head {
+        let is_empty = self.ring.tail() == head && !self.ring.has_next();
+        if is_empty || head != self.blocked.head {
             self.blocked = BlockedRingDetector {
                 head,
                 since_ns: now_ns,
             };
-        } else if now_ns - self.blocked.since_ns > state.settings.timers.client_liveness_ns
-            && self.ring.unblock()
-        {
-            state.count(SystemCounter::UnblockedCommands);
+        } else if now_ns - self.blocked.since_ns > state.settings.timers.client_liveness_ns {
+            if let Some(damage) = self.ring.repair() {
+                // The ring continues empty; the clients of the lost commands time out.
+                state.record(ErrorCode::MalformedCommand, &damage.to_string());
+            } else if self.ring.unblock() {
+                state.count(SystemCounter::UnblockedCommands);
+            } else {
+                return;
+            }
             self.blocked.since_ns = now_ns;
         }
     }
@@ -177,10 +184,14 @@ fn on_command(
     let command = match Command::decode(type_id, payload) {
         Ok(command) => command,
         Err(error) => {
-            record_invalid_command(state, &error);
+            on_invalid_command(state, payload, &error);
             return Action::Continue;
         }
     };
+    if command.correlation_id() == NO_CORRELATION_ID && needs_response(&command) {
+        state.record(ErrorCode::MalformedCommand, &no_correlation_id(type_id));
+        return Action::Continue;
+    }
     let client_id = command.client_id();
     if deferred.is_deferred(client_id) {
         match command {
@@ -277,8 +288,57 @@ fn too_many_deferred() -> Failure {
     )
 }
 
-/// Records and counts an invalid command. No response is sent, since its ids cannot be trusted.
-fn record_invalid_command(state: &ConductorState, error: &DecodeError) {
+/// Correlation id that no client uses for a command with a response.
+const NO_CORRELATION_ID: i64 = -1;
+
+/// Returns true if the driver responds to a command.
+fn needs_response(command: &Command<'_>) -> bool {
+    !matches!(
+        command,
+        Command::ClientKeepalive { .. }
+            | Command::ClientClose { .. }
+            | Command::TerminateDriver { .. }
+    )
+}
+
+/// Returns the error for a command whose response would reach every client: clients pass an error with an unknown
+/// correlation id to their error handlers.
+fn no_correlation_id(type_id: i32) -> String {
+    format!(
+        "command of type id {type_id:#06x} with correlation id {NO_CORRELATION_ID} was ignored: take the id from the \
+         correlation counter of the to-driver buffer"
+    )
+}
+
+/// Returns the failure for text in an invalid encoding.
+fn not_text(field: &str) -> Failure {
+    let code = match field {
+        "channel" => ErrorCode::InvalidChannel,
+        _ => ErrorCode::MalformedCommand,
+    };
+    Failure::new(
+        code,
+        format!("the {field} of the command is not UTF-8: encode it as ASCII or UTF-8"),
+    )
+}
+
+/// Records and counts an invalid command. Text in an invalid encoding is answered. Other invalid commands are not,
+/// since their ids cannot be trusted.
+fn on_invalid_command(state: &mut ConductorState, payload: &[u8], error: &DecodeError) {
+    if let DecodeError::Malformed {
+        type_id,
+        field,
+        reason: Malformed::NotText,
+    } = *error
+        && let Some((_, correlation_id)) = command::ids(payload)
+    {
+        if correlation_id == NO_CORRELATION_ID {
+            state.record(ErrorCode::MalformedCommand, &no_correlation_id(type_id));
+        } else {
+            state.respond_error(correlation_id, &not_text(field));
+        }
+        return;
+    }
     let code = match error {
         DecodeError::Unknown(_) => ErrorCode::UnknownCommandTypeId,
         _ => ErrorCode::MalformedCommand,

@@ -231,15 +231,19 @@ impl ReceiverImage {
 
     /// Returns true if a packet lies beyond what the sender may send. Bytes are counted as by the sender: the body of
     /// padding is neither sent nor written, so padding may extend beyond the window, to the end of its term at most.
-    /// Heartbeats announce the position behind such padding and are accepted even if the padding was lost; otherwise it
-    /// would never be NAKed. Nothing is accepted at positions whose memory may still be read.
+    /// A heartbeat exactly at the end of that term announces such padding and is accepted even if the padding was lost;
+    /// otherwise it would never be NAKed. Any other heartbeat beyond both the threshold and the rebuild position comes from
+    /// a sender that follows other receivers. It is dropped, so that the image times out and a new one joins at the
+    /// sender's position. Nothing is accepted at positions whose memory may still be read.
     fn is_over_run(&mut self, extent: Extent) -> bool {
         if !self.is_reusable(extent.end) {
             return true;
         }
         if extent.end == extent.position {
             let term_begin = self.geometry.term_begin(self.overrun_threshold - 1);
-            return extent.position > term_begin + i64::from(self.geometry.term_length());
+            let term_end = term_begin + i64::from(self.geometry.term_length());
+            return extent.position > self.overrun_threshold.max(self.rebuild_position)
+                && extent.position != term_end;
         }
         extent.position + extent.wire_length > self.overrun_threshold
     }

@@ -1,5 +1,7 @@
 //! Every command and its responses, in order (docs/spec/shared-memory.md §9.4).
 
+use std::time::Duration;
+
 use taran_protocol::command::Command;
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::error_code::ErrorCode;
@@ -523,4 +525,219 @@ fn destinations_without_manual_control_are_rejected() {
         error_response(&answers[0], correlation_id).unwrap().code,
         ErrorCode::InvalidChannel
     );
+}
+
+/// Returns every command that has a channel.
+fn commands_with_channel(correlation_id: i64, channel: &str) -> [Command<'_>; 7] {
+    let (client_id, registration_id, stream_id) = (70, 71, 10);
+    [
+        Command::AddPublication {
+            client_id,
+            correlation_id,
+            stream_id,
+            channel,
+        },
+        Command::AddExclusivePublication {
+            client_id,
+            correlation_id,
+            stream_id,
+            channel,
+        },
+        Command::AddSubscription {
+            client_id,
+            correlation_id,
+            stream_id,
+            channel,
+        },
+        Command::AddDestination {
+            client_id,
+            correlation_id,
+            registration_id,
+            channel,
+        },
+        Command::RemoveDestination {
+            client_id,
+            correlation_id,
+            registration_id,
+            channel,
+        },
+        Command::AddReceiveDestination {
+            client_id,
+            correlation_id,
+            registration_id,
+            channel,
+        },
+        Command::RemoveReceiveDestination {
+            client_id,
+            correlation_id,
+            registration_id,
+            channel,
+        },
+    ]
+}
+
+/// Encodes a command, with each `#` replaced by a byte that no UTF-8 text contains.
+fn with_invalid_text(command: &Command<'_>) -> (i32, Vec<u8>) {
+    let mut bytes = Vec::new();
+    let type_id = command.encode(&mut bytes);
+    for byte in &mut bytes {
+        if *byte == b'#' {
+            *byte = 0xFF;
+        }
+    }
+    (type_id, bytes)
+}
+
+#[test]
+fn channel_that_is_not_utf_8_is_answered_with_invalid_channel() {
+    let mut driver = DriverFixture::new();
+    for number in 0..7 {
+        let correlation_id = 1000 + number;
+        let command = commands_with_channel(correlation_id, "aeron:udp?endpoint=#:40123")
+            [number as usize];
+        let (type_id, bytes) = with_invalid_text(&command);
+        let errors = driver.system(SystemCounter::Errors);
+        driver.commands.write(type_id, &bytes).unwrap();
+        driver.settle();
+        let answers = driver.messages();
+        assert_eq!(kinds(&answers), ["error"], "{command:?}");
+        let refused = error_response(&answers[0], correlation_id).unwrap();
+        assert_eq!(refused.code, ErrorCode::InvalidChannel);
+        assert!(
+            refused.text.contains("channel of the command is not UTF-8"),
+            "{}",
+            refused.text
+        );
+        assert_eq!(driver.system(SystemCounter::Errors), errors + 1);
+    }
+    assert!(driver.counters().is_empty());
+}
+
+#[test]
+fn label_that_is_not_utf_8_is_answered_as_malformed() {
+    let mut driver = DriverFixture::new();
+    let (client_id, registration_id, counter_type_id) = (70, 71, 1001);
+    let commands = [
+        Command::AddCounter {
+            client_id,
+            correlation_id: 1000,
+            counter_type_id,
+            key: &[],
+            label: "#",
+        },
+        Command::AddStaticCounter {
+            client_id,
+            correlation_id: 1000,
+            registration_id,
+            counter_type_id,
+            key: &[],
+            label: "#",
+        },
+    ];
+    for command in commands {
+        let (type_id, bytes) = with_invalid_text(&command);
+        driver.commands.write(type_id, &bytes).unwrap();
+        driver.settle();
+        let answers = driver.messages();
+        assert_eq!(kinds(&answers), ["error"], "{command:?}");
+        let refused = error_response(&answers[0], 1000).unwrap();
+        assert_eq!(refused.code, ErrorCode::MalformedCommand);
+    }
+    assert!(driver.counters().is_empty());
+}
+
+#[test]
+fn command_without_correlation_id_is_refused_without_response() {
+    let mut driver = DriverFixture::new();
+    let (client_id, correlation_id, registration_id) = (70, -1, 71);
+    let mut commands = commands_with_channel(correlation_id, "aeron:bad").to_vec();
+    commands.extend(commands_with_channel(correlation_id, IPC));
+    commands.extend([
+        Command::RemovePublication {
+            client_id,
+            correlation_id,
+            registration_id,
+            revoke: false,
+        },
+        Command::RemoveSubscription {
+            client_id,
+            correlation_id,
+            registration_id,
+        },
+        Command::RemoveCounter {
+            client_id,
+            correlation_id,
+            registration_id,
+        },
+        Command::AddCounter {
+            client_id,
+            correlation_id,
+            counter_type_id: 1001,
+            key: &[],
+            label: "label",
+        },
+        Command::AddStaticCounter {
+            client_id,
+            correlation_id,
+            registration_id,
+            counter_type_id: 1001,
+            key: &[],
+            label: "label",
+        },
+        Command::RemoveDestinationById {
+            client_id,
+            correlation_id,
+            registration_id,
+            destination_id: 72,
+        },
+        Command::RejectImage {
+            client_id,
+            correlation_id,
+            image_id: 73,
+            position: 0,
+            reason: b"reason",
+        },
+        Command::NextAvailableSessionId {
+            client_id,
+            correlation_id,
+            stream_id: 10,
+        },
+    ]);
+    for command in &commands {
+        let errors = driver.system(SystemCounter::Errors);
+        assert_eq!(kinds(&driver.ask(command)), [""; 0], "{command:?}");
+        assert_eq!(
+            driver.system(SystemCounter::Errors),
+            errors + 1,
+            "{command:?}"
+        );
+    }
+    let (type_id, bytes) =
+        with_invalid_text(&commands_with_channel(correlation_id, "aeron:#")[0]);
+    driver.commands.write(type_id, &bytes).unwrap();
+    driver.settle();
+    assert_eq!(kinds(&driver.messages()), [""; 0]);
+    assert!(driver.counters().is_empty());
+    assert!(
+        driver
+            .errors()
+            .iter()
+            .any(|(text, _)| text.contains("correlation id -1")),
+        "{:?}",
+        driver.errors()
+    );
+}
+
+#[test]
+fn client_close_without_correlation_id_is_no_error() {
+    let mut driver = DriverFixture::new();
+    let client_id = driver.client();
+    driver.add_publication(client_id, IPC, 10).unwrap();
+    driver.ask(&Command::ClientClose {
+        client_id,
+        correlation_id: -1,
+    });
+    driver.run_for(Duration::from_secs(30));
+    assert!(driver.counters().is_empty());
+    assert_eq!(driver.system(SystemCounter::Errors), 0);
 }

@@ -7,6 +7,7 @@ mod commands;
 mod congestion;
 mod counters;
 mod cycles;
+mod damaged_ring;
 mod destinations;
 mod fixture;
 mod flow_control;

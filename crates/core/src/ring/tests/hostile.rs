@@ -56,7 +56,10 @@ fn read_invalid_tail_repairs_it() {
         producer.write(1, b"one").unwrap();
         set_trailer(&region, TAIL, tail);
         if tail % 8 != 0 {
-            assert_eq!(Err(WriteError::Corrupt { tail }), producer.write(1, b"two"));
+            assert!(matches!(
+                producer.write(1, b"two"),
+                Err(WriteError::Corrupt { .. })
+            ));
         }
         assert!(consumer.read(1, |_, _| ()).is_err(), "{tail}");
         producer.write(2, b"three").unwrap();
@@ -71,7 +74,10 @@ fn unblock_repairs_tail_that_makes_ring_full() {
     let region = ring(1024);
     let (producer, mut consumer) = many_to_one(&region);
     set_trailer(&region, TAIL, 1 << 40);
-    assert_eq!(Err(WriteError::Full), producer.write(1, b"one"));
+    assert!(matches!(
+        producer.write(1, b"one"),
+        Err(WriteError::Corrupt { .. })
+    ));
     assert_eq!(Ok(0), consumer.read(1, |_, _| ()));
     assert!(consumer.unblock());
     producer.write(1, b"one").unwrap();
@@ -98,9 +104,74 @@ fn heartbeat_repairs_head_that_makes_empty_ring_full() {
     }
     set_trailer(&region, HEAD, 0);
     set_trailer(&region, HEAD_CACHE, 0);
-    assert_eq!(Err(WriteError::Full), producer.write(1, b"message"));
+    assert_eq!(
+        Err(WriteError::Corrupt { tail: 144, head: 0 }),
+        producer.write(1, b"message")
+    );
     consumer.set_heartbeat_ms(1);
     assert_eq!(Ok(()), producer.write(1, b"message"));
+}
+
+#[test]
+fn repair_of_sound_ring_does_nothing() {
+    let region = ring(1024);
+    let (producer, mut consumer) = many_to_one(&region);
+    assert_eq!(consumer.repair(), None);
+    producer.write(1, b"one").unwrap();
+    assert_eq!(consumer.repair(), None);
+    std::mem::forget(producer.try_claim(2, 8).unwrap());
+    assert_eq!(consumer.repair(), None);
+    assert_eq!(vec![(1, b"one".to_vec())], drain(&mut consumer));
+    assert_eq!(consumer.repair(), None, "a claim is not damage");
+}
+
+#[test]
+fn repair_of_impossible_tail_returns_the_damage() {
+    for tail in [-8, 3, 1024 + 8, 1 << 40, i64::MIN, i64::MAX] {
+        let region = ring(1024);
+        let (producer, mut consumer) = many_to_one(&region);
+        set_trailer(&region, TAIL, tail);
+        let damage = consumer.repair().expect("the tail is impossible");
+        assert_eq!((damage.position, damage.tail), (0, tail));
+        assert_eq!(consumer.repair(), None, "{tail}");
+        producer.write(1, b"one").unwrap();
+        let mut messages = drain(&mut consumer);
+        messages.extend(drain(&mut consumer)); // the first may have ended with the ring's memory
+        assert_eq!(vec![(1, b"one".to_vec())], messages, "{tail}");
+    }
+}
+
+#[test]
+fn repair_of_tail_before_unread_records_clears_them() {
+    let region = ring(1024);
+    let (producer, mut consumer) = many_to_one(&region);
+    producer.write(1, b"lost").unwrap();
+    producer.write(1, b"lost too").unwrap();
+    set_trailer(&region, TAIL, 0);
+    assert!(consumer.has_next());
+    assert!(drain(&mut consumer).is_empty());
+    assert!(consumer.repair().is_some());
+    assert!(!consumer.has_next());
+    producer.write(2, b"next").unwrap();
+    assert_eq!(vec![(2, b"next".to_vec())], drain(&mut consumer));
+    assert!(!consumer.has_next());
+}
+
+#[test]
+fn write_with_damaged_head_is_refused_as_corrupt() {
+    for head in [8, 3, 1 << 40, -2048, i64::MIN] {
+        let region = ring(1024);
+        let (producer, consumer) = many_to_one(&region);
+        set_trailer(&region, HEAD, head);
+        set_trailer(&region, HEAD_CACHE, head);
+        assert_eq!(
+            Err(WriteError::Corrupt { tail: 0, head }),
+            producer.write(1, b"one")
+        );
+        assert_eq!(trailer(&region, TAIL), 0);
+        consumer.set_heartbeat_ms(1);
+        assert_eq!(Ok(()), producer.write(1, b"one"));
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -120,6 +120,34 @@ fn packet_beyond_half_term_is_over_run() {
 }
 
 #[test]
+fn heartbeat_between_over_run_threshold_and_end_of_term_is_over_run() {
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START, &[1024]));
+    let threshold = START + 32_768;
+    fixture.heartbeat(0xC0, threshold);
+    assert_eq!(fixture.positions(), (32_768, 1024));
+    for position in [threshold + 32, 2 * 65_536 - 32, 2 * 65_536 + 32] {
+        fixture.heartbeat(0xC0, position);
+    }
+    assert_eq!(fixture.counters.over_runs.get(), 3);
+    assert_eq!(fixture.counters.heartbeats_received.get(), 1);
+    assert_eq!(fixture.positions(), (32_768, 1024));
+}
+
+#[test]
+fn over_run_heartbeats_do_not_keep_image_alive() {
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START, &[1024]));
+    for _ in 0..=20 {
+        fixture.sent_after(500 * MS);
+        fixture.heartbeat(0xC0, START + 32_768 + 1024);
+    }
+    fixture.sent_after(500 * MS);
+    assert!(fixture.shared.is_timed_out());
+    assert_eq!(fixture.positions(), (1024, 1024), "nothing is repaired");
+}
+
+#[test]
 fn padding_at_window_edge_may_extend_beyond_window() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[32_768 - 32, -4096]));
