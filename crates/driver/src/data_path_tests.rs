@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, AgentWaker, DutyCycleTracker};
+use taran_core::agent::{Agent, DutyCycleTracker};
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
 use taran_core::loss_report::LossReport;
 use taran_core::memory::Region;
 use taran_core::queue;
+use taran_net::UnconditionalPoller;
 use taran_protocol::log::{self, ExclusiveAppender, LogBuffers, LogKind};
 
 use crate::boundary::*;
@@ -67,7 +68,7 @@ impl DataPath {
         let (mut sender_commands, commands) = queue::spsc(8);
         let (events, sender_events) = queue::spsc(8);
         let sender = Sender::new(SenderSpec {
-            waker: AgentWaker::default(),
+            poller: Box::new(UnconditionalPoller::default()),
             commands,
             events,
             counters: sender_counters.clone(),
@@ -80,7 +81,7 @@ impl DataPath {
         let (mut receiver_commands, commands) = queue::spsc(8);
         let (events, receiver_events) = queue::spsc(8);
         let receiver = Receiver::new(ReceiverSpec {
-            waker: AgentWaker::default(),
+            poller: Box::new(UnconditionalPoller::default()),
             commands,
             events,
             counters: receiver_counters.clone(),

@@ -26,11 +26,11 @@ mod interceptors;
 mod interval_timer;
 #[cfg(not(loom))]
 mod launch;
+mod park_multiplier;
 mod poll_backoff;
 mod poll_schedule;
 mod receiver;
 mod sender;
-mod socket_wait;
 #[cfg(test)]
 mod testing;
 mod timestamps;

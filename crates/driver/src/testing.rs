@@ -99,6 +99,7 @@ struct State {
     inbox: VecDeque<(SocketAddr, Vec<u8>, usize)>,
     receive_calls: usize,
     receives_parts: bool,
+    transforms: bool,
     in_parts: usize,
     room: Option<usize>,
     refused: Option<usize>,
@@ -137,6 +138,11 @@ impl FakeSocket {
     /// Enables `receive_parts`.
     pub(crate) fn set_receives_parts(&self) {
         self.state().receives_parts = true;
+    }
+
+    /// Has a layer that transforms datagrams, for endpoints created from now on.
+    pub(crate) fn set_transforms(&self) {
+        self.state().transforms = true;
     }
 
     /// Returns the number of calls of `receive_parts` that received something.
@@ -311,8 +317,10 @@ impl Transport for FakeSocket {
     }
 
     fn capabilities(&self) -> Capabilities {
+        let state = self.state();
         Capabilities {
-            receives_parts: self.state().receives_parts,
+            receives_parts: state.receives_parts,
+            transforms: state.transforms,
             ..Capabilities::PLAIN
         }
     }

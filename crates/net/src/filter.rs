@@ -123,7 +123,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{LayeredNetwork, Network, SocketNetwork, conformance, wait};
+    use crate::{AgentRole, LayeredNetwork, Network, SocketNetwork, conformance};
 
     /// Drops every third datagram.
     #[derive(Debug, Default)]
@@ -163,9 +163,11 @@ mod tests {
         let run = Transmit::connected(&payload).segmented(8);
         assert_eq!(sender.send(&[run]).unwrap(), payload.len());
         let mut batch = ReceiveBatch::new(16);
+        let mut poller = network.poller(AgentRole::Receiver).unwrap();
+        poller.set_sources(&[receiver.poll_source()]);
         let mut arrived = Vec::new();
         while !arrived.contains(&9) {
-            wait(&[receiver.raw_fd().unwrap()], Duration::from_secs(1)).unwrap();
+            poller.wait(Duration::from_secs(1));
             receiver.receive(&mut batch).unwrap();
             arrived.extend(batch.datagrams().map(|datagram| datagram.payload[0]));
         }

@@ -2,7 +2,8 @@
 //!
 //! A datagram is data, not a call: [`Transmit`] describes what to send (destination, bytes, segment size) and
 //! [`ReceiveBatch`] what has arrived (source, bytes, stride, timestamp). [`Transport`] moves batches of them,
-//! [`Network`] opens transports and reports the machine's interfaces and buffer limits. [`SocketNetwork`] uses the
+//! [`Network`] opens transports and reports the machine's interfaces and buffer limits. A [`Poller`] tells an agent which
+//! of its transports to receive from, and waits for them. [`SocketNetwork`] uses the
 //! kernel's UDP sockets.
 //!
 //! Layers lie between an agent and a backend, in one ordered stack ([`LayeredNetwork`]): [`FaultLayer`] loses,
@@ -68,6 +69,7 @@ mod fault;
 mod filter;
 mod layer;
 mod network;
+mod poller;
 mod receive;
 mod socket;
 mod transmit;
@@ -78,8 +80,9 @@ pub use fault::{FaultControl, FaultCounts, FaultLayer, FaultRates, FaultSpec};
 pub use filter::{DatagramFilter, FilterLayer};
 pub use layer::{LayerCapabilities, LayeredNetwork, LowerLayers, NetworkLayer, TransportLayer};
 pub use network::{BufferLimits, MulticastSpec, Network, SocketSpec};
+pub use poller::{AgentRole, Arrivals, PollSource, Poller, UnconditionalPoller};
 pub use receive::{Datagram, DatagramRun, ReceiveBatch, Received};
-pub use socket::{SocketNetwork, wait};
+pub use socket::SocketNetwork;
 pub use taran_core::interface::Interface;
 pub use transmit::Transmit;
 pub use transport::{BufferLengths, Capabilities, Transport};

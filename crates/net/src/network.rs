@@ -3,7 +3,9 @@
 use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::{BufferLengths, Interface, NetError, Transport};
+use crate::{
+    AgentRole, BufferLengths, Interface, NetError, Poller, Transport, UnconditionalPoller,
+};
 
 /// A network: opens transports, and reports the interfaces and limits of the machine.
 ///
@@ -11,6 +13,12 @@ use crate::{BufferLengths, Interface, NetError, Transport};
 pub trait Network: Send + Debug {
     /// Opens a bound transport. Port zero selects a free port.
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError>;
+
+    /// Creates the poller of an agent, for transports that this network opens for it ([`SocketSpec::agent`]).
+    fn poller(&mut self, agent: AgentRole) -> Result<Box<dyn Poller>, NetError> {
+        let _ = agent;
+        Ok(Box::new(UnconditionalPoller::default()))
+    }
 
     /// Returns the buffer lengths of a new socket, and the largest lengths that the system grants.
     fn buffer_limits(&mut self) -> Result<BufferLimits, NetError>;
@@ -22,6 +30,10 @@ pub trait Network: Send + Debug {
 impl<N: Network + ?Sized> Network for Box<N> {
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
         (**self).open(spec)
+    }
+
+    fn poller(&mut self, agent: AgentRole) -> Result<Box<dyn Poller>, NetError> {
+        (**self).poller(agent)
     }
 
     fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {
@@ -36,6 +48,8 @@ impl<N: Network + ?Sized> Network for Box<N> {
 /// Parameters of a transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketSpec {
+    /// The agent that uses the transport.
+    pub agent: AgentRole,
     /// The local address. Its family is the family of the transport.
     pub bind: SocketAddr,
     /// The peer to connect to: sends are cheaper, and datagrams from other sources are discarded.
@@ -55,10 +69,11 @@ pub struct SocketSpec {
 }
 
 impl SocketSpec {
-    /// An unconnected unicast transport at `bind` with the system's default buffers, and offload where available.
+    /// An unconnected unicast transport of the conductor at `bind` with the system's default buffers, and offload where available.
     #[must_use]
     pub fn bound(bind: SocketAddr) -> Self {
         Self {
+            agent: AgentRole::Conductor,
             bind,
             connect: None,
             multicast: None,
@@ -68,6 +83,12 @@ impl SocketSpec {
             offload: true,
             receive_timestamps: false,
         }
+    }
+
+    /// The same, for another agent.
+    #[must_use]
+    pub fn used_by(self, agent: AgentRole) -> Self {
+        Self { agent, ..self }
     }
 
     /// The same, connected to `peer`.

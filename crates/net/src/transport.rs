@@ -2,9 +2,8 @@
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
-use std::os::fd::RawFd;
 
-use crate::{LayerCapabilities, NetError, ReceiveBatch, Received, Transmit};
+use crate::{LayerCapabilities, NetError, PollSource, ReceiveBatch, Received, Transmit};
 
 /// One bound, non-blocking end of a network. Opened by [`Network::open`](crate::Network::open), then moved to the agent
 /// that uses it; closed on drop.
@@ -46,10 +45,9 @@ pub trait Transport: Send + Debug {
     /// Returns the address that the transport is bound to, with the port that the system chose.
     fn local_address(&self) -> SocketAddr;
 
-    /// Returns a descriptor that becomes readable when datagrams arrive, for [`wait`](crate::wait), if the backend has
-    /// one.
-    fn raw_fd(&self) -> Option<RawFd> {
-        None
+    /// Returns this transport as a [`Poller`](crate::Poller) of its network knows it.
+    fn poll_source(&self) -> PollSource {
+        PollSource::UNKNOWN
     }
 
     /// Returns the capabilities beyond single datagrams. They do not change while the transport is open, except for

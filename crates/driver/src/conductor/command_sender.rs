@@ -1,8 +1,8 @@
 //! Sending side of a command queue to a network agent.
 
 use std::collections::VecDeque;
+use std::task::Waker;
 
-use taran_core::agent::AgentWaker;
 use taran_core::counters::Counter;
 use taran_core::queue;
 
@@ -15,11 +15,11 @@ pub(crate) struct CommandSender<T> {
     queue: queue::Sender<T>,
     buffered: VecDeque<T>,
     failed_offers: Counter,
-    waker: AgentWaker,
+    waker: Waker,
 }
 
 impl<T> CommandSender<T> {
-    pub(crate) fn new(queue: queue::Sender<T>, failed_offers: Counter, waker: AgentWaker) -> Self {
+    pub(crate) fn new(queue: queue::Sender<T>, failed_offers: Counter, waker: Waker) -> Self {
         Self {
             queue,
             waker,
@@ -46,7 +46,7 @@ impl<T> CommandSender<T> {
         }
         if self.buffered.len() < before {
             // An idle agent may be parked for a long time.
-            self.waker.wake();
+            self.waker.wake_by_ref();
         }
         self.buffered.is_empty()
     }

@@ -70,8 +70,8 @@ use log_files::LogEvent;
 use state::ConductorState;
 
 use crate::boundary::ConductorEvent;
+use crate::park_multiplier::NO_CLIENTS_MULTIPLIER;
 use crate::poll_schedule::WorkTracker;
-use crate::socket_wait::NO_CLIENTS_MULTIPLIER;
 
 /// Maximum number of events taken per agent in one duty cycle.
 const EVENTS_PER_CYCLE: usize = 16;

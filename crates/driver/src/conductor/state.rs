@@ -4,8 +4,8 @@
 //! `events` combine them.
 
 use std::sync::Arc;
+use std::task::Waker;
 
-use taran_core::agent::AgentWaker;
 use taran_core::broadcast::Transmitter;
 use taran_core::clock::{Now, WallClock};
 use taran_core::counters::Counter;
@@ -97,7 +97,7 @@ pub(crate) struct ConductorStateSpec {
     pub(crate) sender: queue::Sender<SenderCommand>,
     pub(crate) receiver: queue::Sender<ReceiverCommand>,
     /// The wakers of sender and receiver.
-    pub(crate) wakers: [AgentWaker; 2],
+    pub(crate) wakers: [Waker; 2],
     pub(crate) validator: TerminationValidator,
     pub(crate) hook: TerminationHook,
     pub(crate) congestion_control: Option<CongestionControlSupplier>,

@@ -4,14 +4,14 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::{AgentWaker, DutyCycleTracker};
+use taran_core::agent::DutyCycleTracker;
 use taran_core::clock::{Now, WallClock};
 use taran_core::counters::{Counter, CountersReader};
 use taran_core::error_log::{ErrorHandler, ErrorLog};
 use taran_core::loss_report::LossReport;
 use taran_core::memory::Storage;
 use taran_core::queue;
-use taran_net::{LayeredNetwork, Network, NetworkLayer};
+use taran_net::{AgentRole, LayeredNetwork, Network, NetworkLayer};
 use taran_protocol::counter::{SystemCounter, SystemLabels};
 use taran_protocol::option::OptionSet;
 
@@ -138,11 +138,12 @@ impl DriverParts {
         let (receiver_commands, to_receiver) = queue::spsc(COMMAND_QUEUE);
         let (from_sender, sender_events) = queue::spsc(EVENT_QUEUE);
         let (from_receiver, receiver_events) = queue::spsc(EVENT_QUEUE);
-        let wakers = [AgentWaker::default(), AgentWaker::default()];
-        let [sender_waker, receiver_waker] = wakers.clone();
+        let sender_poller = network.poller(AgentRole::Sender)?;
+        let receiver_poller = network.poller(AgentRole::Receiver)?;
+        let wakers = [sender_poller.waker(), receiver_poller.waker()];
         let sender = Sender::new(SenderSpec {
             commands: to_sender,
-            waker: sender_waker,
+            poller: sender_poller,
             events: from_sender,
             counters: SenderCounters::new(|counter| system.get(counter).clone()),
             cycle: cycle(
@@ -157,7 +158,7 @@ impl DriverParts {
         });
         let receiver = Receiver::new(ReceiverSpec {
             commands: to_receiver,
-            waker: receiver_waker,
+            poller: receiver_poller,
             events: from_receiver,
             counters: ReceiverCounters::new(|counter| system.get(counter).clone()),
             cycle: cycle(

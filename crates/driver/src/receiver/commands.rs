@@ -2,7 +2,9 @@
 
 use taran_core::clock::Now;
 
-use super::{ReceiveContext, ReceiveEndpoint, ReceiveTransport, Receiver, ReceiverImage};
+use super::{
+    PolledTransport, ReceiveContext, ReceiveEndpoint, ReceiveTransport, Receiver, ReceiverImage,
+};
 use crate::boundary::{ConductorEvent, EndpointId, ImageId, ReceiverCommand, TransportId};
 
 impl Receiver {
@@ -131,7 +133,7 @@ impl Receiver {
         let id = endpoint.id();
         self.endpoints.push(endpoint);
         self.with_endpoint(id, now, ReceiveEndpoint::start);
-        self.collect_fds();
+        self.update_poller();
     }
 
     fn remove_endpoint(&mut self, id: EndpointId) {
@@ -148,7 +150,7 @@ impl Receiver {
         }
         self.event_sender
             .send(ConductorEvent::ReceiveEndpointReleased(endpoint));
-        self.collect_fds();
+        self.update_poller();
     }
 
     fn add_transport(&mut self, id: EndpointId, transport: Box<ReceiveTransport>, now: Now) {
@@ -163,7 +165,7 @@ impl Receiver {
         self.with_endpoint(id, now, |endpoint, context| {
             endpoint.add_transport(*transport, context);
         });
-        self.collect_fds();
+        self.update_poller();
     }
 
     fn remove_transport(&mut self, id: EndpointId, transport: TransportId) {
@@ -176,7 +178,7 @@ impl Receiver {
                     endpoint: id,
                     transport,
                 });
-            self.collect_fds();
+            self.update_poller();
         }
     }
 
@@ -224,14 +226,16 @@ impl Receiver {
         self.endpoint(endpoint)?.image(image)
     }
 
-    fn collect_fds(&mut self) {
-        self.fds.clear();
-        self.fds
-            .extend(self.endpoints.iter().flat_map(|endpoint| endpoint.fds()));
-        self.transports = self
-            .endpoints
-            .iter()
-            .map(|endpoint| endpoint.transports().count())
-            .sum();
+    /// Passes the sockets to the poller.
+    fn update_poller(&mut self) {
+        let mut sources = Vec::new();
+        self.polled.clear();
+        for (endpoint, found) in self.endpoints.iter().enumerate() {
+            for (slot, transport) in found.transports() {
+                sources.push(transport.transport.poll_source());
+                self.polled.push(PolledTransport { endpoint, slot });
+            }
+        }
+        self.poller.set_sources(&sources);
     }
 }

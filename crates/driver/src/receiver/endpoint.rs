@@ -1,6 +1,5 @@
 //! Receive endpoint: the sockets of one channel, its subscriptions and their images.
 
-use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use taran_net::ReceiveBatch;
@@ -91,16 +90,14 @@ impl ReceiveEndpoint {
         }
     }
 
-    /// Receives what has arrived. Returns the number of bytes.
+    /// Receives what has arrived on one socket. Returns the number of bytes.
     pub(super) fn poll(
         &mut self,
+        index: usize,
         batch: &mut ReceiveBatch,
         context: &mut ReceiveContext<'_>,
     ) -> usize {
-        let mut bytes = 0;
-        for index in 0..self.transports.len() {
-            bytes += self.poll_transport(index, batch, context);
-        }
+        let bytes = self.poll_transport(index, batch, context);
         if bytes > 0 {
             context.counters.bytes_received.add_exclusive(bytes as i64);
             if self.window_throttle.is_check_due(context.now.nanos) {
@@ -264,12 +261,9 @@ impl ReceiveEndpoint {
         work
     }
 
-    pub(super) fn fds(&self) -> impl Iterator<Item = RawFd> {
-        self.transports()
-            .filter_map(|transport| transport.transport.raw_fd())
-    }
-
-    pub(super) fn transports(&self) -> impl Iterator<Item = &ReceiveTransport> {
-        self.transports.iter().flatten()
+    /// Returns the sockets with their slots.
+    pub(super) fn transports(&self) -> impl Iterator<Item = (usize, &ReceiveTransport)> {
+        let slots = self.transports.iter().enumerate();
+        slots.filter_map(|(slot, transport)| Some((slot, transport.as_ref()?)))
     }
 }

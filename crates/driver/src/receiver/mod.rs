@@ -35,23 +35,22 @@ mod tests;
 mod transport;
 mod window_throttle;
 
-use std::os::fd::RawFd;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, AgentWaker, DutyCycleTracker};
+use taran_core::agent::{Agent, DutyCycleTracker};
 use taran_core::clock::Now;
 use taran_core::error_log::ErrorHandler;
 use taran_core::loss_report::LossReport;
 use taran_core::queue;
-use taran_net::ReceiveBatch;
+use taran_net::{Poller, ReceiveBatch};
 
 use crate::boundary::{
     ConductorEvent, EventSender, ReceiverCommand, ReceiverCounters, poll_commands,
 };
 use crate::error_reporter::ErrorReporter;
 use crate::interval_timer::IntervalTimer;
+use crate::park_multiplier::NO_ENDPOINTS_MULTIPLIER;
 use crate::poll_schedule::WorkTracker;
-use crate::socket_wait::{NO_ENDPOINTS_MULTIPLIER, any_may_be_readable, wait_for_any};
 
 pub(crate) use endpoint::ReceiveEndpoint;
 pub(crate) use image::ReceiverImage;
@@ -66,8 +65,8 @@ const BATCH: usize = 16;
 pub struct ReceiverSpec {
     /// Commands of the conductor.
     pub commands: queue::Receiver<ReceiverCommand>,
-    /// Wakes the receiver when the conductor sends a command.
-    pub waker: AgentWaker,
+    /// Poller of the sockets. Its waker is used when the conductor sends a command.
+    pub poller: Box<dyn Poller>,
     /// Events for the conductor.
     pub events: queue::Sender<ConductorEvent>,
     /// System counters.
@@ -93,13 +92,20 @@ pub struct Receiver {
     losses: LossReport,
     event_sender: EventSender,
     commands: queue::Receiver<ReceiverCommand>,
-    waker: AgentWaker,
+    poller: Box<dyn Poller>,
     cycle: DutyCycleTracker,
     silence_check: IntervalTimer,
     batch: ReceiveBatch,
-    fds: Vec<RawFd>,
-    transports: usize,
+    /// The sockets in the order in which the poller knows them.
+    polled: Vec<PolledTransport>,
     work_tracker: WorkTracker,
+}
+
+/// A socket: index of its endpoint, and its slot there.
+#[derive(Clone, Copy, Debug)]
+struct PolledTransport {
+    endpoint: usize,
+    slot: usize,
 }
 
 /// State that the receiver lends to an endpoint for one duty cycle.
@@ -122,12 +128,13 @@ impl Agent for Receiver {
             losses: &mut self.losses,
             events: &mut self.event_sender,
         };
-        let mut work = commands;
-        if any_may_be_readable(&self.fds, self.transports) {
-            for endpoint in &mut self.endpoints {
-                work += endpoint.poll(&mut self.batch, &mut context);
-            }
-        }
+        let received = self.poller.poll(&mut |index| {
+            let Some(&PolledTransport { endpoint, slot }) = self.polled.get(index) else {
+                return 0;
+            };
+            self.endpoints[endpoint].poll(slot, &mut self.batch, &mut context)
+        });
+        let mut work = commands + received;
         let checks_silence = self.silence_check.is_due(now.nanos);
         let load = self.work_tracker.load(now.nanos);
         for endpoint in &mut self.endpoints {
@@ -145,13 +152,13 @@ impl Agent for Receiver {
     }
 
     fn on_start(&mut self) {
-        self.waker.register();
+        self.poller.start();
     }
 
-    /// Returns early when a datagram arrives. Progress of subscribers does not end the park: they write to shared
+    /// Returns early when a datagram or a command arrives. Progress of subscribers does not end the park: they write to shared
     /// memory only.
     fn park(&mut self, max: Duration) {
-        wait_for_any(&self.fds, max);
+        self.poller.wait(max);
     }
 
     /// Without endpoints there is nothing to poll, and the conductor wakes the receiver with each command.
@@ -187,12 +194,11 @@ impl Receiver {
             ),
             counters: spec.counters,
             commands: spec.commands,
-            waker: spec.waker,
+            poller: spec.poller,
             cycle: spec.cycle,
             silence_check: IntervalTimer::new(spec.reresolution_check_interval_ns),
             batch: ReceiveBatch::new(BATCH),
-            fds: Vec::new(),
-            transports: 0,
+            polled: Vec::new(),
             work_tracker: WorkTracker::default(),
         }
     }

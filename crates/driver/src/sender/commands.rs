@@ -15,7 +15,7 @@ impl Sender {
             SenderCommand::AddEndpoint(mut endpoint) => {
                 endpoint.start(now);
                 self.endpoints.push(endpoint);
-                self.collect_fds();
+                self.update_poller();
             }
             SenderCommand::RemoveEndpoint(id) => self.remove_endpoint(id),
             SenderCommand::AddPublication(publication) => {
@@ -109,7 +109,7 @@ impl Sender {
         }
         self.event_sender
             .send(ConductorEvent::SendEndpointReleased(endpoint));
-        self.collect_fds();
+        self.update_poller();
     }
 
     fn endpoint(&mut self, id: EndpointId) -> Option<&mut SendEndpoint> {
@@ -127,12 +127,10 @@ impl Sender {
         self.endpoint(endpoint)?.publication(id)
     }
 
-    fn collect_fds(&mut self) {
-        self.fds.clear();
-        self.fds.extend(
-            self.endpoints
-                .iter()
-                .filter_map(|endpoint| endpoint.control_fd()),
-        );
+    /// Passes the sockets that receive control frames to the poller, in the order of `endpoints`.
+    fn update_poller(&mut self) {
+        let sources = self.endpoints.iter();
+        let sources: Vec<_> = sources.map(|endpoint| endpoint.control_source()).collect();
+        self.poller.set_sources(&sources);
     }
 }

@@ -1,10 +1,9 @@
 //! A send endpoint: one channel's socket and the publications that use it.
 
 use std::net::SocketAddr;
-use std::os::fd::RawFd;
 
 use taran_core::clock::Now;
-use taran_net::{ReceiveBatch, Transport};
+use taran_net::{PollSource, ReceiveBatch, Transport};
 
 use super::coalescer::SendOutcome;
 use super::control;
@@ -27,6 +26,8 @@ pub struct SendEndpoint {
     pub(super) control_batch: ControlFrameBatch,
     control: Option<Box<dyn Transport>>,
     publications: PollSchedule<SenderPublication>,
+    /// False if a layer of the socket may use one key for a whole transmit.
+    may_coalesce: bool,
     /// Publications with a single datagram in the last duty cycle.
     singles: usize,
     slots: IdMap<PublicationId, Slot>,
@@ -44,6 +45,7 @@ impl SendEndpoint {
     pub fn new(spec: SendEndpointSpec) -> Self {
         Self {
             id: spec.id,
+            may_coalesce: !spec.data.capabilities().transforms,
             transport: SendTransport::new(spec.data, spec.destination, spec.channel),
             control_batch: ControlFrameBatch::new(),
             control: spec.control,
@@ -78,13 +80,13 @@ impl SendEndpoint {
             } else {
                 0
             });
-        let coalesce =
-            (streams > 1 && self.transport.has_single_destination()).then_some(CoalesceContext {
-                coalescer: context.coalescer,
-                singles: 0,
-                singles_before: self.singles,
-                slot: Slot(0),
-            });
+        let may_coalesce = self.may_coalesce && self.transport.has_single_destination();
+        let coalesce = (streams > 1 && may_coalesce).then_some(CoalesceContext {
+            coalescer: context.coalescer,
+            singles: 0,
+            singles_before: self.singles,
+            slot: Slot(0),
+        });
         let mut publication_context = PublicationContext {
             now: context.now,
             transport: &mut self.transport,
@@ -304,11 +306,11 @@ impl SendEndpoint {
         self.publications.schedule_once(*self.slots.get(&id)?)
     }
 
-    /// Returns the descriptor on which control frames arrive.
-    pub(super) fn control_fd(&self) -> Option<RawFd> {
+    /// Returns the socket on which control frames arrive, for the poller.
+    pub(super) fn control_source(&self) -> PollSource {
         self.control
             .as_ref()
             .unwrap_or(&self.transport.socket)
-            .raw_fd()
+            .poll_source()
     }
 }

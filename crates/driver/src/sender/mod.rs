@@ -27,21 +27,20 @@ mod stream_log;
 #[cfg(test)]
 mod tests;
 
-use std::os::fd::RawFd;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, AgentWaker, DutyCycleTracker};
+use taran_core::agent::{Agent, DutyCycleTracker};
 use taran_core::clock::Now;
 use taran_core::error_log::ErrorHandler;
 use taran_core::queue;
-use taran_net::ReceiveBatch;
+use taran_net::{Poller, ReceiveBatch};
 
 use crate::boundary::{ConductorEvent, EventSender, SenderCommand, SenderCounters, poll_commands};
 use crate::error_reporter::ErrorReporter;
 use crate::interval_timer::IntervalTimer;
+use crate::park_multiplier::NO_ENDPOINTS_MULTIPLIER;
 use crate::poll_backoff::PollBackoff;
 use crate::poll_schedule::WorkTracker;
-use crate::socket_wait::{NO_ENDPOINTS_MULTIPLIER, any_may_be_readable, wait_for_any};
 use coalescer::DatagramCoalescer;
 
 pub(crate) use endpoint::SendEndpoint;
@@ -67,8 +66,8 @@ const MAX_EXTRA_BATCHES: usize = 3;
 pub struct SenderSpec {
     /// Commands from the conductor.
     pub commands: queue::Receiver<SenderCommand>,
-    /// Wakes the sender when a command was sent.
-    pub waker: AgentWaker,
+    /// Poller of the sockets that receive control frames. Its waker is used when a command was sent.
+    pub poller: Box<dyn Poller>,
     /// Events to the conductor.
     pub events: queue::Sender<ConductorEvent>,
     /// System counters.
@@ -94,7 +93,7 @@ pub struct Sender {
     reporter: ErrorReporter,
     event_sender: EventSender,
     commands: queue::Receiver<SenderCommand>,
-    waker: AgentWaker,
+    poller: Box<dyn Poller>,
     cycle: DutyCycleTracker,
     /// Duty cycles that sent something since control sockets were polled.
     cycles_since_poll: u32,
@@ -109,7 +108,6 @@ pub struct Sender {
     poll_interval_ns: i64,
     re_resolution_timer: IntervalTimer,
     batch: ReceiveBatch,
-    fds: Vec<RawFd>,
     work_tracker: WorkTracker,
     coalescer: DatagramCoalescer,
     /// True if no more than one publication sent in the last duty cycle.
@@ -136,6 +134,9 @@ impl Agent for Sender {
         let commands = poll_commands(|| self.take_command(now));
         let short_sends = self.counters.short_sends.get();
         let sent = self.send(now);
+        if sent > 0 {
+            self.poller.flush();
+        }
         self.work_tracker.record(commands + sent, now.nanos);
         let had_short_send = self.counters.short_sends.get() != short_sends;
         let received = if had_short_send || self.is_poll_due(sent, now) {
@@ -151,12 +152,12 @@ impl Agent for Sender {
     }
 
     fn on_start(&mut self) {
-        self.waker.register();
+        self.poller.start();
     }
 
-    /// Ends early when a control frame arrives. Clients publish to memory, which does not end it.
+    /// Ends early when a control frame or a command arrives. Clients publish to memory, which does not end it.
     fn park(&mut self, max: Duration) {
-        wait_for_any(&self.fds, max);
+        self.poller.wait(max);
     }
 
     /// Without endpoints there is nothing to poll, and the conductor wakes the sender.
@@ -191,7 +192,7 @@ impl Sender {
             ),
             counters: spec.counters,
             commands: spec.commands,
-            waker: spec.waker,
+            poller: spec.poller,
             cycle: spec.cycle,
             cycles_since_poll: 0,
             control_backoff: PollBackoff::new(CONTROL_BACKOFF_NS),
@@ -202,7 +203,6 @@ impl Sender {
             poll_interval_ns: spec.status_poll_interval_ns,
             re_resolution_timer: IntervalTimer::new(spec.reresolution_check_interval_ns),
             batch: ReceiveBatch::new(CONTROL_BATCH),
-            fds: Vec::new(),
             work_tracker: WorkTracker::default(),
             coalescer: DatagramCoalescer::new(),
             single_active_publication: true,
@@ -261,14 +261,14 @@ impl Sender {
             sending: 0,
             is_flow_controlled: false,
         };
-        let mut received = 0;
-        if any_may_be_readable(&self.fds, self.endpoints.len()) {
-            for endpoint in &mut self.endpoints {
-                let count = endpoint.poll_control(&mut self.batch, &mut context);
-                self.has_backlog |= count >= CONTROL_BATCHES * CONTROL_BATCH;
-                received += count;
-            }
-        }
+        let received = self.poller.poll(&mut |index| {
+            let Some(endpoint) = self.endpoints.get_mut(index) else {
+                return 0;
+            };
+            let count = endpoint.poll_control(&mut self.batch, &mut context);
+            self.has_backlog |= count >= CONTROL_BATCHES * CONTROL_BATCH;
+            count
+        });
         self.control_backoff.on_poll(now.nanos, received > 0);
         if self.re_resolution_timer.is_due(now.nanos) {
             for endpoint in &mut self.endpoints {

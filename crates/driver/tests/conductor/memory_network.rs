@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use taran_net::{
-    BufferLengths, BufferLimits, Capabilities, Interface, NetError, Network, ReceiveBatch,
-    SocketSpec, Transmit, Transport,
+    BufferLengths, BufferLimits, Capabilities, Interface, LayerCapabilities, NetError, Network,
+    ReceiveBatch, SocketSpec, Transmit, Transport,
 };
 
 /// Open socket.
@@ -27,11 +27,18 @@ pub(crate) struct MemoryNetwork {
     sockets: Arc<Mutex<Vec<Open>>>,
     opened: Arc<Mutex<Vec<SocketSpec>>>,
     attempts: Arc<AtomicUsize>,
+    /// Bytes that a layer adds to each datagram of sockets opened from now on.
+    expansion: Arc<AtomicUsize>,
     /// Number of sockets that can be opened before one fails.
     left: Arc<Mutex<Option<i64>>>,
 }
 
 impl MemoryNetwork {
+    /// Sockets opened from now on have a layer that adds this many bytes to each datagram.
+    pub(crate) fn set_expansion(&self, bytes: usize) {
+        self.expansion.store(bytes, Ordering::Relaxed);
+    }
+
     /// Lets the opening of a socket fail with "too many open files", after this many successes.
     pub(crate) fn fail_after(&self, sockets: i64) {
         *self.left.lock().unwrap() = Some(sockets);
@@ -139,6 +146,7 @@ impl Network for MemoryNetwork {
             local: SocketAddr::new(ip, port),
             peer: spec.connect,
             multicast_ttl: multicast.map_or(0, |multicast| multicast.ttl.unwrap_or(1)),
+            expansion: self.expansion.load(Ordering::Relaxed),
             network: self.clone(),
         }))
     }
@@ -180,6 +188,7 @@ struct MemoryTransport {
     local: SocketAddr,
     peer: Option<SocketAddr>,
     multicast_ttl: u8,
+    expansion: usize,
     network: MemoryNetwork,
 }
 
@@ -228,7 +237,10 @@ impl Transport for MemoryTransport {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::PLAIN
+        Capabilities::PLAIN.below(LayerCapabilities {
+            expansion: self.expansion,
+            ..LayerCapabilities::default()
+        })
     }
 
     fn buffer_lengths(&self) -> BufferLengths {

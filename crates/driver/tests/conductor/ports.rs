@@ -90,3 +90,34 @@ fn ports_in_use_by_the_driver_are_skipped() {
     driver.add_subscription(client_id, ANY, 10).unwrap();
     assert_eq!(driver.network.open_ports(), [30_001, 30_002, 30_003]);
 }
+
+#[test]
+fn mtu_above_the_longest_datagram_is_rejected() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let channel = |mtu: usize| {
+        format!("aeron:udp?endpoint=127.0.0.1:40123|so-sndbuf=2m|term-length=1m|mtu={mtu}")
+    };
+    driver.network.set_expansion(40);
+    let refused = driver
+        .add_publication(client, &channel(65_472), 10)
+        .unwrap_err();
+    assert!(
+        refused.text.contains(
+            "mtu=65472 longest=65467 expansion=40 so-sndbuf=2097152, lower the mtu to 65440"
+        ),
+        "{}",
+        refused.text
+    );
+    assert_eq!(driver.network.open_ports(), [], "its socket is closed");
+    driver
+        .add_publication(client, &channel(65_440), 10)
+        .unwrap();
+    // These use the socket of the first.
+    driver
+        .add_publication(client, &channel(65_472), 11)
+        .unwrap_err();
+    driver
+        .add_publication(client, &channel(65_440), 11)
+        .unwrap();
+}

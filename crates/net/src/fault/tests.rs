@@ -1,10 +1,11 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::thread;
 use std::time::Duration;
 
 use super::*;
 use crate::{
-    LayeredNetwork, Network, ReceiveBatch, SocketNetwork, Transmit, Transport, conformance, wait,
+    LayeredNetwork, Network, ReceiveBatch, SocketNetwork, Transmit, Transport, conformance,
 };
 
 const SEGMENT: usize = 8;
@@ -67,7 +68,7 @@ fn spec(incoming: FaultRates, outgoing: FaultRates) -> FaultSpec {
 #[test]
 fn network_without_faults_conforms() {
     let settle = &mut || {
-        wait(&[], Duration::from_micros(50)).unwrap();
+        thread::sleep(Duration::from_micros(50));
     };
     let localhost = IpAddr::from(Ipv4Addr::LOCALHOST);
     for network in [SocketNetwork::new(), SocketNetwork::without_offload()] {

@@ -11,7 +11,7 @@ const SLOTS: usize = 16;
 /// A layer that applies the faults.
 ///
 /// Outgoing: consecutive datagrams that pass stay one batch. Incoming: datagrams are delivered from `arrived` one by
-/// one; those that do not fit into the caller's batch stay there (and are not visible to a wait on the descriptor).
+/// one; those that do not fit into the caller's batch stay there (and do not end a wait).
 #[derive(Debug)]
 pub(super) struct TransportFaults {
     outgoing: FaultRng,
@@ -155,6 +155,7 @@ impl TransportLayer for TransportFaults {
     fn capabilities(&self) -> LayerCapabilities {
         LayerCapabilities {
             inspects_received: true,
+            holds_received: true,
             ..LayerCapabilities::default()
         }
     }

@@ -10,11 +10,10 @@
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
-use std::os::fd::RawFd;
 
 use crate::{
-    BufferLengths, BufferLimits, Capabilities, Interface, NetError, Network, ReceiveBatch,
-    Received, SocketSpec, Transmit, Transport,
+    AgentRole, BufferLengths, BufferLimits, Capabilities, Interface, NetError, Network, PollSource,
+    Poller, ReceiveBatch, Received, SocketSpec, Transmit, Transport,
 };
 
 /// A layer of all transports of a network.
@@ -59,6 +58,9 @@ pub struct LayerCapabilities {
     /// True if received datagrams have to pass [`TransportLayer::receive`], so that
     /// [`Transport::receive_parts`] cannot bypass the layer.
     pub inspects_received: bool,
+    /// True if the layer may hold received datagrams until a later call, so that [`Poller`]s report the transport
+    /// always.
+    pub holds_received: bool,
     /// True if the layer changes the bytes of datagrams ([`Capabilities::transforms`]).
     pub transforms: bool,
     /// Bytes that the layer adds to each sent datagram, and removes from each received one.
@@ -149,6 +151,10 @@ impl<N: Network> Network for LayeredNetwork<N> {
         Ok(Box::new(LayeredTransport { layers, transport }))
     }
 
+    fn poller(&mut self, agent: AgentRole) -> Result<Box<dyn Poller>, NetError> {
+        self.network.poller(agent)
+    }
+
     fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {
         self.network.buffer_limits()
     }
@@ -208,8 +214,13 @@ impl Transport for LayeredTransport {
         self.transport.local_address()
     }
 
-    fn raw_fd(&self) -> Option<RawFd> {
-        self.transport.raw_fd()
+    fn poll_source(&self) -> PollSource {
+        let holds_received = |layer: &Box<dyn TransportLayer>| layer.capabilities().holds_received;
+        let source = self.transport.poll_source();
+        PollSource {
+            is_always_ready: source.is_always_ready || self.layers.iter().any(holds_received),
+            ..source
+        }
     }
 
     fn capabilities(&self) -> Capabilities {

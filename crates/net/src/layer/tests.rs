@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::*;
-use crate::{SocketNetwork, conformance};
+use crate::{Arrivals, SocketNetwork, conformance};
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -140,6 +140,7 @@ fn capabilities_combine_those_of_all_layers() {
     );
     let expanding = with(LayerCapabilities {
         inspects_received: true,
+        holds_received: false,
         transforms: true,
         expansion: 20,
     });
@@ -170,6 +171,20 @@ fn inspected_datagrams_are_not_received_in_parts() {
     }
 }
 
+#[test]
+fn transport_whose_layer_holds_datagrams_is_always_ready() {
+    for holds_received in [false, true] {
+        let (mut network, _) = recorded(LayerCapabilities {
+            holds_received,
+            ..LayerCapabilities::default()
+        });
+        let transport = network.open(&SocketSpec::bound(any())).unwrap();
+        let source = transport.poll_source();
+        assert_eq!(source.is_always_ready, holds_received);
+        assert!(matches!(source.arrivals, Arrivals::Descriptor(_)));
+    }
+}
+
 /// Inverts all bytes and adds eight, as a cipher with an authentication tag does.
 #[derive(Clone, Debug)]
 struct Sealer {
@@ -191,6 +206,7 @@ impl TransportLayer for Sealer {
             inspects_received: true,
             transforms: true,
             expansion: TAG.len(),
+            ..LayerCapabilities::default()
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `open` creates a socket from a [`SocketSpec`], `transport` moves
 //! batches through it, `segment_limiter` splits a batch into messages for the kernel, `send` and `receive` build the
-//! message headers, `call` makes the system calls. Segmentation (GSO, `UDP_SEGMENT`) and coalescing (GRO, `UDP_GRO`)
+//! message headers, `call` makes the system calls, `poller` finds and waits for readable sockets. Segmentation (GSO, `UDP_SEGMENT`) and coalescing (GRO, `UDP_GRO`)
 //! are used if the kernel supports them; if it does not, or rejects them for a route, the same datagrams are sent one
 //! by one.
 
@@ -12,19 +12,20 @@ mod control;
 mod interfaces;
 mod open;
 mod option;
+mod poller;
 mod receive;
 mod segment_limiter;
 mod send;
 #[cfg(test)]
 mod tests;
 mod transport;
-mod wait;
-
-pub use wait::wait;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use crate::{BufferLengths, BufferLimits, Interface, NetError, Network, SocketSpec, Transport};
+use crate::{
+    AgentRole, BufferLengths, BufferLimits, Interface, NetError, Network, Poller, SocketSpec,
+    Transport,
+};
 
 /// The machine's own network.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +56,10 @@ impl Default for SocketNetwork {
 impl Network for SocketNetwork {
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
         Ok(Box::new(open::open(spec, self.offload && spec.offload)?))
+    }
+
+    fn poller(&mut self, _agent: AgentRole) -> Result<Box<dyn Poller>, NetError> {
+        Ok(Box::new(poller::SocketPoller::new()?))
     }
 
     fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {

@@ -1,4 +1,5 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::thread;
 use std::time::Duration;
 
 use super::*;
@@ -7,7 +8,7 @@ use crate::{MulticastSpec, ReceiveBatch, Transmit, conformance};
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn settle() {
-    wait(&[], Duration::from_micros(50)).unwrap();
+    thread::sleep(Duration::from_micros(50));
 }
 
 fn any() -> SocketAddr {
@@ -15,7 +16,9 @@ fn any() -> SocketAddr {
 }
 
 fn receive(transport: &mut dyn Transport, batch: &mut ReceiveBatch) -> usize {
-    wait(&[transport.raw_fd().unwrap()], Duration::from_secs(10)).unwrap();
+    let mut poller = SocketNetwork::new().poller(AgentRole::Receiver).unwrap();
+    poller.set_sources(&[transport.poll_source()]);
+    poller.wait(Duration::from_secs(10));
     transport.receive(batch).unwrap()
 }
 

@@ -2,13 +2,16 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 
 use super::receive::{receive_many, receive_one, receive_parts};
 use super::segment_limiter::{BatchCursor, SegmentLimiter};
 use super::send::{SocketAddresses, send_many, send_one};
 use super::{open, option};
-use crate::{BufferLengths, Capabilities, NetError, ReceiveBatch, Received, Transmit, Transport};
+use crate::{
+    Arrivals, BufferLengths, Capabilities, NetError, PollSource, ReceiveBatch, Received, Transmit,
+    Transport,
+};
 
 /// One UDP socket.
 #[derive(Debug)]
@@ -190,8 +193,8 @@ impl Transport for SocketTransport {
         self.addresses.local
     }
 
-    fn raw_fd(&self) -> Option<RawFd> {
-        Some(self.socket.as_raw_fd())
+    fn poll_source(&self) -> PollSource {
+        PollSource::new(Arrivals::Descriptor(self.socket.as_raw_fd()))
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -5,7 +5,9 @@ use super::channel::{Channel, invalid_value, value};
 use super::error::UriError;
 use super::flow_control::{FlowControlDefaults, FlowControlParams};
 use super::keywords::{ControlMode, ResponseCorrelation};
-use super::param::{Param, parse_max_resend, parse_mtu, parse_term_length, parse_term_offset};
+use super::param::{
+    FRAME_ALIGNMENT, Param, parse_max_resend, parse_mtu, parse_term_length, parse_term_offset,
+};
 use super::parse::ChannelUri;
 use super::tags::SessionIdValue;
 use super::untethered::Untethered;
@@ -235,6 +237,31 @@ impl PublicationParams {
         }
         Err(UriError::rejected(format!(
             "MTU greater than SO_SNDBUF for channel: mtu={} so-sndbuf={send_buffer}, lower the mtu or raise so-sndbuf",
+            self.mtu
+        ))
+        .in_channel(channel.uri().as_str()))
+    }
+
+    /// Checks the MTU against the longest datagram that the channel's transport sends, and against the send buffer.
+    /// `expansion` bytes are added to each datagram on the way to the network; `max_datagram` is without them.
+    ///
+    /// # Errors
+    /// Code 11 with the values and the largest MTU.
+    pub fn check_datagram(
+        &self,
+        max_datagram: usize,
+        expansion: usize,
+        send_buffer: usize,
+        channel: &Channel,
+    ) -> Result<(), UriError> {
+        let max = max_datagram.min(send_buffer.saturating_sub(expansion));
+        if self.mtu <= max {
+            return Ok(());
+        }
+        let largest = max - max % FRAME_ALIGNMENT as usize;
+        Err(UriError::rejected(format!(
+            "MTU greater than the longest datagram for channel: mtu={} longest={max_datagram} expansion={expansion} \
+             so-sndbuf={send_buffer}, lower the mtu to {largest}",
             self.mtu
         ))
         .in_channel(channel.uri().as_str()))

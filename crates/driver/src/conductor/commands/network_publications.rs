@@ -48,6 +48,7 @@ impl ConductorState {
             |e| e.buffers,
         );
         let endpoint_id = existing.map(|endpoint| endpoint.id);
+        let datagrams = existing.map(|endpoint| (endpoint.max_datagram, endpoint.expansion));
         // A channel that is only a tag has the group semantics of the endpoint with that tag.
         let is_group = existing.map_or_else(|| resolved.is_group(), Endpoint::is_group);
         if is_group {
@@ -59,6 +60,11 @@ impl ConductorState {
         new.params
             .check_send_buffer(send_buffer, &new.channel)
             .map_err(Failure::from)?;
+        if let Some((max_datagram, expansion)) = datagrams {
+            new.params
+                .check_datagram(max_datagram, expansion, send_buffer, &new.channel)
+                .map_err(Failure::from)?;
+        }
         self.ensure_client(new.client_id)?;
 
         if let Some(endpoint_id) = endpoint_id {

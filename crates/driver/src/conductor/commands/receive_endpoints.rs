@@ -88,6 +88,8 @@ impl ConductorState {
             canonical,
             buffers,
             ttl: 0,
+            max_datagram: 0,
+            expansion: 0,
             destination_count: None,
             receive_params: Some(new.params.clone()),
             status: counters.status,

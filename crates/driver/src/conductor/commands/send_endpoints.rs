@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use taran_net::Capabilities;
 use taran_protocol::event::EventCode;
 use taran_protocol::uri::ChannelKind;
 
@@ -48,6 +49,15 @@ impl ConductorState {
         let id = EndpointId(new.correlation_id);
         let opened = self.networking.open_sender(&resolved)?;
         let bound = opened.bound();
+        let buffers = self.networking.sockets.requested_buffers(&resolved);
+        let Capabilities {
+            max_datagram,
+            expansion,
+            ..
+        } = opened.data.capabilities();
+        let send_buffer = self.networking.sockets.send_buffer(buffers);
+        new.params
+            .check_datagram(max_datagram, expansion, send_buffer, &new.channel)?;
         let channel = resolved.text();
         let EndpointCounters {
             status,
@@ -98,13 +108,14 @@ impl ConductorState {
             EventCode::SendChannelCreation,
             &[FieldValue::Text(resolved.text())],
         );
-        let buffers = self.networking.sockets.requested_buffers(&resolved);
         self.networking.send_endpoints.insert(Endpoint {
             id,
             resolved,
             canonical,
             buffers,
             ttl,
+            max_datagram,
+            expansion,
             destination_count,
             receive_params: None,
             status,

@@ -36,6 +36,9 @@ pub(crate) struct Endpoint {
     pub(crate) buffers: RequestedBuffers,
     /// Send endpoint of a group: the TTL for SETUP; 0 if neither channel nor option sets one (docs/spec/wire.md §2.7).
     pub(crate) ttl: u8,
+    /// Send endpoint: the longest datagram that its socket sends, and the bytes that layers add to it.
+    pub(crate) max_datagram: usize,
+    pub(crate) expansion: usize,
     /// Send endpoint with destinations: counter of their number.
     pub(crate) destination_count: Option<Counter>,
     /// Receive endpoint: image parameters of the subscription that opened it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use taran_net::{BufferLimits, MulticastSpec, NetError, Network, SocketSpec, Transport};
+use taran_net::{AgentRole, BufferLimits, MulticastSpec, NetError, Network, SocketSpec, Transport};
 use taran_protocol::log::SocketBufferLengths;
 
 use super::super::publication_config::LogSocketBuffers;
@@ -127,11 +127,14 @@ impl Sockets {
     ) -> Result<SenderSockets, OpenError> {
         let roles = &resolved.roles;
         let open_error = |error: NetError| open_error(&error, resolved.text());
-        let control = self.group_spec(resolved, Some(roles.remote_control.ip()));
+        let control = self
+            .group_spec(resolved, Some(roles.remote_control.ip()))
+            .used_by(AgentRole::Sender);
         let data = SocketSpec {
             bind: scoped(roles.local, resolved.interface_index),
             connect: self.connect.then_some(roles.remote_data),
             reuse_address: false,
+            agent: AgentRole::Sender,
             ..self.group_spec(resolved, None)
         };
         Ok(SenderSockets {
@@ -154,7 +157,9 @@ impl Sockets {
         resolved: &ResolvedChannel,
         in_use: impl FnOnce() -> BTreeSet<u16>,
     ) -> Result<Box<dyn Transport>, OpenError> {
-        let mut spec = self.spec(resolved, resolved.roles.local);
+        let mut spec = self
+            .spec(resolved, resolved.roles.local)
+            .used_by(AgentRole::Sender);
         if self.connect && !resolved.has_destinations() && !resolved.is_response() {
             spec.connect = Some(resolved.roles.remote_data);
         }
@@ -195,6 +200,7 @@ impl Sockets {
             self.spec(resolved, data)
         };
         let spec = SocketSpec {
+            agent: AgentRole::Receiver,
             send_buffer: requested.send,
             receive_buffer: requested.receive,
             receive_timestamps: requested.arrival_times,

@@ -349,7 +349,7 @@ fn nak_is_sent_after_queued_status_message() {
         cycle(&mut fixture);
         let endpoint = &mut fixture.receiver.endpoints[0];
         let queued = endpoint.image(IMAGE).and_then(|image| image.queued_status);
-        let transport = endpoint.transports().next();
+        let transport = endpoint.transports().next().map(|(_, transport)| transport);
         transport.is_some_and(|transport| transport.control_batch.contains(queued))
     });
     assert!(waits.is_some());

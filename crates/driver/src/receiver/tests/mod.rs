@@ -17,11 +17,12 @@ mod window_throttle;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, AgentWaker, DutyCycleTracker};
+use taran_core::agent::{Agent, DutyCycleTracker};
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
 use taran_core::memory::Region;
 use taran_core::queue;
+use taran_net::UnconditionalPoller;
 use taran_protocol::frame::{DataHeader, FrameHeader, FrameType, IntoBytes, Setup};
 use taran_protocol::log::{LogBuffers, LogKind, LogSpec};
 use taran_protocol::position::{TermGeometry, align32};
@@ -71,7 +72,7 @@ impl ReceiverFixture {
         let errors = ErrorHandler::detached();
         let losses = Region::anonymous(4096).unwrap();
         let receiver = Receiver::new(ReceiverSpec {
-            waker: AgentWaker::default(),
+            poller: Box::new(UnconditionalPoller::default()),
             commands: from_conductor,
             events: to_conductor,
             counters: counters.clone(),

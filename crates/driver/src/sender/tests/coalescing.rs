@@ -51,7 +51,13 @@ fn several_streams() -> (SenderFixture, Vec<Stream>) {
 fn several_streams_with(
     change: impl Fn(&mut SenderPublicationSpec),
 ) -> (SenderFixture, Vec<Stream>) {
-    let mut fixture = SenderFixture::connected(32_768);
+    add_streams(SenderFixture::connected(32_768), change)
+}
+
+fn add_streams(
+    mut fixture: SenderFixture,
+    change: impl Fn(&mut SenderPublicationSpec),
+) -> (SenderFixture, Vec<Stream>) {
     let streams = (0..STREAMS).map(|session_id| {
         let stream = Stream {
             log: log(LogKind::Exclusive, START),
@@ -123,6 +129,21 @@ fn expect_all_moved(streams: &[Stream]) {
     for stream in streams {
         assert_eq!(stream.position.get(), stream.tail);
     }
+}
+
+#[test]
+fn streams_on_a_transforming_socket_do_not_share_a_transmit() {
+    let socket = FakeSocket::default();
+    socket.set_transforms();
+    let mut fixture = SenderFixture::with_endpoint(|spec| spec.data = Box::new(socket.clone()));
+    fixture.socket = socket;
+    fixture.connect(32_768);
+    let (mut fixture, mut streams) = add_streams(fixture, |_| {});
+    let wanted = publish(&mut streams, &[320; 5]);
+    let (sent, calls) = sent(&mut fixture);
+    expect_all(sent, wanted);
+    assert_eq!(calls, 5);
+    expect_all_moved(&streams);
 }
 
 #[test]

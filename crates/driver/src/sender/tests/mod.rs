@@ -15,11 +15,12 @@ mod setup;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, AgentWaker, DutyCycleTracker};
+use taran_core::agent::{Agent, DutyCycleTracker};
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
 use taran_core::queue;
 use taran_core::sync::Ordering;
+use taran_net::UnconditionalPoller;
 use taran_protocol::frame::{DataHeader, FrameHeader, FrameType, IntoBytes, Nak, StatusMessage};
 use taran_protocol::log::{LogBuffers, LogKind};
 use taran_protocol::position::{TermGeometry, align32};
@@ -84,7 +85,7 @@ impl SenderFixture {
         let counters = SenderCounters::new(|_| Counter::detached());
         let errors = ErrorHandler::detached();
         let sender = Sender::new(SenderSpec {
-            waker: AgentWaker::default(),
+            poller: Box::new(UnconditionalPoller::default()),
             commands: from_conductor,
             events: to_conductor,
             counters: counters.clone(),

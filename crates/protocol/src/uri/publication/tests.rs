@@ -173,6 +173,22 @@ fn check_shared_mismatch_is_rejected() {
 }
 
 #[test]
+fn check_datagram_subtracts_the_expansion() {
+    let channel = Channel::for_publication("aeron:udp?endpoint=a:1").unwrap();
+    let params = PublicationParams::new(&channel, &DEFAULTS).unwrap();
+    let check = |max_datagram, expansion, send_buffer| {
+        params.check_datagram(max_datagram, expansion, send_buffer, &channel)
+    };
+    assert!(check(1_408, 40, 1_448).is_ok());
+    let text = check(1_407, 40, 65_536).unwrap_err().text;
+    assert!(
+        text.contains("mtu=1408 longest=1407 expansion=40 so-sndbuf=65536, lower the mtu to 1376"),
+        "{text}"
+    );
+    assert!(check(65_507, 40, 1_447).is_err());
+}
+
+#[test]
 fn check_send_buffer_smaller_than_mtu_is_rejected() {
     let channel = Channel::for_publication("aeron:udp?endpoint=a:1").unwrap();
     let params = PublicationParams::new(&channel, &DEFAULTS).unwrap();
