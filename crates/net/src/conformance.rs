@@ -1,10 +1,12 @@
 //! The conformance suite of [`Network`] implementations.
 //!
-//! The tests of a backend call [`run`]. The suite panics with the violated rule.
+//! The tests of a backend call [`run`] with its network, or [`run_between`] with two: datagrams then go from one to the
+//! other, which may be another backend. The suite panics with the violated rule.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
-use crate::{NetError, Network, ReceiveBatch, SocketSpec, Transmit, Transport};
+use crate::{AgentRole, NetError, Network, ReceiveBatch, SocketSpec, Transmit, Transport};
 
 /// Polls without progress after which a datagram counts as lost.
 const MAX_POLLS: usize = 20_000;
@@ -12,52 +14,109 @@ const MAX_POLLS: usize = 20_000;
 /// Runs the suite on transports bound to `address`, an address of `network`. `settle` lets a short time pass, real or
 /// virtual.
 pub fn run(network: &mut dyn Network, address: IpAddr, settle: &mut dyn FnMut()) {
-    let mut suite = Suite {
-        network,
-        address,
+    Suite {
+        near: Host { network, address },
+        far: None,
         settle,
-    };
-    suite.addresses();
-    suite.limits_and_interfaces();
-    suite.single_datagrams();
-    suite.empty_batches();
-    suite.missing_destination();
-    suite.connected_pair();
-    suite.new_peer();
-    suite.segmented();
-    suite.parts();
-    suite.largest_datagrams();
-    suite.too_long_datagram();
-    suite.many_destinations();
-    suite.small_batches();
-    suite.closed_port();
-    suite.overflow();
+    }
+    .run();
+}
+
+/// Runs the suite on transports of two networks that reach each other, bound to `addresses`: what `near` and `far` send
+/// is received by the other one. Rules that concern one network are checked on both.
+pub fn run_between(
+    near: &mut dyn Network,
+    far: &mut dyn Network,
+    addresses: [IpAddr; 2],
+    settle: &mut dyn FnMut(),
+) {
+    let [near_address, far_address] = addresses;
+    between(near, far, [near_address, far_address], settle);
+    between(far, near, [far_address, near_address], settle);
+}
+
+fn between(
+    near: &mut dyn Network,
+    far: &mut dyn Network,
+    [near_address, far_address]: [IpAddr; 2],
+    settle: &mut dyn FnMut(),
+) {
+    Suite {
+        near: Host {
+            network: near,
+            address: near_address,
+        },
+        far: Some(Host {
+            network: far,
+            address: far_address,
+        }),
+        settle,
+    }
+    .run();
+}
+
+/// A network and an address of it.
+struct Host<'a> {
+    network: &'a mut dyn Network,
+    address: IpAddr,
 }
 
 struct Suite<'a> {
-    network: &'a mut dyn Network,
-    address: IpAddr,
+    near: Host<'a>,
+    /// The other end; `None` if both are the same.
+    far: Option<Host<'a>>,
     settle: &'a mut dyn FnMut(),
 }
 
 /// (source, bytes) of a datagram.
 type Arrived = (SocketAddr, Vec<u8>);
 
-impl Suite<'_> {
-    fn any(&self) -> SocketAddr {
-        SocketAddr::new(self.address, 0)
+impl Host<'_> {
+    fn any(&self) -> SocketSpec {
+        SocketSpec::bound(SocketAddr::new(self.address, 0))
+    }
+}
+
+impl<'a> Suite<'a> {
+    fn run(mut self) {
+        self.addresses();
+        self.limits_and_interfaces();
+        self.single_datagrams();
+        self.empty_batches();
+        self.missing_destination();
+        self.connected_pair();
+        self.new_peer();
+        self.segmented();
+        self.parts();
+        self.largest_datagrams();
+        self.too_long_datagram();
+        self.many_destinations();
+        self.small_batches();
+        self.closed_port();
+        self.overflow();
+        // From here on the sender's agent has a poller, which starts transmissions.
+        self.poller();
+    }
+
+    fn far(&mut self) -> &mut Host<'a> {
+        self.far.as_mut().unwrap_or(&mut self.near)
     }
 
     fn open(&mut self, spec: &SocketSpec) -> Box<dyn Transport> {
-        must(self.network.open(spec))
+        must(self.near.network.open(spec))
     }
 
     fn open_any(&mut self) -> Box<dyn Transport> {
-        self.open(&SocketSpec::bound(self.any()))
+        self.open(&self.near.any())
+    }
+
+    fn open_far(&mut self) -> Box<dyn Transport> {
+        let far = self.far();
+        must(far.network.open(&far.any()))
     }
 
     fn open_to(&mut self, peer: &dyn Transport) -> Box<dyn Transport> {
-        self.open(&SocketSpec::bound(self.any()).connected(peer.local_address()))
+        self.open(&self.near.any().connected(peer.local_address()))
     }
 
     /// Receives `count` datagrams, in batches of `slots`.
@@ -99,7 +158,7 @@ impl Suite<'_> {
     fn addresses(&mut self) {
         let first = self.open_any();
         let second = self.open_any();
-        assert_eq!(first.local_address().ip(), self.address);
+        assert_eq!(first.local_address().ip(), self.near.address);
         assert_ne!(first.local_address().port(), 0, "port zero gets a port");
         assert_ne!(
             first.local_address(),
@@ -109,15 +168,23 @@ impl Suite<'_> {
         assert_eq!(first.peer(), None);
 
         let taken = first.local_address();
-        let refused = self.network.open(&SocketSpec::bound(taken)).map(|_| ());
+        let refused = self
+            .near
+            .network
+            .open(&SocketSpec::bound(taken))
+            .map(|_| ());
         let in_use = matches!(&refused, Err(error) if error.is_address_in_use());
         assert!(in_use, "a used port is refused as in use, not {refused:?}");
         drop(first);
         self.open(&SocketSpec::bound(taken));
 
         let elsewhere = SocketAddr::new(IpAddr::from([203, 0, 113, 77]), 0);
-        if self.address.is_ipv4() {
-            let refused = self.network.open(&SocketSpec::bound(elsewhere)).map(|_| ());
+        if self.near.address.is_ipv4() {
+            let refused = self
+                .near
+                .network
+                .open(&SocketSpec::bound(elsewhere))
+                .map(|_| ());
             assert!(
                 matches!(refused, Err(NetError::Bind { .. })),
                 "a foreign address is refused, not {refused:?}"
@@ -126,24 +193,26 @@ impl Suite<'_> {
     }
 
     fn limits_and_interfaces(&mut self) {
-        let limits = must(self.network.buffer_limits());
+        let limits = must(self.near.network.buffer_limits());
         assert!(limits.default.send > 0 && limits.default.receive > 0);
         assert!(
             limits.max.send >= limits.default.send && limits.max.receive >= limits.default.receive
         );
 
-        let interfaces = must(self.network.interfaces());
+        let interfaces = must(self.near.network.interfaces());
         assert!(
-            interfaces.iter().any(|entry| entry.address == self.address),
+            interfaces
+                .iter()
+                .any(|entry| entry.address == self.near.address),
             "{} in {interfaces:?}",
-            self.address
+            self.near.address
         );
 
         let asked = 64 * 1_024;
         let spec = SocketSpec {
             send_buffer: Some(asked),
             receive_buffer: Some(asked),
-            ..SocketSpec::bound(self.any())
+            ..self.near.any()
         };
         let granted = self.open(&spec).buffer_lengths();
         assert!(
@@ -170,7 +239,7 @@ impl Suite<'_> {
 
     fn single_datagrams(&mut self) {
         let mut left = self.open_any();
-        let mut right = self.open_any();
+        let mut right = self.open_far();
         for text in [&b"first"[..], b"second", b"x"] {
             let ping = [Transmit::to(right.local_address(), text)];
             assert_eq!(must(left.send(&ping)), text.len());
@@ -219,8 +288,8 @@ impl Suite<'_> {
     }
 
     fn connected_pair(&mut self) {
-        let mut server = self.open_any();
-        let mut third = self.open_any();
+        let mut server = self.open_far();
+        let mut third = self.open_far();
         let mut client = self.open_to(&*server);
         assert_eq!(client.peer(), Some(server.local_address()));
         let client_address = client.local_address();
@@ -254,8 +323,8 @@ impl Suite<'_> {
     }
 
     fn new_peer(&mut self) {
-        let mut first = self.open_any();
-        let mut second = self.open_any();
+        let mut first = self.open_far();
+        let mut second = self.open_far();
         let mut client = self.open_to(&*first);
         let own = client.local_address();
         must(client.connect(second.local_address()));
@@ -280,8 +349,9 @@ impl Suite<'_> {
             (16_384, 8_192),
             (96, 1),
         ] {
-            let mut receiver = self.open_any();
+            let mut receiver = self.open_far();
             let mut sender = self.open_to(&*receiver);
+            let segment_size = segment_size.min(sender.capabilities().max_datagram);
             let payload = pattern(length);
             let run = Transmit::connected(&payload).segmented(segment_size);
             assert_eq!(
@@ -302,7 +372,7 @@ impl Suite<'_> {
     }
 
     fn parts(&mut self) {
-        let mut receiver = self.open_any();
+        let mut receiver = self.open_far();
         let mut sender = self.open_to(&*receiver);
         let (mut head, mut rest) = ([0; 32], vec![0; 65_504]);
         let nothing = must(receiver.receive_parts(&mut head, &mut rest));
@@ -311,7 +381,7 @@ impl Suite<'_> {
             return;
         }
         let max_datagram = sender.capabilities().max_datagram;
-        for length in [1, 32, 33, 4_224, max_datagram] {
+        for length in [1, 32, 33, 4_224.min(max_datagram), max_datagram] {
             let payload = pattern(length);
             must(sender.send(&[Transmit::connected(&payload)]));
             let mut received = None;
@@ -358,11 +428,12 @@ impl Suite<'_> {
     }
 
     fn largest_datagrams(&mut self) {
+        let far = self.far();
         let spec = SocketSpec {
             receive_buffer: Some(256 * 1_024),
-            ..SocketSpec::bound(self.any())
+            ..far.any()
         };
-        let mut receiver = self.open(&spec);
+        let mut receiver = must(far.network.open(&spec));
         let mut sender = self.open_to(&*receiver);
         let max_datagram = sender.capabilities().max_datagram;
         let aligned = max_datagram / 32 * 32;
@@ -390,7 +461,7 @@ impl Suite<'_> {
     }
 
     fn too_long_datagram(&mut self) {
-        let mut receiver = self.open_any();
+        let mut receiver = self.open_far();
         let mut sender = self.open_to(&*receiver);
         let length = sender.capabilities().max_datagram + 1;
         let payload = pattern(length);
@@ -418,7 +489,7 @@ impl Suite<'_> {
 
     fn many_destinations(&mut self) {
         let mut sender = self.open_any();
-        let mut receivers: Vec<_> = (0..3).map(|_| self.open_any()).collect();
+        let mut receivers: Vec<_> = (0..3).map(|_| self.open_far()).collect();
         let payload = pattern(100 * 64);
         let batch: Vec<_> =
             (0..99)
@@ -446,7 +517,7 @@ impl Suite<'_> {
     }
 
     fn small_batches(&mut self) {
-        let mut receiver = self.open_any();
+        let mut receiver = self.open_far();
         let mut sender = self.open_to(&*receiver);
         for slots in [1, 2, 40, 100] {
             let payload = pattern(150 * 32);
@@ -463,7 +534,7 @@ impl Suite<'_> {
     }
 
     fn closed_port(&mut self) {
-        let closed = self.open_any();
+        let closed = self.open_far();
         let address = closed.local_address();
         let mut sender = self.open_to(&*closed);
         drop(closed);
@@ -484,7 +555,7 @@ impl Suite<'_> {
         for _ in 0..20 {
             (self.settle)();
         }
-        let mut reopened = self.open(&SocketSpec::bound(address));
+        let mut reopened = must(self.far().network.open(&SocketSpec::bound(address)));
         assert_eq!(
             must(sender.send(&[Transmit::connected(b"valid")])),
             5,
@@ -496,7 +567,7 @@ impl Suite<'_> {
     }
 
     fn overflow(&mut self) {
-        let mut receiver = self.open_any();
+        let mut receiver = self.open_far();
         let mut sender = self.open_to(&*receiver);
         let payload = pattern(1_024 * 1_408);
         let mut accepted = 0;
@@ -526,6 +597,86 @@ impl Suite<'_> {
         );
         must(sender.send(&[Transmit::connected(b"afterwards")]));
         assert_eq!(self.collect(&mut *receiver, 1)[0].1, b"afterwards");
+    }
+
+    /// A poller reports the transports that have something to receive, and starts transmissions.
+    fn poller(&mut self) {
+        let mut senders = must(self.near.network.poller(AgentRole::Sender));
+        let mut receivers = must(self.far().network.poller(AgentRole::Receiver));
+        senders.start();
+        receivers.start();
+        let mut nothing = |index: usize| -> usize { panic!("{index} is not in the set") };
+        assert_eq!(receivers.poll(&mut nothing), 0, "there are no transports");
+
+        let mut transports: Vec<_> = (0..12)
+            .map(|_| {
+                let far = self.far();
+                must(far.network.open(&far.any().used_by(AgentRole::Receiver)))
+            })
+            .collect();
+        let sources: Vec<_> = transports.iter().map(|each| each.poll_source()).collect();
+        receivers.set_sources(&sources);
+        let mut sender = self.open(&self.near.any().used_by(AgentRole::Sender));
+        let mut batch = ReceiveBatch::new(4);
+        for targets in [&[4][..], &[0, 11, 7], &[], &[3, 3]] {
+            for &target in targets {
+                let to = transports[target].local_address();
+                must(sender.send(&[Transmit::to(to, &[target as u8])]));
+            }
+            senders.flush();
+            let mut arrived = Vec::new();
+            for _ in 0..MAX_POLLS {
+                if arrived.len() >= targets.len() {
+                    break;
+                }
+                let mut reported = Vec::new();
+                let sum = receivers.poll(&mut |index| {
+                    reported.push(index);
+                    let taken = must(transports[index].receive(&mut batch));
+                    arrived.extend(
+                        batch
+                            .datagrams()
+                            .map(|datagram| (index, datagram.payload[0])),
+                    );
+                    taken
+                });
+                assert!(
+                    reported.is_sorted_by(|left, right| left < right),
+                    "in ascending order, each once: {reported:?}"
+                );
+                if sum == 0 {
+                    (self.settle)();
+                }
+            }
+            let mut expected: Vec<_> = targets.iter().map(|&at| (at, at as u8)).collect();
+            expected.sort_unstable();
+            arrived.sort_unstable();
+            assert_eq!(arrived, expected, "what a transport receives is its own");
+        }
+
+        let waker = receivers.waker();
+        waker.wake();
+        // Hangs for as long as a suite may take if the wake is lost.
+        receivers.wait(Duration::from_secs(3_600));
+
+        // The set is replaced, also by a part of it.
+        receivers.set_sources(&sources[5..6]);
+        let to = transports[5].local_address();
+        must(sender.send(&[Transmit::to(to, b"x")]));
+        senders.flush();
+        let mut taken = 0;
+        for _ in 0..MAX_POLLS {
+            taken += receivers.poll(&mut |index| {
+                assert_eq!(index, 0);
+                must(transports[5].receive(&mut batch))
+            });
+            if taken > 0 {
+                break;
+            }
+            (self.settle)();
+        }
+        assert_eq!(taken, 1);
+        receivers.set_sources(&[]);
     }
 }
 
