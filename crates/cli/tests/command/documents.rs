@@ -2,9 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sources::{files_below, root};
+use test_paths::{Kind, TestCommand};
+
+mod test_paths;
 
 #[path = "../../../../xtask/src/sources.rs"]
 mod sources;
@@ -286,188 +289,116 @@ fn each_feature_has_a_scenario_for_each_fault_or_a_reason() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A command of the guarantees that runs tests: of a package, of its library or of one test program, by a filter.
-#[derive(Clone, Debug, Default)]
-struct TestCommand {
-    package: Option<String>,
-    target: Option<String>,
-    filter: Option<String>,
-}
-
-impl TestCommand {
-    /// Parses the text between backquotes; `…` repeats the beginning of the command before it.
-    fn read(text: &str, before: &TestCommand) -> Option<TestCommand> {
-        let (mut command, words) = match text.strip_prefix("… ") {
-            Some(rest) => {
-                let is_filter = !rest.starts_with("--");
-                let target = before.target.clone().filter(|_| is_filter);
-                let package = before.package.clone();
-                let kept = TestCommand {
-                    package,
-                    target,
-                    filter: None,
-                };
-                (kept, rest)
-            }
-            None => (TestCommand::default(), text.strip_prefix("cargo test")?),
-        };
-        let mut words = words.split_whitespace();
-        while let Some(word) = words.next() {
-            match word {
-                "-p" => command.package = words.next().map(str::to_owned),
-                "--test" | "--bin" => {
-                    let target = words.next().map(str::to_owned);
-                    // Programs of tests have names of their own, so that `…` need not say whose they are.
-                    if text.starts_with('…') {
-                        command.package = None;
-                    }
-                    command.target = target.filter(|_| word == "--test");
-                }
-                "--lib" | "--doc" => command.target = Some(word.to_owned()),
-                filter => command.filter = Some(filter.to_owned()),
-            }
-        }
-        Some(command)
-    }
-
-    /// Returns true if the path of some test contains the filter, as `cargo test` compares them.
-    fn finds_tests(&self) -> bool {
-        let packages = fs::read_dir(root().join("crates")).expect("the crates are there");
-        let packages = packages.filter_map(|entry| Some(entry.ok()?.path()));
-        // The codecs are a package within another one's folder.
-        let codecs = root().join("crates/sbe/codecs");
-        packages
-            .chain([codecs])
-            .filter(|folder| self.is_in(folder))
-            .flat_map(|folder| self.tests(&folder))
-            .any(|test| {
-                let filter = self.filter.as_ref();
-                filter.is_none_or(|filter| test.contains(filter.as_str()))
-            })
-    }
-
-    fn is_in(&self, folder: &Path) -> bool {
-        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
-        let Some(package) = &self.package else {
-            return true;
-        };
-        manifest.contains(&format!("name = \"{package}\""))
-    }
-
-    /// Paths of the functions in the chosen programs of a package.
-    fn tests(&self, folder: &Path) -> Vec<String> {
-        let library = [folder.join("src/lib.rs"), folder.join("src/main.rs")];
-        let program = |name: &str| {
-            let folder = folder.join("tests");
-            [
-                folder.join(format!("{name}.rs")),
-                folder.join(name).join("main.rs"),
-            ]
-        };
-        let roots = match self.target.as_deref() {
-            Some("--lib" | "--doc") => library.to_vec(),
-            Some(target) => program(target).to_vec(),
-            None => {
-                let programs = fs::read_dir(folder.join("tests")).into_iter().flatten();
-                let programs = programs.filter_map(|entry| {
-                    let path = entry.ok()?.path();
-                    Some(program(path.file_stem()?.to_str()?))
-                });
-                library.into_iter().chain(programs.flatten()).collect()
-            }
-        };
-        let mut tests = Vec::new();
-        for root in roots {
-            functions(&root, true, "", &mut tests);
-        }
-        tests
-    }
-}
-
-/// Adds the path of each function in a file and in the files of its modules. `owns_folder`: files of modules are in the folder
-/// of this file, as for `main.rs` and `mod.rs`; otherwise they are in a folder named after it.
-fn functions(file: &Path, owns_folder: bool, path: &str, found: &mut Vec<String>) {
-    let Ok(text) = fs::read_to_string(file) else {
-        return;
-    };
-    let here = file.parent().expect("a file is in a folder");
-    let folder = if owns_folder {
-        here.to_path_buf()
-    } else {
-        file.with_extension("")
-    };
-    // Modules that are open in this file, each with the indentation of its closing brace.
-    let mut open: Vec<(usize, &str)> = Vec::new();
-    let mut other_path = None;
-    for line in text.lines() {
-        let code = line.trim_start();
-        let indentation = line.len() - code.len();
-        let code = code.strip_prefix("pub ").unwrap_or(code);
-        let code = code.strip_prefix("pub(crate) ").unwrap_or(code);
-        let inside = open
-            .iter()
-            .fold(path.to_owned(), |path, (_, name)| path + name + "::");
-        if let Some(name) = code.strip_prefix("mod ") {
-            if let Some(name) = name.strip_suffix(" {") {
-                open.push((indentation, name));
-            } else if let Some(name) = name.strip_suffix(';') {
-                let nested = open
-                    .iter()
-                    .fold(folder.clone(), |folder, (_, name)| folder.join(name));
-                let inside = format!("{inside}{name}::");
-                match other_path.take() {
-                    Some(other) => functions(&here.join(other), true, &inside, found),
-                    None => {
-                        functions(&nested.join(format!("{name}.rs")), false, &inside, found);
-                        functions(&nested.join(name).join("mod.rs"), true, &inside, found);
-                    }
-                }
-            }
-        } else if let Some(rest) = code.strip_prefix("#[path = \"") {
-            other_path = rest.strip_suffix("\"]");
-        } else if let Some(name) = defined_name(code) {
-            found.push(inside + name);
-        } else if indentation == 4 * open.len() && code.contains("! {") | code.contains("!(") {
-            // The macro defines tests of this module.
-            found.push(inside);
-        } else if code == "}" && open.last().is_some_and(|(depth, _)| *depth == indentation) {
-            open.pop();
-        }
-    }
-}
-
-/// The name of the function or scenario that this line defines.
-fn defined_name(code: &str) -> Option<&str> {
-    let scenario = code.trim_start_matches("seeded! { ");
-    let scenario = scenario.contains("|seed|").then_some(scenario);
-    let definition = code.strip_prefix("fn ").or(scenario)?;
-    let is_end = |letter: char| !letter.is_alphanumeric() && letter != '_';
-    definition.split(is_end).next()
+/// Texts between backquotes.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
 }
 
 #[test]
-fn guarantees_name_tests_that_exist() {
+fn pages_name_test_commands_that_run_tests() {
+    let programs = test_paths::programs(&root());
     let (mut count, mut wrong) = (0, Vec::new());
-    for page in [
-        "docs/guarantees.md",
-        "docs/threat-model.md",
-        "docs/testing.md",
-    ] {
-        let page = fs::read_to_string(root().join(page)).unwrap();
-        let mut before = TestCommand::default();
-        for text in page.split('`').skip(1).step_by(2) {
-            let Some(command) = TestCommand::read(text, &before) else {
+    for (path, page) in pages() {
+        let mut before = None;
+        for text in quoted(&page) {
+            let Some(command) = TestCommand::read(text, before.as_ref()) else {
                 continue;
             };
             count += 1;
-            if !command.finds_tests() {
-                wrong.push(format!("`{text}` finds no test: {command:?}"));
+            if !command.runs_tests(&programs) {
+                wrong.push(format!(
+                    "{}: `{text}` runs no test: {command:?}",
+                    path.display()
+                ));
             }
-            before = command;
+            before = Some(command);
         }
     }
-    assert!(count > 100, "{count} commands");
+    assert!(count > 150, "{count} commands");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn test_command_whose_filter_matches_no_path_runs_nothing() {
+    let programs = test_paths::programs(&root());
+    let runs =
+        |text| TestCommand::read(text, None).is_some_and(|command| command.runs_tests(&programs));
+    // `sender::plan` is a part of neither `sender::send_plan` nor another path, although both words are in some.
+    assert!(runs("cargo test -p taran-driver --lib sender::send_plan"));
+    assert!(!runs("cargo test -p taran-driver --lib sender::plan"));
+    assert!(!runs(
+        "cargo test -p taran-driver --test conductor sender::send_plan"
+    ));
+    assert!(!runs("cargo test -p taran-core --lib sender::send_plan"));
+    assert!(!runs(
+        "cargo test -p taran-driver --lib -- send_plan no_such_test"
+    ));
+    assert!(runs(
+        "TARAN_SIM_SEEDS=9 cargo test -p taran-sim --test worlds hostile::naks"
+    ));
+}
+
+/// Returns true if a name matches a pattern in which `…` stands for any text.
+fn matches_pattern(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('…');
+    let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else {
+        return false;
+    };
+    for part in parts {
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+    }
+    rest.is_empty() || pattern.ends_with('…')
+}
+
+#[test]
+fn each_loom_model_is_in_the_table_of_mutations() {
+    let programs = test_paths::programs(&root());
+    let is_model = |program: &test_paths::Program, test: &str| match &program.kind {
+        Kind::Test(name) => name == "loom",
+        Kind::Library => {
+            program.package == "taran-driver" && test.starts_with("boundary::models::")
+        }
+        Kind::Binary | Kind::Documentation => false,
+    };
+    let mut models = Vec::new();
+    for program in &programs {
+        let tests = program.tests.iter().filter(|test| is_model(program, test));
+        models.extend(tests.filter_map(|test| test.rsplit("::").next()));
+    }
+    let page = fs::read_to_string(root().join("docs/testing.md")).unwrap();
+    let (_, table) = page
+        .split_once("models was seen to fail")
+        .expect("the table");
+    let table = table.split("\n**").next().unwrap_or_default();
+    let rows = table.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let cells = rows.filter_map(|line| line.trim_start_matches("| ").split(" | ").next());
+    let patterns: Vec<&str> = cells.flat_map(quoted).collect();
+    let mut wrong = Vec::new();
+    for pattern in &patterns {
+        if !models.iter().any(|model| matches_pattern(pattern, model)) {
+            wrong.push(format!("there is no model `{pattern}`"));
+        }
+    }
+    for model in &models {
+        if !patterns
+            .iter()
+            .any(|pattern| matches_pattern(pattern, model))
+        {
+            wrong.push(format!("the model `{model}` has no row"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for page in ["docs/testing.md", "docs/guarantees.md"] {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        assert!(
+            text.contains(&format!("{} models", models.len())),
+            "{page}: {} models",
+            models.len()
+        );
+    }
 }
 
 /// Names of the tasks of `cargo xtask`.
