@@ -39,7 +39,7 @@ pub enum Verdict {
     /// All messages were received, but sending fell behind the schedule.
     RateNotHeld = 4,
     /// No message was received.
-    NothingCameBack = 5,
+    NothingReceived = 5,
 }
 
 impl fmt::Display for Verdict {
@@ -48,7 +48,7 @@ impl fmt::Display for Verdict {
             Verdict::Held => "rate held, nothing lost",
             Verdict::Lost => "messages were lost or damaged",
             Verdict::RateNotHeld => "the rate was not held",
-            Verdict::NothingCameBack => "nothing came back",
+            Verdict::NothingReceived => "no reply was received",
         })
     }
 }
@@ -66,7 +66,7 @@ impl EchoReport {
     #[allow(clippy::cast_precision_loss)] // rates are far below 2^53
     pub fn verdict(&self) -> Verdict {
         if self.received == 0 {
-            Verdict::NothingCameBack
+            Verdict::NothingReceived
         } else if self.received < self.sent || self.damaged > 0 {
             Verdict::Lost
         } else if self.achieved_rate() < self.rate as f64 * RATE_TOLERANCE {
@@ -84,8 +84,8 @@ impl fmt::Display for EchoReport {
         if self.damaged > 0 {
             writeln!(f, "messages damaged     {:>14}", self.damaged)?;
         }
-        writeln!(f, "sends tried again    {:>14}", self.retries)?;
-        writeln!(f, "rate asked, msg/s    {:>14}", self.rate)?;
+        writeln!(f, "retried sends        {:>14}", self.retries)?;
+        writeln!(f, "target rate, msg/s   {:>14}", self.rate)?;
         writeln!(f, "rate achieved, msg/s {:>14.0}", self.achieved_rate())?;
         writeln!(f, "round trip, microseconds")?;
         for (name, quantile) in [
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(report(1_000, 1_000, 1_009).verdict(), Verdict::Held);
         assert_eq!(report(1_000, 1_000, 1_020).verdict(), Verdict::RateNotHeld);
         assert_eq!(report(1_000, 999, 1_020).verdict(), Verdict::Lost);
-        assert_eq!(report(1_000, 0, 1_000).verdict(), Verdict::NothingCameBack);
+        assert_eq!(report(1_000, 0, 1_000).verdict(), Verdict::NothingReceived);
         let mut damaged = report(1_000, 1_000, 1_000);
         damaged.damaged = 1;
         assert_eq!(damaged.verdict(), Verdict::Lost);

@@ -35,7 +35,7 @@ On two machines, start the server first (A echoes, B measures):
   A: taran bench echo --role server --channel 'aeron:udp?endpoint=A:20121' --reply-channel 'aeron:udp?endpoint=B:20123'
   B: taran bench echo --role client --channel 'aeron:udp?endpoint=A:20121' --reply-channel 'aeron:udp?endpoint=B:20123'
 
-Exit status: 0 rate held and nothing lost, 3 messages lost or damaged, 4 rate not held, 5 nothing came back, 1 the
+Exit status: 0 rate held and nothing lost, 3 messages lost or damaged, 4 rate not held, 5 no reply was received, 1 the
 benchmark could not run, 2 incorrect usage, 130 interrupted."
 )]
 pub(super) struct Arguments {

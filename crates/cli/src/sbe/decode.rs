@@ -20,8 +20,8 @@ use crate::printable;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Each message begins with its message header. Messages follow each other directly, or each one is preceded by a frame
-header with its length. Without frame headers, decoding stops at a damaged message, and at one with unknown data at its
-end, written with a newer version of the schema.
+header with its length. Without frame headers, decoding stops at a damaged message, and at a message to which a newer
+version of the schema added groups or data.
 
   taran sbe decode schema.xml messages.bin
   taran sbe decode --json schema.xml messages.bin | jq .fields

@@ -240,7 +240,7 @@ fn echo_with_losses_or_no_replies_has_distinct_exit_codes() {
     let dir = home.path().display().to_string();
     let cases: [(EchoFilter, i32, &str); 2] = [
         (|index| index % 2 == 0, 3, "lost or damaged"),
-        (|_| false, 5, "nothing came back"),
+        (|_| false, 5, "no reply was received"),
     ];
     for (echoes, code, text) in cases {
         let channels = channels();

@@ -9,8 +9,8 @@ use crate::counters::Counter;
 /// threshold.
 ///
 /// A duty cycle lasts from its start to the start of the next one, as in Aeron: that needs no second clock reading, and
-/// includes times in which the system did not schedule the thread. It also includes the idle time, which is a
-/// millisecond at most where it matters.
+/// includes times in which the system did not schedule the thread. It also includes idle time, except that of long
+/// parks ([`Agent::on_long_park`](super::Agent::on_long_park)).
 #[doc(alias = "DutyCycleStallTracker")]
 #[derive(Clone, Debug)]
 pub struct DutyCycleTracker {

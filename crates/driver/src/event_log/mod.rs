@@ -24,6 +24,7 @@ pub(crate) use writer::{EventWriter, EventWriterSpec};
 use record::Record;
 
 /// Producer end of the event log. Clones write to the same log.
+#[doc(alias = "EventLogger")]
 #[derive(Clone, Debug, Default)]
 pub struct EventLog {
     enabled: EventSet,

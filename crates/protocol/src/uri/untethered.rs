@@ -9,11 +9,11 @@ use super::value::parse_duration_ns;
 /// Timeouts of untethered subscribers in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Untethered {
-    /// Time a subscriber may stay below the window before it is dropped.
+    /// Time for which a subscriber may stay below the window limit before its image becomes unavailable.
     pub window_limit_timeout_ns: i64,
-    /// Time a dropped subscriber lingers; `None` means the window limit timeout.
+    /// Time for which its position is then still tracked; `None` means the window limit timeout.
     pub linger_timeout_ns: Option<i64>,
-    /// Time a subscriber rests before it becomes active again.
+    /// Time for which it then rests before it rejoins.
     pub resting_timeout_ns: i64,
 }
 
