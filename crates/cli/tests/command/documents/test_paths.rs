@@ -202,7 +202,10 @@ fn module(
                 let within = inline
                     .iter()
                     .fold(children.clone(), |at, (_, name)| at.join(name));
-                let candidates = match path_attribute.take() {
+                let attribute = path_attribute.take();
+                // A file that an attribute names is the root of its folder, as `mod.rs` is.
+                let is_root = attribute.is_some();
+                let candidates = match attribute {
                     Some(path) if inline.is_empty() => vec![folder.join(path)],
                     Some(path) => vec![within.join(path)],
                     None => vec![
@@ -211,7 +214,7 @@ fn module(
                     ],
                 };
                 for candidate in candidates.iter().filter(|candidate| candidate.is_file()) {
-                    module(candidate, false, &path(&name), macros, tests);
+                    module(candidate, is_root, &path(&name), macros, tests);
                 }
             }
         } else if let Some(rest) = item(code, "fn ") {
