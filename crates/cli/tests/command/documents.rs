@@ -353,11 +353,14 @@ fn matches_pattern(pattern: &str, name: &str) -> bool {
     rest.is_empty() || pattern.ends_with('…')
 }
 
+/// Packages with loom programs whose models are in the table of mutations.
+const MUTATED: [&str; 2] = ["taran-core", "taran-protocol"];
+
 #[test]
 fn each_loom_model_is_in_the_table_of_mutations() {
     let programs = test_paths::programs(&root());
     let is_model = |program: &test_paths::Program, test: &str| match &program.kind {
-        Kind::Test(name) => name == "loom",
+        Kind::Test(name) => name == "loom" && MUTATED.contains(&program.package.as_str()),
         Kind::Library => {
             program.package == "taran-driver" && test.starts_with("boundary::models::")
         }
@@ -370,7 +373,7 @@ fn each_loom_model_is_in_the_table_of_mutations() {
     }
     let page = fs::read_to_string(root().join("docs/testing.md")).unwrap();
     let (_, table) = page
-        .split_once("models was seen to fail")
+        .split_once("was seen to fail after a mutation")
         .expect("the table");
     let table = table.split("\n**").next().unwrap_or_default();
     let rows = table.lines().filter(|line| line.starts_with("| ")).skip(1);
