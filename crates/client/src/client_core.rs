@@ -264,7 +264,7 @@ impl ClientCore {
         self.conductor_thread.load(Ordering::Relaxed) == thread_token()
     }
 
-    fn is_invoked(&self) -> bool {
+    pub(crate) fn is_invoked(&self) -> bool {
         self.settings.invoked
     }
 

@@ -75,6 +75,7 @@ mod image;
 mod mapped_logs;
 mod pending;
 mod publication;
+mod reconnect;
 mod registry;
 mod removal;
 mod resource_linger;
@@ -102,6 +103,7 @@ pub use header::Header;
 pub use image::{Action, Block, Image, ImageView, LogFileError, PositionError, RawBlock};
 pub use pending::Pending;
 pub use publication::{ExclusivePublication, Publication};
+pub use reconnect::{ConnectionState, Reconnecting, ReconnectingClient};
 pub use subscription::Subscription;
 
 pub use taran_core::clock::{Clock, ManualClock, Now, SystemClock};

@@ -53,7 +53,7 @@ impl Client {
         ClientBuilder::from_environment()
     }
 
-    fn core(&self) -> &Arc<ClientCore> {
+    pub(crate) fn core(&self) -> &Arc<ClientCore> {
         &self.0.0
     }
 

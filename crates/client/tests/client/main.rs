@@ -13,5 +13,6 @@ mod hostile;
 mod images;
 mod overrun;
 mod publications;
+mod reconnect;
 mod removal;
 mod threads;

@@ -1,0 +1,149 @@
+//! The reconnecting client, over drivers that are killed and restarted in virtual time.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use taran::{
+    ConnectionState, Lost, ManualClock, MemoryStorage, Publication, Reconnecting,
+    ReconnectingClient, Subscription,
+};
+
+use crate::fake_driver::{FakeDriver, START, builder};
+
+/// A machine whose driver is killed and restarted. Each driver has new files.
+struct Machine {
+    clock: ManualClock,
+    storage: Arc<Mutex<MemoryStorage>>,
+    driver: Option<FakeDriver>,
+    client: ReconnectingClient,
+    publication: Reconnecting<Publication>,
+    subscription: Reconnecting<Subscription>,
+}
+
+impl Machine {
+    fn without_driver() -> Self {
+        let clock = ManualClock::new(START);
+        let storage = Arc::new(Mutex::new(MemoryStorage::new()));
+        let (files, time) = (Arc::clone(&storage), clock.clone());
+        let configure = move || builder(&files.lock().unwrap(), &time);
+        let mut client = ReconnectingClient::new(configure).suspect_after(Duration::from_secs(3));
+        let publication = client.add_publication("aeron:ipc", 10);
+        let subscription = client.add_subscription("aeron:ipc", 10);
+        Self {
+            clock,
+            storage,
+            driver: None,
+            client,
+            publication,
+            subscription,
+        }
+    }
+
+    fn start_driver(&mut self) {
+        let storage = MemoryStorage::new();
+        *self.storage.lock().unwrap() = storage.clone();
+        self.driver = Some(FakeDriver::start_in(storage, self.clock.clone()));
+    }
+
+    /// Stops the driver without a shutdown: its files remain, its heartbeat stops.
+    fn kill_driver(&mut self) {
+        self.driver = None;
+    }
+
+    fn advance(&mut self, time: Duration) {
+        let step = Duration::from_millis(100);
+        for _ in 0..time.as_millis() / step.as_millis() {
+            self.clock.advance(step);
+            if let Some(driver) = &mut self.driver {
+                driver.update_heartbeat();
+                driver.do_work();
+            }
+            self.client.do_work(self.clock.read()).unwrap();
+        }
+    }
+
+    /// Sends a message and receives it.
+    fn exchange(&mut self) {
+        self.advance(Duration::from_secs(1));
+        let publication = self.publication.get().expect("there is a driver");
+        publication.offer(b"message").unwrap();
+        let subscription = self.subscription.get().expect("there is a driver");
+        assert_eq!(subscription.poll(|_, _| (), 10), Ok(1));
+    }
+}
+
+#[test]
+fn resources_are_made_anew_on_each_driver() {
+    let mut machine = Machine::without_driver();
+    machine.advance(Duration::from_secs(60));
+    assert!(machine.publication.get().is_none());
+    assert!(matches!(
+        machine.client.state(),
+        ConnectionState::Reconnecting {
+            lost: None,
+            failure: Some(_)
+        }
+    ));
+    for generation in 1..=3 {
+        machine.start_driver();
+        machine.advance(Duration::from_secs(2));
+        assert_eq!(*machine.client.state(), ConnectionState::Connected);
+        machine.exchange();
+        assert_eq!(machine.publication.generation(), generation);
+        assert_eq!(machine.subscription.generation(), generation);
+        machine.kill_driver();
+        machine.advance(Duration::from_secs(12));
+        assert!(machine.publication.get().is_none() && machine.subscription.get().is_none());
+        assert!(matches!(
+            machine.client.state(),
+            ConnectionState::Reconnecting {
+                lost: Some(Lost::DriverTimeout { .. }),
+                ..
+            }
+        ));
+    }
+}
+
+#[test]
+fn silent_driver_is_suspect_until_its_next_heartbeat() {
+    let mut machine = Machine::without_driver();
+    machine.start_driver();
+    machine.exchange();
+    let stopped = machine.driver.take();
+    machine.advance(Duration::from_secs(2));
+    assert_eq!(*machine.client.state(), ConnectionState::Connected);
+    machine.advance(Duration::from_secs(2));
+    assert!(matches!(
+        machine.client.state(),
+        ConnectionState::Suspect { silence } if *silence >= Duration::from_secs(3)
+    ));
+    // The resources are still there.
+    machine.driver = stopped;
+    machine.exchange();
+    assert_eq!(*machine.client.state(), ConnectionState::Connected);
+    assert_eq!(machine.publication.generation(), 1);
+}
+
+#[test]
+fn dropped_resource_is_not_added_again() {
+    let mut machine = Machine::without_driver();
+    let other = machine.client.add_counter(1_001, b"".to_vec(), "gone");
+    machine.start_driver();
+    machine.exchange();
+    assert_eq!(counters_labelled(&machine, "gone"), 1);
+    drop(other);
+    machine.kill_driver();
+    machine.advance(Duration::from_secs(12));
+    machine.start_driver();
+    machine.exchange();
+    assert_eq!(counters_labelled(&machine, "gone"), 0);
+}
+
+fn counters_labelled(machine: &Machine, label: &str) -> usize {
+    let mut count = 0;
+    let client = machine.client.client().expect("connected");
+    client
+        .counters()
+        .for_each(|meta| count += usize::from(meta.label.as_str() == label));
+    count
+}
