@@ -88,6 +88,10 @@ pub fn run(config: &RingConfig) -> Result<f64, RunError> {
     })
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`map_err` passes the error by value"
+)]
 fn failure(error: impl ToString) -> RunError {
     RunError::Config(error.to_string())
 }

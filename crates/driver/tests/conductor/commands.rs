@@ -593,8 +593,8 @@ fn channel_that_is_not_utf_8_is_answered_with_invalid_channel() {
     let mut driver = DriverFixture::new();
     for number in 0..7 {
         let correlation_id = 1000 + number;
-        let command = commands_with_channel(correlation_id, "aeron:udp?endpoint=#:40123")
-            [number as usize];
+        let command =
+            commands_with_channel(correlation_id, "aeron:udp?endpoint=#:40123")[number as usize];
         let (type_id, bytes) = with_invalid_text(&command);
         let errors = driver.system(SystemCounter::Errors);
         driver.commands.write(type_id, &bytes).unwrap();
@@ -712,8 +712,7 @@ fn command_without_correlation_id_is_refused_without_response() {
             "{command:?}"
         );
     }
-    let (type_id, bytes) =
-        with_invalid_text(&commands_with_channel(correlation_id, "aeron:#")[0]);
+    let (type_id, bytes) = with_invalid_text(&commands_with_channel(correlation_id, "aeron:#")[0]);
     driver.commands.write(type_id, &bytes).unwrap();
     driver.settle();
     assert_eq!(kinds(&driver.messages()), [""; 0]);

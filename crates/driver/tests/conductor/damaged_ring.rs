@@ -37,23 +37,45 @@ fn damage_records(driver: &DriverFixture) -> usize {
 #[test]
 fn overwritten_tail_is_recorded_and_repaired_after_client_liveness_timeout() {
     let capacity = DriverFixture::new().commands.capacity() as i64;
-    for offset in [-64, -8, 3, capacity + 8, 1 << 40, i64::MAX / 2 + 1, i64::MIN / 2] {
+    for offset in [
+        -64,
+        -8,
+        3,
+        capacity + 8,
+        1 << 40,
+        i64::MAX / 2 + 1,
+        i64::MIN / 2,
+    ] {
         let mut driver = DriverFixture::new();
         let client = driver.client();
         driver.add_publication(client, IPC, 10).unwrap();
         let sound = position(&driver, HEAD);
         set_position(&driver, TAIL, sound + offset);
         driver.run_for(Duration::from_secs(9));
-        assert_eq!(damage_records(&driver), 0, "{offset}: may still be repaired");
+        assert_eq!(
+            damage_records(&driver),
+            0,
+            "{offset}: may still be repaired"
+        );
         driver.run_for(Duration::from_secs(3));
-        assert_eq!(damage_records(&driver), 1, "{offset}: {:?}", driver.errors());
+        assert_eq!(
+            damage_records(&driver),
+            1,
+            "{offset}: {:?}",
+            driver.errors()
+        );
         assert_eq!(driver.system(SystemCounter::Errors), 1, "{offset}");
         driver.drain();
         driver
             .add_publication(client, IPC, 11)
             .unwrap_or_else(|error| panic!("{offset}: {error:?}"));
         driver.run_for(Duration::from_secs(30));
-        assert_eq!(damage_records(&driver), 1, "{offset}: {:?}", driver.errors());
+        assert_eq!(
+            damage_records(&driver),
+            1,
+            "{offset}: {:?}",
+            driver.errors()
+        );
     }
 }
 

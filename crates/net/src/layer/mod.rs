@@ -215,10 +215,11 @@ impl Transport for LayeredTransport {
     }
 
     fn poll_source(&self) -> PollSource {
-        let holds_received = |layer: &Box<dyn TransportLayer>| layer.capabilities().holds_received;
+        let mut layers = self.layers.iter();
+        let holds_received = layers.any(|layer| layer.capabilities().holds_received);
         let source = self.transport.poll_source();
         PollSource {
-            is_always_ready: source.is_always_ready || self.layers.iter().any(holds_received),
+            is_always_ready: source.is_always_ready || holds_received,
             ..source
         }
     }
