@@ -48,12 +48,6 @@ pub trait Process: Any {
         agents.push(0);
     }
 
-    /// Returns the time of the next duty cycle that has work without input from elsewhere, in nanoseconds of the
-    /// monotonic clock of the host; `i64::MAX` if there is none. An idle world jumps to the first of these times.
-    fn next_deadline_ns(&self) -> i64 {
-        i64::MAX
-    }
-
     /// Called when the process is killed, after its handles were revoked.
     ///
     /// Destructors that act on mapped memory, such as those of a [`taran::Client`], act on the memory of other
