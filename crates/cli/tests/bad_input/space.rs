@@ -1,11 +1,13 @@
 //! A `/dev/shm` that is too small: 64 MiB, the default of containers, and less.
 
+use std::io::Write;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use taran::ErrorCode;
 use taran_protocol::counter::SystemCounter;
-use taran_protocol::frame::{IntoBytes, Setup};
+use taran_protocol::frame::{DataHeader, IntoBytes, Setup};
 
 use crate::attach::{connect, own_socket_address, wait_until};
 use crate::mounts::{in_own_mounts, mount_memory};
@@ -119,7 +121,7 @@ fn image_without_storage_space_is_rejected() {
         let driver = Driver::start(&directory(), &[]);
         let client = connect(&directory());
         // There is space for the log of the publication, but not for that of the image.
-        let channel = "aeron:udp?endpoint=localhost:40123|term-length=4m";
+        let channel = "aeron:udp?endpoint=localhost:40123|term-length=4m|sparse=false";
         let subscription = client.add_subscription(channel, 10).unwrap();
         let publication = client.add_publication(channel, 10).unwrap();
         let errors = || client.counters().value(SystemCounter::Errors.id());
@@ -209,7 +211,7 @@ fn images_leave_storage_space_to_clients() {
         let driver = Driver::start(&directory(), &options);
         let client = connect(&directory());
         let endpoint = own_socket_address();
-        let channel = format!("aeron:udp?endpoint={endpoint}");
+        let channel = format!("aeron:udp?endpoint={endpoint}|sparse=false");
         let subscription = client.add_subscription(&channel, 10).unwrap();
         let attacker = UdpSocket::bind((own_address(), 0)).unwrap();
         let errors = || client.counters().value(SystemCounter::Errors.id()).unwrap();
@@ -231,6 +233,21 @@ fn images_leave_storage_space_to_clients() {
                 attacker.send_to(setup.as_bytes(), endpoint).unwrap();
                 (subscription.image_count(), errors()) != before
             });
+            if subscription.image_count() == before.0 {
+                continue;
+            }
+            // Until a frame arrives, an image counts against the limit of its source.
+            let heartbeat = DataHeader::heartbeat(0xC0, session, 10, 0, 0);
+            let heartbeats = || {
+                client
+                    .counters()
+                    .value(SystemCounter::HeartbeatsReceived.id())
+            };
+            let before = heartbeats();
+            wait_until("a heartbeat", || {
+                attacker.send_to(heartbeat.as_bytes(), endpoint).unwrap();
+                heartbeats() > before
+            });
         }
         // Each image takes 48 MiB of about 208 MiB; a fourth would leave less than an eighth of 256 MiB.
         assert_eq!(subscription.image_count(), 3);
@@ -248,5 +265,83 @@ fn images_leave_storage_space_to_clients() {
                 .unwrap();
         }
         driver.stop("TERM").assert_code(15).assert_silent();
+    });
+}
+
+/// Fills a file system to the last page.
+fn fill(file: &Path) {
+    let mut file = std::fs::File::create(file).unwrap();
+    for length in [1 << 20, 4_096] {
+        let zeros = vec![0; length];
+        loop {
+            match file.write_all(&zeros) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::StorageFull => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn streams_wait_for_storage_space_and_continue() {
+    in_own_mounts("space::streams_wait_for_storage_space_and_continue", || {
+        for (channel, checks) in [
+            ("aeron:ipc?term-length=4m", "true"),
+            ("aeron:ipc?term-length=4m|sparse=true", "false"),
+            ("aeron:udp?endpoint=localhost:40123|term-length=2m", "true"),
+            (
+                "aeron:udp?endpoint=localhost:40123|term-length=2m|sparse=true",
+                "false",
+            ),
+        ] {
+            mount_memory("/dev/shm", "size=80m");
+            let options = [format!("aeron.perform.storage.checks={checks}")];
+            let options: Vec<&str> = options.iter().map(String::as_str).collect();
+            let driver = Driver::start(&directory(), &options);
+            let client = connect(&directory());
+            let mut subscription = client.add_subscription(channel, 10).unwrap();
+            let publication = client.add_publication(channel, 10).unwrap();
+            wait_until("connected", || publication.is_connected());
+            let filler = Path::new("/dev/shm/filler");
+            fill(filler);
+
+            // Publishes and receives until nothing moves for a while, or up to a number of messages.
+            let message = [0xAB; 1_000];
+            let (mut sent, mut received) = (0_u64, 0_u64);
+            let mut flow = |until: u64| {
+                let mut moved = Instant::now();
+                while moved.elapsed() < Duration::from_millis(1_500) && received < until {
+                    if sent < until && publication.offer(&message).is_ok() {
+                        sent += 1;
+                        moved = Instant::now();
+                    }
+                    let polled = subscription.poll(|_, _| {}, 100).unwrap() as u64;
+                    received += polled;
+                    if polled > 0 {
+                        moved = Instant::now();
+                    }
+                }
+                (sent, received)
+            };
+            let (sent, received) = flow(u64::MAX);
+            let bytes = received * 1_056;
+            assert!(
+                bytes > 500_000 && bytes < 5_000_000,
+                "{channel}: {sent} {received}"
+            );
+            assert!(publication.is_connected());
+            let shown = run(taran(&["errors"]).env("AERON_DIR", directory()));
+            let says = [
+                "insufficient usable storage for the next pages",
+                "remount,size=",
+            ];
+            assert_says(&shown.stdout, &says);
+
+            std::fs::remove_file(filler).unwrap();
+            // More than three terms.
+            assert_eq!(flow(20_000), (20_000, 20_000), "{channel}");
+            driver.stop("TERM").assert_code(15).assert_silent();
+        }
     });
 }
