@@ -276,6 +276,44 @@ seeded! {
 }
 
 seeded! {
+    /// With `fc=max`, an image that was over-run by more than half a term times out although heartbeats arrive and its
+    /// subscriber reads again; the next image joins at the position of the sender.
+    max_with_overrun_receiver, 10, |seed| {
+        let mut group = Group::new(seed);
+        group.distribution = Distribution::Manual;
+        let fast = group.subscribe(1, "");
+        let slow = group.subscribe(2, "");
+        let parameters = "fc=max|init-term-id=0|term-id=0|term-offset=0|term-length=64k|mtu=1408";
+        let publication = group.distribution.publication(parameters);
+        let publication = publication.lengths(Lengths::Fixed(992)).messages(1);
+        let publisher = group.world.publish(group.clients[0], publication);
+        await_all(&mut group.world, &flows(&[fast, slow], publisher));
+        group.world.subscriber_mut(slow).set_skip_rate(1.0);
+        group.world.publisher_mut(publisher).publish_more(65);
+        await_all(&mut group.world, &flows(&[fast], publisher));
+        // Beyond half a term after anything that the slow image can have received, and within the next term: a gap
+        // that the sender could still repair.
+        let sent = group.world.publisher(publisher).position();
+        assert!((66_560..131_072).contains(&sent), "{sent}");
+        group.world.subscriber_mut(slow).set_skip_rate(0.0);
+        group.world.run_until("the image ends", Duration::from_secs(12), |world| {
+            !world.subscriber(slow).ended().is_empty()
+        });
+        let ended = &group.world.subscriber(slow).ended()[0];
+        assert!(ended.position < sent && !ended.at_end_of_stream, "{ended:?}");
+        group.world.run_until("a new image", LONG, |world| {
+            world.subscriber(slow).images().next().is_some()
+        });
+        let key = group.world.publisher(publisher).key().expect("it is open");
+        group.world.publisher_mut(publisher).publish_more(5);
+        await_all(&mut group.world, &flows(&[fast, slow], publisher));
+        let image = group.world.subscriber(slow).image(&key).expect("it has an image");
+        assert_eq!(image.join(), sent);
+        group.world.close_all();
+    }
+}
+
+seeded! {
     /// A receiver that is cut off for long times out, and gets a new image after the network is restored.
     partition, 30, |seed| {
         let mut group = Group::with_random_faults(seed);
