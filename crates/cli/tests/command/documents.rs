@@ -354,7 +354,7 @@ fn matches_pattern(pattern: &str, name: &str) -> bool {
 }
 
 /// Packages with loom programs whose models are in the table of mutations.
-const MUTATED: [&str; 2] = ["taran-core", "taran-protocol"];
+const MUTATED: [&str; 3] = ["taran-core", "taran-protocol", "taran-storage"];
 
 #[test]
 fn each_loom_model_is_in_the_table_of_mutations() {
