@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::error::CommandError;
 use crate::pending::Pending;
 
-/// What the client and the handle of a resource share.
+/// State that the client and the handle of a resource share.
 #[derive(Debug)]
 struct Slot<T> {
     /// Changes with each resource that is made or lost.

@@ -40,6 +40,8 @@ pub struct ReceiverImage {
     pub(super) rebuild_position: i64,
     /// Packets that end beyond this position are dropped as over-runs.
     pub(super) overrun_threshold: i64,
+    /// End of the highest data that was dropped as an over-run.
+    pub(super) dropped_to: i64,
     /// Cached upper bound for writes, exclusive; refreshed from the conductor's free position when it is reached.
     pub(super) reuse_limit: i64,
     /// In `rebuild_position..cleared_to` there is a frame or zero wherever a frame may begin, and zero at `cleared_to`.
@@ -131,6 +133,7 @@ impl ReceiverImage {
             high_water_mark: join_position,
             rebuild_position: join_position,
             overrun_threshold: overrun_threshold(&geometry, join_position),
+            dropped_to: join_position,
             reuse_limit: free_limit(&spec).min(spec.shared.reserved_position()),
             cleared_to: join_position,
             last_activity_ns: 0,

@@ -150,6 +150,7 @@ impl ReceiverImage {
         }
         if self.is_over_run(extent) {
             counters.over_runs.increment();
+            self.dropped_to = self.dropped_to.max(position + extent.wire_length);
         } else if frame.is_heartbeat() {
             self.on_heartbeat(frame, position, origin, counters);
         } else if position >= self.status_schedule.last_sent_position()
@@ -229,23 +230,33 @@ impl ReceiverImage {
         }
     }
 
-    /// Returns true if a packet lies beyond what the sender may send. Bytes are counted as by the sender: the body of
-    /// padding is neither sent nor written, so padding may extend beyond the window, to the end of its term at most.
-    /// A heartbeat exactly at the end of that term announces such padding and is accepted even if the padding was lost;
-    /// otherwise it would never be NAKed. Any other heartbeat beyond both the threshold and the rebuild position comes from
-    /// a sender that follows other receivers. It is dropped, so that the image times out and a new one joins at the
-    /// sender's position. Nothing is accepted at positions whose memory may still be read.
+    /// Returns true if a packet lies beyond what the sender may send, or where the memory may still be read. Bytes are
+    /// counted as by the sender: the body of padding is neither sent nor written, so padding may extend beyond the
+    /// window, to the end of its term at most.
     fn is_over_run(&mut self, extent: Extent) -> bool {
         if !self.is_reusable(extent.end) {
             return true;
         }
         if extent.end == extent.position {
-            let term_begin = self.geometry.term_begin(self.overrun_threshold - 1);
-            let term_end = term_begin + i64::from(self.geometry.term_length());
-            return extent.position > self.overrun_threshold.max(self.rebuild_position)
-                && extent.position != term_end;
+            return self.is_heartbeat_over_run(extent.position);
         }
         extent.position + extent.wire_length > self.overrun_threshold
+    }
+
+    /// Returns true if a heartbeat at `position` comes from a sender that has left this image behind, because it follows
+    /// other receivers. Such a heartbeat must not keep the image alive: the image times out, and a new one joins at the
+    /// sender's position.
+    ///
+    /// A sender that keeps to the window reaches positions beyond it by padding only. If that padding was lost, the
+    /// heartbeat is all that announces it, and without an effect of it there would be no NAK. The two are told apart by
+    /// data: a sender that left the image behind has sent some beyond the window, which was dropped and is still missing.
+    fn is_heartbeat_over_run(&self, position: i64) -> bool {
+        if position <= self.overrun_threshold.max(self.rebuild_position) {
+            return false;
+        }
+        let term_begin = self.geometry.term_begin(self.overrun_threshold - 1);
+        let term_end = term_begin + i64::from(self.geometry.term_length());
+        position > term_end || (position < term_end && self.dropped_to > self.rebuild_position)
     }
 
     /// Inserts a packet unless it is there already. Returns true if it was inserted. Bytes that readers may have passed

@@ -120,24 +120,47 @@ fn packet_beyond_half_term_is_over_run() {
 }
 
 #[test]
-fn heartbeat_between_over_run_threshold_and_end_of_term_is_over_run() {
+fn heartbeat_between_over_run_threshold_and_end_of_term_is_over_run_if_data_was_dropped() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[1024]));
     let threshold = START + 32_768;
+    fixture.arrive(&data(threshold, &[32]));
     fixture.heartbeat(0xC0, threshold);
     assert_eq!(fixture.positions(), (32_768, 1024));
     for position in [threshold + 32, 2 * 65_536 - 32, 2 * 65_536 + 32] {
         fixture.heartbeat(0xC0, position);
     }
-    assert_eq!(fixture.counters.over_runs.get(), 3);
+    assert_eq!(fixture.counters.over_runs.get(), 4);
     assert_eq!(fixture.counters.heartbeats_received.get(), 1);
     assert_eq!(fixture.positions(), (32_768, 1024));
+}
+
+#[test]
+fn heartbeat_beyond_over_run_threshold_announces_lost_padding_if_no_data_was_dropped() {
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START, &[32_768 - 32]));
+    fixture.heartbeat(0xC0, START + 32_768 - 32 + 544);
+    fixture.heartbeat(0xC0, 2 * 65_536 + 32);
+    assert_eq!(
+        (
+            fixture.counters.over_runs.get(),
+            fixture.counters.heartbeats_received.get()
+        ),
+        (1, 1),
+        "only padding up to the end of the term can lead beyond the window"
+    );
+    assert_eq!(
+        fixture.positions(),
+        (32_768 - 32 + 544, 32_768 - 32),
+        "the padding is missing"
+    );
 }
 
 #[test]
 fn over_run_heartbeats_do_not_keep_image_alive() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[1024]));
+    fixture.arrive(&data(START + 32_768, &[1024]));
     for _ in 0..=20 {
         fixture.sent_after(500 * MS);
         fixture.heartbeat(0xC0, START + 32_768 + 1024);
