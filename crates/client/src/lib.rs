@@ -58,6 +58,8 @@
 #![forbid(unsafe_code)]
 
 mod assembly;
+#[cfg(feature = "async")]
+mod asynchronous;
 mod builder;
 mod callback;
 mod channel_status;
@@ -87,6 +89,10 @@ pub type Position = i64;
 pub use assembly::{
     ControlledFragmentAssembler, FragmentAssembler, ImageControlledFragmentAssembler,
     ImageFragmentAssembler,
+};
+#[cfg(feature = "async")]
+pub use asynchronous::{
+    AsyncPublication, AsyncSubscription, Message, Offer, Reactor, ReactorError,
 };
 pub use builder::ClientBuilder;
 pub use channel_status::ChannelStatus;

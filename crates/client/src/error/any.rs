@@ -41,6 +41,9 @@ pub enum Error {
     Uri(#[from] UriError),
     /// An error that was reported to the error handler.
     Client(#[from] ClientError),
+    /// A reactor could not be started.
+    #[cfg(feature = "async")]
+    Reactor(#[from] crate::ReactorError),
     /// The client has lost its driver, as reported by a [`CloseReason`](crate::CloseReason).
     Lost(#[from] Lost),
 }

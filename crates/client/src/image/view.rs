@@ -111,6 +111,16 @@ impl ImageView {
         }
     }
 
+    /// Returns true if there is a frame to consume, or padding.
+    #[cfg(feature = "async")]
+    pub(crate) fn has_frame(&self) -> bool {
+        let (log, position) = (self.log(), self.position());
+        let offset = self.geometry().term_offset(position);
+        // A poll reports a corrupt frame and consumes nothing.
+        let frame = taran_protocol::log::frame_at(log.term_at(position), offset);
+        !self.is_closed() && frame.is_ok_and(|frame| frame.is_some())
+    }
+
     pub(crate) fn is_taken(&self) -> bool {
         self.0.taken.load(Ordering::Acquire)
     }

@@ -44,6 +44,11 @@ impl ExclusivePublication {
         Ok(Self { core, appender })
     }
 
+    #[cfg(feature = "async")]
+    pub(crate) fn core(&self) -> &PublicationCore {
+        &self.core
+    }
+
     pub(crate) fn state(&self) -> &Arc<PublicationState> {
         &self.core.state
     }

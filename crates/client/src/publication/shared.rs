@@ -69,6 +69,11 @@ impl Publication {
         &self.0
     }
 
+    #[cfg(feature = "async")]
+    pub(crate) fn core(&self) -> &PublicationCore {
+        &self.0.core
+    }
+
     pub(crate) fn state(&self) -> &Arc<PublicationState> {
         &self.0.core.state
     }

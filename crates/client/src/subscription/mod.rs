@@ -3,6 +3,8 @@
 mod accessors;
 mod destinations;
 mod images;
+#[cfg(feature = "async")]
+mod polled;
 mod state;
 
 use std::sync::Arc;

@@ -4,6 +4,7 @@
 
 mod accessors;
 mod assembly;
+mod asynchronous;
 mod closing;
 mod commands;
 mod connect;
