@@ -2,17 +2,16 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
-use std::error::Error;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use taran::{Client, ClientBuilder, ImageHandlers};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> anyhow::Result<()> {
     run(Client::builder())
 }
 
-pub(crate) fn run(builder: ClientBuilder) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
     let (error_sender, errors) = mpsc::channel();
     let client = builder
         // Asynchronous errors: a lost driver, a failed channel, a panic in a handler.

@@ -2,18 +2,17 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`. Watch with `cargo run -- stat`.
 
-use std::error::Error;
-
+use anyhow::Context;
 use taran::{Client, ClientBuilder};
 
 /// Type ids from 1000 are for applications.
 const ORDERS: i32 = 1_101;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> anyhow::Result<()> {
     run(Client::builder())
 }
 
-pub(crate) fn run(builder: ClientBuilder) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
     let client = builder.connect()?;
 
     // Handlers are called for the counters of all clients.
@@ -33,7 +32,7 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), Box<dyn Error>> {
     let counters = client.counters();
     let found = counters
         .find_by_type_and_registration(ORDERS, orders.registration_id())
-        .ok_or("the counter is gone")?;
+        .context("the counter is gone")?;
     println!("{:?} = {:?}", counters.label(found), counters.value(found));
 
     // A static counter outlives its client. A second add with the same type and registration id finds it.

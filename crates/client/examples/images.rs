@@ -2,16 +2,16 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
-use std::error::Error;
 use std::sync::mpsc;
 
+use anyhow::{Context, anyhow};
 use taran::{Action, Client, ClientBuilder, ImageHandlers};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> anyhow::Result<()> {
     run(Client::builder())
 }
 
-pub(crate) fn run(builder: ClientBuilder) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
     let client = builder.connect()?;
 
     // Handlers run on the client conductor; they receive a view, which may be kept.
@@ -62,9 +62,9 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), Box<dyn Error>> {
     let id = second.correlation_id();
     let mut taken = subscription
         .take_image_by_correlation_id(id)
-        .ok_or("the image is gone")?;
+        .context("the image is gone")?;
     let counted = std::thread::spawn(move || taken.poll(|_, _| (), 10));
-    let counted = counted.join().map_err(|_| "the thread panicked")?;
+    let counted = counted.join().map_err(|_| anyhow!("the thread panicked"))?;
     println!("{counted} messages on another thread");
 
     // Rejects an image; its publisher receives the reason, see the example `closing`.

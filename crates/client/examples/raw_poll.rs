@@ -2,17 +2,16 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
-use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use taran::{Client, ClientBuilder, RawBlock};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> anyhow::Result<()> {
     run(Client::builder())
 }
 
-pub(crate) fn run(builder: ClientBuilder) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
     let client = builder.connect()?;
     let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
     let publication = client.add_publication("aeron:ipc", 1001)?;

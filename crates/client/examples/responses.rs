@@ -2,7 +2,6 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
-use std::error::Error;
 use std::sync::mpsc;
 
 use taran::{
@@ -12,12 +11,12 @@ use taran::{
 const REQUESTS: i32 = 1001;
 const RESPONSES: i32 = 1002;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> anyhow::Result<()> {
     run(Client::builder(), "127.0.0.1:40456")
 }
 
 /// `control` is the control address of the response channel.
-pub(crate) fn run(builder: ClientBuilder, control: &str) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(builder: ClientBuilder, control: &str) -> anyhow::Result<()> {
     let client = builder.connect()?;
     let responses = || {
         ChannelUriBuilder::udp()

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use taran::Client;
 use taran_driver::{DriverContext, MediaDriver, ThreadingMode};
 
-pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn main() -> anyhow::Result<()> {
     let driver =
         MediaDriver::launch_embedded(DriverContext::new().threading_mode(ThreadingMode::Invoker))?;
     let directory = driver.aeron_dir().to_path_buf();

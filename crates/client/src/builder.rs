@@ -273,8 +273,7 @@ impl ClientBuilder {
     ///
     /// ```
     /// use std::sync::{Arc, Mutex};
-    /// use taran_driver::{DriverContext, MediaDriver};
-    /// use taran_protocol::option::ThreadingMode;
+    /// use taran_driver::{DriverContext, MediaDriver, ThreadingMode};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let driver = MediaDriver::launch_embedded(

@@ -16,6 +16,7 @@ use crate::error::{ClientError, CommandError, Lost};
 use crate::image::ImageView;
 use crate::registry::Registry;
 use crate::subscription::SubscriptionState;
+use crate::trace::event;
 
 /// Correlation id of a command without a response.
 const NO_RESPONSE: i64 = -1;
@@ -56,6 +57,7 @@ impl ClientCore {
     pub(crate) fn close(&self) {
         let in_callback = self.is_in_duty_cycle();
         if self.state.close(CloseReason::Closed) {
+            event!(info, "client closed", client_id = self.client_id);
             self.closing.begin();
             self.close_by_application(in_callback);
             self.closing.finish();
@@ -101,6 +103,12 @@ impl ClientCore {
         if !self.state.close(reason) {
             return;
         }
+        event!(
+            warn,
+            "media driver lost",
+            client_id = self.client_id,
+            reason = lost
+        );
         for (subscription, images) in self.close_resources(&reason.into()) {
             for image in images {
                 subscription.notify_unavailable(&self.handlers, &image);

@@ -13,6 +13,7 @@ use crate::client_state::CloseReason;
 use crate::connect::WaitingForDriver;
 use crate::error::ClientError;
 use crate::image::ImageView;
+use crate::trace::event;
 
 pub(crate) type OnImage = dyn FnMut(&ImageView) + Send;
 pub(crate) type OnCounter = dyn FnMut(&CountersReader, i64, i32) + Send;
@@ -31,6 +32,7 @@ pub struct HandlerId(pub(crate) i64);
 /// An error that a receiver has reported for a publication of this client, for instance that a subscriber rejected its
 /// image.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 #[doc(alias = "PublicationErrorFrame")]
 pub struct PublicationError {
     /// Registration id of the publication that created the stream; see
@@ -134,6 +136,7 @@ impl Handlers {
 
     /// Calls the error handler. A panic of the error handler itself is discarded.
     pub(crate) fn report(&self, error: &ClientError) {
+        event!(error, "client error", error = error);
         drop(self.error.call(|handler| handler(error)));
     }
 }

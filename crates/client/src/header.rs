@@ -1,6 +1,6 @@
 //! The header of a fragment or of an assembled message.
 
-use taran_protocol::frame::{DATA_HEADER_LENGTH, DataHeader};
+use taran_protocol::frame::{DATA_HEADER_LENGTH, DataHeader, FrameType};
 use taran_protocol::log::LogFrame;
 
 use crate::Position;
@@ -113,11 +113,12 @@ impl<'a> Header<'a> {
         self.flags & DataHeader::UNFRAGMENTED == DataHeader::UNFRAGMENTED
     }
 
-    /// Returns the type of the frame: 1 for data. Padding is not delivered to handlers.
+    /// Returns the type of the frame, [`FrameType::DATA`] unless the publisher has set another one. Padding is not
+    /// delivered to handlers.
     #[inline]
     #[must_use]
-    pub fn frame_type(&self) -> u16 {
-        self.frame.header.frame_type.get()
+    pub fn frame_type(&self) -> FrameType {
+        self.frame.header.frame_type()
     }
 
     /// Returns the offset of the (first) frame in its term, in bytes.

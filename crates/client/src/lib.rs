@@ -82,6 +82,7 @@ mod registry;
 mod removal;
 mod resource_linger;
 mod subscription;
+mod trace;
 
 /// A position in a stream: the number of bytes since its beginning, including frame headers and padding.
 pub type Position = i64;

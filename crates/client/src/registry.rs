@@ -15,6 +15,7 @@ use crate::mapped_logs::MappedLogs;
 use crate::pending::Completer;
 use crate::publication::{ExclusivePublication, Publication, PublicationHandle, PublicationState};
 use crate::subscription::{Subscription, SubscriptionState};
+use crate::trace::event;
 
 /// Commands in flight, open resources and mapped logs of a client.
 #[derive(Debug, Default)]
@@ -74,6 +75,7 @@ pub(crate) enum Request {
 impl Request {
     /// Completes the request with an error. Must be called without the registry's lock.
     pub(crate) fn fail(self, error: CommandError) {
+        event!(debug, "command failed", error = error);
         match self {
             Self::Publication { completer, .. } => completer.complete(Err(error)),
             Self::ExclusivePublication { completer, .. } => completer.complete(Err(error)),

@@ -8,6 +8,7 @@ use crate::client_core::ClientCore;
 use crate::error::CommandError;
 use crate::pending::Pending;
 use crate::registry::Request;
+use crate::trace::event;
 
 /// The kind of resource that is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +120,12 @@ impl ClientCore {
         registration_id: i64,
         revoke: bool,
     ) -> Result<Pending<()>, CommandError> {
+        event!(
+            debug,
+            "resource removed",
+            kind = kind.name(),
+            registration_id = registration_id,
+        );
         let client_id = self.client_id;
         self.request_or_queue(|correlation_id| match kind {
             ResourceKind::Publication => Command::RemovePublication {

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{ClientBuilder, Lost};
-use taran_driver::{DriverContext, MediaDriver};
-use taran_protocol::option::ThreadingMode;
+use taran::{ClientBuilder, ConnectionState, Lost, ReconnectingClient};
+use taran_driver::{DriverContext, MediaDriver, ThreadingMode};
 
 macro_rules! examples {
     ($($path:literal $name:ident;)*) => {
@@ -26,6 +25,15 @@ macro_rules! examples {
                 $name::run(builder(&driver)).unwrap();
             }
         )*
+
+        #[test]
+        fn error_of_each_example_is_a_text_for_the_user() {
+            $(
+                // What a failing main prints.
+                let error = format!("{:?}", $name::run(builder_without_driver()).unwrap_err());
+                assert!(error.starts_with("no media driver runs in /taran-no-such-"), "{error}");
+            )*
+        }
     };
 }
 
@@ -48,6 +56,28 @@ fn driver() -> MediaDriver {
 
 fn builder(driver: &MediaDriver) -> ClientBuilder {
     ClientBuilder::with_environment::<&str, &str>([]).aeron_dir(driver.aeron_dir())
+}
+
+fn builder_without_driver() -> ClientBuilder {
+    ClientBuilder::with_environment::<&str, &str>([])
+        .aeron_dir("/taran-no-such-directory")
+        .driver_timeout(Duration::from_millis(1))
+}
+
+#[path = "../examples/tokio_streams.rs"]
+#[allow(dead_code, reason = "its main uses the driver of the environment")]
+mod tokio_streams;
+
+#[test]
+fn tokio_streams() {
+    let driver = driver();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    runtime
+        .unwrap()
+        .block_on(tokio_streams::run(builder(&driver)))
+        .unwrap();
 }
 
 #[path = "../examples/channels.rs"]
@@ -109,22 +139,21 @@ fn reconnecting() {
     let client = {
         let (directory, received) = (directory.clone(), Arc::clone(&received));
         let losses = Arc::clone(&losses);
-        let builder = move || {
+        let client = ReconnectingClient::new(move || {
             let builder = ClientBuilder::with_environment::<&str, &str>([]).aeron_dir(&directory);
             builder
                 .driver_timeout(Duration::from_secs(1))
                 .on_error(|_| ())
-        };
+        });
         let on_message = move |number| received.store(number + 1, Ordering::Relaxed);
-        let on_lost = move |lost| {
-            if matches!(lost, Lost::DriverTimeout { .. }) {
+        let on_state = move |state: &ConnectionState| {
+            if let ConnectionState::Reconnecting { lost, .. } = state
+                && matches!(lost, Some(Lost::DriverTimeout { .. }))
+            {
                 losses.fetch_add(1, Ordering::Relaxed);
             }
         };
-        thread::spawn(move || {
-            let run = reconnecting::run(builder, DRIVERS * MESSAGES, on_message, on_lost);
-            run.map_err(|error| error.to_string())
-        })
+        thread::spawn(move || reconnecting::run(client, DRIVERS * MESSAGES, on_message, on_state))
     };
     let deadline = Instant::now() + Duration::from_secs(120);
     for count in 1..=DRIVERS {

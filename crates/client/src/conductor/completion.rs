@@ -12,6 +12,7 @@ use crate::error::CommandError;
 use crate::publication::{ExclusivePublication, Publication, PublicationCore, PublicationState};
 use crate::registry::{CounterEntry, PublicationEntry, Registry, Request};
 use crate::subscription::{Subscription, SubscriptionState};
+use crate::trace::event;
 
 /// Creates the requested resource from the driver's response and completes the request. If that fails, the resource is
 /// removed from the driver.
@@ -28,6 +29,14 @@ pub(super) fn complete(
                 let handle = Some(Arc::downgrade(publication.handle()));
                 let state = Arc::clone(publication.state());
                 register_publication(client, PublicationEntry { state, handle })?;
+                event!(
+                    debug,
+                    "publication added",
+                    registration_id = correlation_id,
+                    channel = publication.channel(),
+                    stream_id = publication.stream_id(),
+                    session_id = publication.session_id(),
+                );
                 Ok(publication)
             });
             remove_on_error(client, correlation_id, &registered);
@@ -48,6 +57,14 @@ pub(super) fn complete(
                         handle: None,
                     },
                 )?;
+                event!(
+                    debug,
+                    "exclusive publication added",
+                    registration_id = correlation_id,
+                    channel = publication.channel(),
+                    stream_id = publication.stream_id(),
+                    session_id = publication.session_id(),
+                );
                 Ok(publication)
             });
             remove_on_error(client, correlation_id, &registered);
@@ -77,6 +94,15 @@ pub(super) fn complete(
                     .subscriptions
                     .insert(correlation_id, Arc::clone(&state));
             });
+            if registered.is_ok() {
+                event!(
+                    debug,
+                    "subscription added",
+                    registration_id = correlation_id,
+                    channel = state.channel,
+                    stream_id = state.stream_id,
+                );
+            }
             completer.complete(registered.map(|()| Subscription::new(Arc::clone(client), state)));
         }
         (Request::Counter { completer }, Response::CounterReady { counter_id, .. }) => {
@@ -88,6 +114,13 @@ pub(super) fn complete(
                     registration_id: correlation_id,
                 };
                 client.send_or_queue(&removal_command);
+            } else {
+                event!(
+                    debug,
+                    "counter added",
+                    registration_id = correlation_id,
+                    counter_id = counter_id,
+                );
             }
             completer.complete(result);
         }

@@ -8,6 +8,7 @@ use crate::client_core::ClientCore;
 use crate::error::ClientError;
 use crate::image::{ImageParams, ImageView};
 use crate::subscription::SubscriptionState;
+use crate::trace::event;
 
 /// Description of a new image, from a response of the driver or from its counters.
 pub(super) struct NewImage<'a> {
@@ -37,6 +38,14 @@ pub(super) fn on_available(client: &Arc<ClientCore>, new_image: &NewImage<'_>) {
     match create(client, new_image) {
         Ok(image) => {
             if subscription.add(image.clone()) {
+                event!(
+                    debug,
+                    "image available",
+                    session_id = image.session_id(),
+                    stream_id = image.stream_id(),
+                    source = image.source_identity(),
+                    subscription_id = image.subscription_registration_id(),
+                );
                 subscription.notify_available(&client.handlers, &image);
             }
         }
@@ -100,6 +109,14 @@ pub(super) fn on_unavailable(client: &ClientCore, subscription_id: i64, image_id
 /// Removes an image from its subscription and calls the unavailable-image handler.
 pub(super) fn remove(client: &ClientCore, subscription: &SubscriptionState, image_id: i64) {
     if let Some(image) = subscription.remove(image_id) {
+        event!(
+            debug,
+            "image unavailable",
+            session_id = image.session_id(),
+            stream_id = image.stream_id(),
+            position = image.position(),
+            subscription_id = image.subscription_registration_id(),
+        );
         client.resource_linger.add(Arc::clone(image.log()));
         subscription.notify_unavailable(&client.handlers, &image);
     }

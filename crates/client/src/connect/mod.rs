@@ -27,6 +27,7 @@ use crate::client::Client;
 use crate::client_core::{ClientCore, DriverConnection};
 use crate::conductor::{Conductor, ConductorAgent};
 use crate::error::{ClientError, ConnectError, Lost};
+use crate::trace::event;
 
 /// Heartbeat of a driver that is still starting.
 const NO_HEARTBEAT: i64 = 0;
@@ -53,9 +54,11 @@ fn heartbeat_age(heartbeat_ms: i64, now: Now) -> Duration {
 pub struct Connecting {
     builder: ClientBuilder,
     since_ns: Option<i64>,
+    /// True after the notice that the client waits.
+    notified: bool,
 }
 
-/// State of a connection attempt.
+/// State of a connection attempt. Exhaustive, because a caller has to act on each state.
 #[derive(Debug)]
 pub enum Progress {
     /// The client is connected.
@@ -79,6 +82,7 @@ impl Connecting {
         Self {
             builder,
             since_ns: None,
+            notified: false,
         }
     }
 
@@ -109,8 +113,16 @@ impl Connecting {
 
     /// Calls the waiting handler, once.
     fn notify_waiting(&mut self) {
+        if std::mem::replace(&mut self.notified, true) {
+            return;
+        }
+        let (directory, timeout) = (self.builder.directory(), self.builder.timeout());
+        event!(
+            info,
+            "waiting for a media driver",
+            aeron_dir = directory.display()
+        );
         if let Some(handler) = self.builder.handlers.waiting.take() {
-            let (directory, timeout) = (self.builder.directory(), self.builder.timeout());
             handler(&WaitingForDriver::new(directory, timeout));
         }
     }
@@ -219,6 +231,13 @@ impl Connecting {
         }
         // Dropping the client from here on closes it.
         let client = Client::new(Arc::clone(&core));
+        event!(
+            info,
+            "connected to the media driver",
+            client_id = client.client_id(),
+            client_name = client.name(),
+            aeron_dir = client.aeron_dir().display(),
+        );
         if !self.builder.invoked {
             self.start_thread(&core)?;
         }

@@ -128,7 +128,7 @@ macro_rules! accessors {
         ///
         /// # Errors
         /// The driver rejects the command or does not answer; the publication is closed.
-        pub fn add_destination(&self, channel: &str) -> Result<i64, CommandError> {
+        pub fn add_destination(&self, channel: impl AsRef<str>) -> Result<i64, CommandError> {
             let pending = self.async_add_destination(channel)?;
             let registration_id = pending.registration_id();
             pending.wait().map(|()| registration_id)
@@ -139,8 +139,8 @@ macro_rules! accessors {
         ///
         /// # Errors
         /// The command could not be sent.
-        pub fn async_add_destination(&self, channel: &str) -> Result<Pending<()>, CommandError> {
-            self.$($core)+.send_destination_command(channel, |client_id, correlation_id, registration_id, channel| {
+        pub fn async_add_destination(&self, channel: impl AsRef<str>) -> Result<Pending<()>, CommandError> {
+            self.$($core)+.send_destination_command(channel.as_ref(), |client_id, correlation_id, registration_id, channel| {
                 Command::AddDestination { client_id, correlation_id, registration_id, channel }
             })
         }
@@ -149,7 +149,7 @@ macro_rules! accessors {
         ///
         /// # Errors
         /// The driver rejects the command or does not answer; the publication is closed.
-        pub fn remove_destination(&self, channel: &str) -> Result<(), CommandError> {
+        pub fn remove_destination(&self, channel: impl AsRef<str>) -> Result<(), CommandError> {
             self.async_remove_destination(channel)?.wait()
         }
 
@@ -157,8 +157,8 @@ macro_rules! accessors {
         ///
         /// # Errors
         /// The command could not be sent.
-        pub fn async_remove_destination(&self, channel: &str) -> Result<Pending<()>, CommandError> {
-            self.$($core)+.send_destination_command(channel, |client_id, correlation_id, registration_id, channel| {
+        pub fn async_remove_destination(&self, channel: impl AsRef<str>) -> Result<Pending<()>, CommandError> {
+            self.$($core)+.send_destination_command(channel.as_ref(), |client_id, correlation_id, registration_id, channel| {
                 Command::RemoveDestination { client_id, correlation_id, registration_id, channel }
             })
         }

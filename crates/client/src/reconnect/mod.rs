@@ -20,6 +20,7 @@ use crate::error::{CommandError, ConnectError, Lost};
 use crate::pending::Pending;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::subscription::Subscription;
+use crate::trace::event;
 
 pub use self::resource::Reconnecting;
 
@@ -48,6 +49,30 @@ pub enum ConnectionState {
         /// Time since the last change of the heartbeat that this client has seen.
         silence: Duration,
     },
+}
+
+impl std::fmt::Display for ConnectionState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Connected => f.write_str("connected"),
+            Self::Suspect { silence } => {
+                write!(
+                    f,
+                    "suspect: no heartbeat of the media driver for {silence:?}"
+                )
+            }
+            Self::Reconnecting { lost, failure } => {
+                f.write_str("waiting for a media driver")?;
+                if let Some(lost) = lost {
+                    write!(f, "; the last one was lost: {lost}")?;
+                }
+                if let Some(failure) = failure {
+                    write!(f, "; the last attempt failed: {failure}")?;
+                }
+                Ok(())
+            }
+        }
+    }
 }
 
 /// Connects to a driver, and connects again each time that the driver is lost.
@@ -158,30 +183,30 @@ impl ReconnectingClient {
     /// Adds a shared publication to this and every later driver.
     pub fn add_publication(
         &mut self,
-        channel: impl Into<String>,
+        channel: impl AsRef<str>,
         stream_id: i32,
     ) -> Reconnecting<Publication> {
-        let channel = channel.into();
+        let channel = channel.as_ref().to_owned();
         self.add(move |client| client.async_add_publication(&channel, stream_id))
     }
 
     /// Adds an exclusive publication to this and every later driver.
     pub fn add_exclusive_publication(
         &mut self,
-        channel: impl Into<String>,
+        channel: impl AsRef<str>,
         stream_id: i32,
     ) -> Reconnecting<ExclusivePublication> {
-        let channel = channel.into();
+        let channel = channel.as_ref().to_owned();
         self.add(move |client| client.async_add_exclusive_publication(&channel, stream_id))
     }
 
     /// Adds a subscription to this and every later driver.
     pub fn add_subscription(
         &mut self,
-        channel: impl Into<String>,
+        channel: impl AsRef<str>,
         stream_id: i32,
     ) -> Reconnecting<Subscription> {
-        let channel = channel.into();
+        let channel = channel.as_ref().to_owned();
         self.add(move |client| client.async_add_subscription(&channel, stream_id))
     }
 
@@ -257,6 +282,7 @@ impl ReconnectingClient {
                 }
                 Err(error @ ConnectError::Option(_)) => Err(error),
                 Err(error) => {
+                    event!(info, "connecting failed; trying again", error = error);
                     self.link = Link::Down {
                         next_attempt_ns: now.nanos.saturating_add(RETRY_NS),
                     };
@@ -272,6 +298,7 @@ impl ReconnectingClient {
                     work += client.do_work(now);
                 }
                 if let Some(reason) = client.close_reason() {
+                    event!(warn, "reconnecting", reason = reason);
                     self.state = ConnectionState::Reconnecting {
                         lost: reason.lost(),
                         failure: None,
@@ -289,7 +316,15 @@ impl ReconnectingClient {
                     *heartbeat = (current, now.nanos);
                 }
                 let silence = now.nanos.saturating_sub(heartbeat.1).max(0);
-                self.state = if silence >= saturating_nanos(self.suspect_after) {
+                let is_suspect = silence >= saturating_nanos(self.suspect_after);
+                if is_suspect && self.state == ConnectionState::Connected {
+                    event!(
+                        warn,
+                        "no heartbeat of the media driver",
+                        silence_ns = silence
+                    );
+                }
+                self.state = if is_suspect {
                     ConnectionState::Suspect {
                         silence: Duration::from_nanos(silence.unsigned_abs()),
                     }

@@ -13,7 +13,7 @@ impl Subscription {
     ///
     /// # Errors
     /// The driver rejects the command or does not answer; the subscription is closed.
-    pub fn add_destination(&self, channel: &str) -> Result<(), CommandError> {
+    pub fn add_destination(&self, channel: impl AsRef<str>) -> Result<(), CommandError> {
         self.async_add_destination(channel)?.wait()
     }
 
@@ -21,7 +21,11 @@ impl Subscription {
     ///
     /// # Errors
     /// The command could not be sent.
-    pub fn async_add_destination(&self, channel: &str) -> Result<Pending<()>, CommandError> {
+    pub fn async_add_destination(
+        &self,
+        channel: impl AsRef<str>,
+    ) -> Result<Pending<()>, CommandError> {
+        let channel = channel.as_ref();
         let (client_id, registration_id) = (self.client.client_id, self.check_open(channel)?);
         self.client.request(
             |completer| Request::Operation { completer },
@@ -38,7 +42,7 @@ impl Subscription {
     ///
     /// # Errors
     /// The driver rejects the command or does not answer; the subscription is closed.
-    pub fn remove_destination(&self, channel: &str) -> Result<(), CommandError> {
+    pub fn remove_destination(&self, channel: impl AsRef<str>) -> Result<(), CommandError> {
         self.async_remove_destination(channel)?.wait()
     }
 
@@ -46,7 +50,11 @@ impl Subscription {
     ///
     /// # Errors
     /// The command could not be sent.
-    pub fn async_remove_destination(&self, channel: &str) -> Result<Pending<()>, CommandError> {
+    pub fn async_remove_destination(
+        &self,
+        channel: impl AsRef<str>,
+    ) -> Result<Pending<()>, CommandError> {
+        let channel = channel.as_ref();
         let (client_id, registration_id) = (self.client.client_id, self.check_open(channel)?);
         self.client.request(
             |completer| Request::Operation { completer },

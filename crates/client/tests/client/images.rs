@@ -165,7 +165,7 @@ fn fragment_header_has_frame_fields() {
                     header.initial_term_id(),
                     header.frame_type()
                 ),
-                (7, 7, 1)
+                (7, 7, taran::FrameType::DATA)
             );
             assert!(
                 header.is_begin() && header.is_end() && header.is_whole() && header.flags() == 0xC0
