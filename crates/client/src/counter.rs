@@ -75,6 +75,23 @@ impl ClientCore {
 /// A handle is cheap to clone; all clones refer to the same counter. The driver frees the counter when it is closed,
 /// when the last clone is dropped, or when the client closes; a static counter stays allocated. After the close, reads
 /// return the last value and writes have no effect, because the memory may belong to another counter.
+///
+/// ```
+/// # fn main() -> Result<(), taran::Error> {
+/// # let driver = taran_driver::MediaDriver::launch_embedded(
+/// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+/// # ).unwrap();
+/// # let directory = driver.aeron_dir();
+/// # let client = taran::Client::builder().aeron_dir(directory).connect()?;
+/// let orders = client.add_counter(1_101, b"desk 7", "orders")?;
+/// orders.increment();
+/// orders.add(41);
+/// assert_eq!(orders.get(), 42);
+/// // Any process can read it.
+/// assert_eq!(client.counters().value(orders.id()), Some(42));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[doc(alias = "AtomicCounter")]
 pub struct Counter(Arc<CounterHandle>);

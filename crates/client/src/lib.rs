@@ -48,12 +48,30 @@
 //! runs. Memory stays mapped while any handle refers to it. If the driver dies, the client is lost but the process
 //! continues: calls fail with [`Lost`], and the handler set with [`ClientBuilder::on_close`] is called.
 //!
+//! A [`ReconnectingClient`] connects to the next driver by itself, and adds its publications, subscriptions and counters
+//! anew.
+//!
 //! # Threads
 //!
 //! A [`Client`] and a [`Publication`] can be cloned and used by many threads. An [`ExclusivePublication`] and a
 //! [`Subscription`] belong to one thread at a time. The *client conductor*, which communicates with the driver and
 //! calls handlers, runs on a thread of its own; with [`ClientBuilder::invoker`] there is no such thread, and the application
 //! calls [`Client::invoke`]. Offering, claiming and polling do not allocate and take no lock.
+//!
+//! # Asynchronous tasks
+//!
+//! Commands return a [`Pending`], which is a future. With the feature `async`, `Subscription::into_async` makes a
+//! `futures_core::Stream` of messages, and `Publication::into_async` a `futures_sink::Sink`; their methods `poll` and
+//! `offer` neither copy nor allocate. Tasks are woken by a `Reactor`, an agent of this crate, so that any runtime can be
+//! used.
+//!
+//! # Features
+//!
+//! None is enabled by default.
+//!
+//! * `async`: `AsyncSubscription`, `AsyncPublication` and `Reactor`, see above.
+//! * `tracing`: connections, resources, images and errors as events of the crate `tracing`, with the target `taran`. Offers
+//!   and polls emit none.
 
 #![forbid(unsafe_code)]
 

@@ -83,6 +83,22 @@ impl<T> Completer<T> {
 /// Check it with [`poll`](Pending::poll), block with [`wait`](Pending::wait), or `.await` it: it is a [`Future`] that
 /// the client conductor wakes. Dropping it before the response arrives removes the resource as soon as the driver has
 /// created it.
+///
+/// ```
+/// # fn main() -> Result<(), taran::Error> {
+/// # let driver = taran_driver::MediaDriver::launch_embedded(
+/// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+/// # ).unwrap();
+/// # let directory = driver.aeron_dir();
+/// # let client = taran::Client::builder().aeron_dir(directory).connect()?;
+/// // Both commands are sent at once.
+/// let publication = client.async_add_publication("aeron:ipc", 1001)?;
+/// let subscription = client.async_add_subscription("aeron:ipc", 1001)?;
+/// let (publication, subscription) = (publication.wait()?, subscription.wait()?);
+/// # drop((publication, subscription));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it removes the resource"]
 pub struct Pending<T> {

@@ -10,7 +10,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use fake_driver::Fixture;
-use taran::{Action, ControlledFragmentAssembler, FragmentAssembler, OfferError};
+use futures_util::{FutureExt, StreamExt};
+use taran::{Action, ControlledFragmentAssembler, FragmentAssembler, OfferError, Reactor};
 
 thread_local! {
     // Per thread, because the test harness allocates on other threads.
@@ -92,4 +93,41 @@ fn offer_claim_and_poll_do_not_allocate() {
     let allocations: usize = (0..1000).map(|_| cycle(&mut fixture)).sum();
     assert_eq!(allocations, 0);
     assert!(received > 10_000_000, "{received}");
+}
+
+#[test]
+fn asynchronous_offer_and_poll_do_not_allocate() {
+    let mut fixture = Fixture::new();
+    let reactor = Reactor::invoked();
+    let mut publication = fixture.publication(10).into_async(&reactor);
+    let mut exclusive = fixture.exclusive_publication(10).into_async(&reactor);
+    let mut subscription = fixture.subscription(10).into_async(&reactor);
+    fixture.run_cycles();
+    let mut received = 0;
+    let mut cycle = |fixture: &mut Fixture| {
+        let allocations = count_allocations(|| {
+            // The task waits, and is woken.
+            assert!(subscription.next().now_or_never().is_none());
+            assert_eq!(reactor.invoke(), 0);
+            for _ in 0..2 {
+                assert!(publication.offer(&[1; 100]).now_or_never().is_some());
+                assert!(exclusive.offer(&[2; 100]).now_or_never().is_some());
+            }
+            assert_eq!(reactor.invoke(), 1);
+            while let Some(polled) = subscription
+                .poll(|message, _| received += message.len(), 10)
+                .now_or_never()
+            {
+                assert!(polled.is_ok());
+            }
+        });
+        // The fake driver may allocate.
+        fixture.driver.do_work();
+        allocations
+    };
+    for _ in 0..100 {
+        cycle(&mut fixture);
+    }
+    let allocations: usize = (0..1000).map(|_| cycle(&mut fixture)).sum();
+    assert_eq!((allocations, received), (0, 1100 * 400));
 }

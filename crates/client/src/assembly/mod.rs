@@ -1,33 +1,4 @@
 //! Reassembly of fragmented messages (`docs/spec/shared-memory.md §8.6`).
-//!
-//! A message longer than [`max_payload_length`](crate::Publication::max_payload_length) is sent as several frames, and
-//! a poll delivers each of them separately. An assembler wraps the handler of whole messages into a fragment handler
-//! for the poll:
-//!
-//! ```
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let driver = taran_driver::MediaDriver::launch_embedded(
-//! #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
-//! # )?;
-//! # let client = taran::Client::builder().aeron_dir(driver.aeron_dir()).connect()?;
-//! # let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
-//! # let publication = client.add_publication("aeron:ipc", 1001)?;
-//! # while publication.offer(&[7; 5000]).is_err() { std::thread::yield_now(); }
-//! let mut assembler = taran::FragmentAssembler::new();
-//! let mut messages = 0;
-//! while messages == 0 {
-//!     subscription.poll(assembler.wrap(|message, header| {
-//!         assert_eq!(message.len(), 5000);
-//!         println!("from session {}", header.session_id());
-//!         messages += 1;
-//!     }), 10)?;
-//! }
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! An unfragmented message is passed on without a copy. The buffers for the others are reused, so that nothing is
-//! allocated once the longest message has been received. A message whose first fragment was missed is discarded.
 
 mod message_builder;
 
@@ -111,7 +82,35 @@ fn try_deliver<E>(
 
 /// Reassembles the messages of any number of sessions.
 ///
-/// Use one per subscription. The fragments of different sessions may interleave.
+/// A message longer than [`max_payload_length`](crate::Publication::max_payload_length) is sent as several frames, and a
+/// poll delivers each of them separately. An assembler wraps the handler of whole messages into a fragment handler for
+/// the poll. Use one per subscription. The fragments of different sessions may interleave.
+///
+/// An unfragmented message is passed on without a copy. The buffers for the others are reused, so that nothing is
+/// allocated once the longest message has been received. A message whose first fragment was missed is discarded.
+///
+/// ```
+/// # fn main() -> Result<(), taran::Error> {
+/// # let driver = taran_driver::MediaDriver::launch_embedded(
+/// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+/// # ).unwrap();
+/// # let directory = driver.aeron_dir();
+/// # let client = taran::Client::builder().aeron_dir(directory).connect()?;
+/// # let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
+/// # let publication = client.add_publication("aeron:ipc", 1001)?;
+/// # while publication.offer(&[7; 5000]).is_err() { std::thread::yield_now(); }
+/// let mut assembler = taran::FragmentAssembler::new();
+/// let mut messages = 0;
+/// while messages == 0 {
+///     subscription.poll(assembler.wrap(|message, header| {
+///         assert_eq!(message.len(), 5000);
+///         println!("from session {}", header.session_id());
+///         messages += 1;
+///     }), 10)?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct FragmentAssembler {
     sessions: Sessions,

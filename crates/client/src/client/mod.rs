@@ -27,6 +27,21 @@ use crate::registry::Request;
 ///
 /// Methods named `add_…` wait for the driver, at most for the driver timeout; `async_…` methods return a [`Pending`] at
 /// once.
+///
+/// ```
+/// # fn main() -> Result<(), taran::Error> {
+/// # let driver = taran_driver::MediaDriver::launch_embedded(
+/// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+/// # ).unwrap();
+/// # let directory = driver.aeron_dir();
+/// let client = taran::Client::builder().aeron_dir(directory).client_name("pricing").connect()?;
+/// let subscription = client.add_subscription("aeron:udp?endpoint=localhost:40123", 1001)?;
+/// let publication = client.add_publication("aeron:udp?endpoint=localhost:40123", 1001)?;
+/// client.close();
+/// assert!(subscription.is_closed() && publication.is_closed());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[doc(alias = "Aeron")]
 pub struct Client(Arc<Owner>);

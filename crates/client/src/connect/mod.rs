@@ -49,7 +49,29 @@ fn heartbeat_age(heartbeat_ms: i64, now: Now) -> Duration {
     Duration::from_millis(age_ms.unsigned_abs())
 }
 
-/// A connection attempt; created by [`ClientBuilder::connecting`].
+/// A connection attempt that does not block; created by [`ClientBuilder::connecting`].
+///
+/// ```
+/// # fn main() -> Result<(), taran::Error> {
+/// # let driver = taran_driver::MediaDriver::launch_embedded(
+/// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+/// # ).unwrap();
+/// # let directory = driver.aeron_dir();
+/// use taran::{Clock, Progress, SystemClock};
+///
+/// let mut attempt = taran::Client::builder().aeron_dir(directory).connecting();
+/// let mut clock = SystemClock::new();
+/// let client = loop {
+///     match attempt.poll(clock.now())? {
+///         Progress::Connected(client) => break client,
+///         // Other work can be done meanwhile.
+///         Progress::Wait(pause) => std::thread::sleep(pause),
+///     }
+/// };
+/// # drop(client);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Connecting {
     builder: ClientBuilder,

@@ -32,6 +32,31 @@ use crate::subscription::SubscriptionState;
 ///
 /// An image dereferences to [`ImageView`], which has its properties. Each poll stays within one term and delivers
 /// fragments in stream order. Polls do not allocate and take no lock.
+///
+/// ```
+/// # fn main() -> Result<(), taran::Error> {
+/// # let driver = taran_driver::MediaDriver::launch_embedded(
+/// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+/// # ).unwrap();
+/// # let directory = driver.aeron_dir();
+/// # let client = taran::Client::builder().aeron_dir(directory).connect()?;
+/// let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
+/// let publication = client.add_publication("aeron:ipc", 1001)?;
+/// // The stream of one publisher, for instance for another thread.
+/// let mut image = loop {
+///     match subscription.take_image(publication.session_id()) {
+///         Some(image) => break image,
+///         None => std::thread::yield_now(),
+///     }
+/// };
+/// # while publication.offer(b"hello").is_err() { std::thread::yield_now(); }
+/// while image.poll(|message, _| println!("{} bytes", message.len()), 10) == 0 {
+///     std::thread::yield_now();
+/// }
+/// println!("{} consumed up to {}", image.source_identity(), image.position());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Image {
     view: ImageView,

@@ -21,6 +21,27 @@ use crate::pending::Pending;
 ///
 /// It is closed by [`close`](Self::close) or by drop. Offering does not allocate, takes no lock, and needs no atomic
 /// read-modify-write operation.
+///
+/// ```
+/// # fn main() -> Result<(), taran::Error> {
+/// # let driver = taran_driver::MediaDriver::launch_embedded(
+/// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+/// # ).unwrap();
+/// # let directory = driver.aeron_dir();
+/// # let client = taran::Client::builder().aeron_dir(directory).connect()?;
+/// # let subscription = client.add_subscription("aeron:ipc", 1001)?;
+/// let mut publication = client.add_exclusive_publication("aeron:ipc", 1001)?;
+/// while !publication.is_connected() {
+///     std::thread::yield_now();
+/// }
+/// publication.offer(b"one")?;
+/// let mut claim = publication.try_claim(3)?;
+/// claim.copy_from_slice(b"two");
+/// claim.commit();
+/// assert_eq!(publication.position(), 128);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct ExclusivePublication {
     core: PublicationCore,

@@ -16,7 +16,7 @@ pub struct Polled {
     pub offset: i32,
 }
 
-/// Action that a handler requests for the current frame and the poll.
+/// Action that a handler requests for the current frame and the poll. Exhaustive, because applications make the values.
 #[doc(alias = "ControlledFragmentHandler")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
