@@ -3,7 +3,10 @@
 use std::process::Command;
 
 /// Programs that run suites of random scenarios: name of the suite, package, example of the package.
-const SUITES: [(&str, &str, &str); 1] = [("streams", "taran-sim", "random-scenarios")];
+const SUITES: [(&str, &str, &str); 2] = [
+    ("streams", "taran-sim", "random-scenarios"),
+    ("log-writer", "taran-sim", "random-scenarios"),
+];
 
 /// Builds the program of the suite with optimisation and debug assertions, and runs it with these arguments.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {

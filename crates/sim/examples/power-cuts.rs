@@ -7,7 +7,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use taran_sim::log_writer::{Defect, Scenario};
+use taran_sim::log_writer::{Defect, suite};
+use taran_sim::scenario::{self, Coverage, Failure, Scenario, Suite};
+
+/// Highest number of scenarios run to shrink a failed one.
+const ATTEMPTS: u64 = 100_000;
 
 /// Random power cuts under a log writer.
 #[derive(Parser)]
@@ -25,45 +29,60 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let start = Instant::now();
-    let (mut cuts, mut recoveries, mut acknowledged, mut seed) = (0, 0, 0, arguments.seed);
-    while cuts < arguments.cuts {
-        let scenario = Scenario::random(seed, None);
-        match scenario.run() {
-            Ok(outcome) => {
-                cuts += outcome.power_cuts;
-                recoveries += outcome.recoveries;
-                acknowledged += outcome.acknowledged;
-            }
+    scenario::silence_panics();
+    let (start, correct) = (Instant::now(), suite(None));
+    let (mut happened, mut seed) = (Coverage::default(), arguments.seed);
+    while happened.get("power cut") < arguments.cuts {
+        let scenario = correct.random(seed);
+        match correct.run(&scenario) {
+            Ok(coverage) => happened.merge(&coverage),
             Err(failure) => {
-                println!("seed {seed}: {failure}\n{}", scenario.shrink());
+                println!("seed {seed}: {}", failure.text);
+                print_shrunk(&correct, &scenario, &failure);
                 return ExitCode::FAILURE;
             }
         }
         seed += 1;
     }
     println!(
-        "{cuts} power cuts, {recoveries} recoveries, {acknowledged} records acknowledged in {} scenarios: {:.1} s",
+        "{happened}\n{} power cuts in {} scenarios: {:.1} s",
+        happened.get("power cut"),
         seed - arguments.seed,
         start.elapsed().as_secs_f64()
     );
     if arguments.defects {
         for defect in Defect::ALL {
-            let start = Instant::now();
-            let failing = (arguments.seed..)
-                .map(|seed| Scenario::random(seed, Some(defect)))
-                .find(|scenario| scenario.run().is_err());
-            let found = start.elapsed();
-            let Some(failing) = failing else {
-                return ExitCode::FAILURE;
-            };
-            println!(
-                "{defect:?}: found by seed {} in {found:.1?}, shrunk from {} steps to",
-                failing.seed,
-                failing.steps.len(),
-            );
-            println!("{}", failing.shrink());
+            find(defect, arguments.seed);
         }
     }
     ExitCode::SUCCESS
+}
+
+/// Searches for a defect, and prints the shortest scenario that shows it.
+fn find(defect: Defect, seed: u64) {
+    let (start, suite) = (Instant::now(), suite(Some(defect)));
+    let fails = |scenario: Scenario| Some((suite.run(&scenario).err()?, scenario));
+    let mut scenarios = (seed..).map(|seed| suite.random(seed));
+    let Some((failure, scenario)) = scenario::without_panic_output(|| scenarios.find_map(fails))
+    else {
+        return;
+    };
+    println!(
+        "{defect:?}: found in {:.1?}, with {} operations",
+        start.elapsed(),
+        scenario.ops.len()
+    );
+    print_shrunk(&suite, &scenario, &failure);
+}
+
+fn print_shrunk(suite: &Suite, scenario: &Scenario, failure: &Failure) {
+    let start = Instant::now();
+    let shrunk = suite.shrink(scenario, failure, |attempts| attempts > ATTEMPTS);
+    println!(
+        "shrunk by {} attempts in {:.1?} to\n{}  {}",
+        shrunk.attempts,
+        start.elapsed(),
+        shrunk.scenario.to_text(),
+        shrunk.failure.text.lines().next().unwrap_or_default()
+    );
 }

@@ -1,6 +1,6 @@
-//! Deterministic simulator of Taran: virtual time, a faulty network and memory from one seed.
+//! Deterministic simulator of Taran: virtual time, a faulty network, memory and disks from one seed.
 //!
-//! A [`World`] has hosts, each with its own memory and clocks, and [processes](process) on them, such as drivers and
+//! A [`World`] has hosts, each with its own memory, [`disk`] and clocks, and [processes](process) on them, such as drivers and
 //! clients, connected by one simulated [`network`]. It runs in one thread; order and times of all steps come from a seed, so the same seed gives the same
 //! history bit for bit ([`World::fingerprint`]). [`traffic`] publishes and consumes. The [`check`]ers verify the
 //! invariants after each step and panic on a violation.
@@ -25,55 +25,84 @@
 //! });
 //! ```
 //!
-//! # Processes, invariants and operations of other crates
+//! # How to bring a process of one's own
 //!
-//! A crate tests its own processes in the same worlds. It implements [`Process`] for them; their clock, storage and network
-//! come from the [`HostEnv`], and fail when the process is killed. An [`Invariant`] is checked after each step. A
-//! [`scenario::Operation`] is something that happens to the processes in random worlds; it has a generator, is shrunk
-//! when a scenario fails, and is part of the text of the scenario. A [`scenario::Suite`] puts them together:
+//! A crate tests its own processes in the same worlds; nothing here names them. It writes, in this order:
+//!
+//! 1. A [`Process`]: an object with duty cycles. Clock, shared memory, disk, network and randomness come from its
+//!    [`HostEnv`], and fail when the process is killed. What it wrote to its disk stays in the page cache at a kill; a
+//!    power cut ([`World::power_cut`]) loses any part of what was not synced. If it tells its
+//!    [deadline](Process::next_deadline_ns), the world jumps there.
+//! 2. A record of what its users know, such as what was acknowledged to them, which process and operations update
+//!    ([`Turn::shared`], [`World::shared_mut`]), and [`Invariant`]s over it, which are checked after each step.
+//! 3. [`scenario::Operation`]s: what happens to it in random worlds. Each kind has a generator, is shrunk when a scenario
+//!    fails, and is part of the text of the scenario. [`scenario::DiskFault`], [`scenario::BitRot`] and power cuts are there
+//!    for all.
+//! 4. A [`scenario::Suite`] that puts them together, on hosts with or without drivers and streams.
+//!
+//! [`log_writer`] is an example with an asynchronous disk queue; its tests plant defects, and require that random worlds
+//! find them. A smaller one, whose only operation is a restart:
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
+//! use std::path::Path;
 //! use std::time::Duration;
-//! use taran_core::memory::CreateOptions;
-//! use taran_sim::scenario::{Operation, Setting, Suite};
+//! use taran_sim::disk::ProcessDisk;
+//! use taran_sim::scenario::{DiskFault, Operation, Setting, Suite};
 //! use taran_sim::{AfterKill, HostEnv, HostIndex, Invariant, Process, Turn, Violation, World};
+//! use taran_storage::{Create, Disk, DiskError, OpenOptions, SyncKind};
 //!
-//! /// Counts its starts in a file, and acknowledges the count to its users.
+//! /// Counts its starts in a file of one byte for each, and acknowledges a start when it is durable.
 //! struct StartCounter {
-//!     starts: u64,
-//!     is_acknowledged: bool,
+//!     disk: ProcessDisk,
+//!     /// Time of the next attempt; `i64::MAX` after it has succeeded.
+//!     next_attempt_ns: i64,
 //! }
 //!
-//! /// The last acknowledged count and the number of starts, which the invariant compares.
+//! /// What users know: the starts acknowledged last, and before them, and what the last start found.
 //! #[derive(Default)]
-//! struct Acknowledged {
-//!     starts: u64,
-//!     count: u64,
+//! struct Starts {
+//!     acknowledged: u64,
+//!     acknowledged_before: u64,
+//!     found: u64,
 //! }
 //!
 //! impl StartCounter {
 //!     fn start(env: &mut HostEnv) -> Self {
-//!         let storage = env.storage();
-//!         let name = "/starts".as_ref();
-//!         let file = storage.open(name).or_else(|_| storage.create(name, 4096, CreateOptions::default()));
-//!         let file = file.unwrap_or_else(|error| panic!("{error}"));
-//!         let mut starts = [0; 8];
-//!         file.read(0, &mut starts);
-//!         let starts = u64::from_le_bytes(starts) + 1;
-//!         file.write(0, &starts.to_le_bytes());
-//!         Self { starts, is_acknowledged: false }
+//!         Self { disk: env.disk(), next_attempt_ns: i64::MIN }
+//!     }
+//!
+//!     /// Adds a start; returns the number of those before it.
+//!     fn count(&self) -> Result<u64, DiskError> {
+//!         let options = OpenOptions::write().with_create(Create::IfMissing);
+//!         let file = self.disk.open(Path::new("/starts"), options)?;
+//!         let found = file.len()?;
+//!         file.write_at(&[1], found)?;
+//!         file.sync(SyncKind::Data)?;
+//!         self.disk.sync_directory(Path::new("/"))?;
+//!         Ok(found)
 //!     }
 //! }
 //!
 //! impl Process for StartCounter {
 //!     fn do_work(&mut self, turn: &mut Turn<'_>) -> Result<usize, Violation> {
-//!         if self.is_acknowledged {
+//!         let now_ns = turn.now().nanos;
+//!         if now_ns < self.next_attempt_ns {
 //!             return Ok(0);
 //!         }
-//!         self.is_acknowledged = true;
-//!         turn.shared::<Acknowledged>().count = self.starts;
+//!         let Ok(found) = self.count() else {
+//!             self.next_attempt_ns = now_ns + 1_000_000;
+//!             return Ok(1);
+//!         };
+//!         self.next_attempt_ns = i64::MAX;
+//!         let starts = turn.shared::<Starts>();
+//!         starts.acknowledged_before = starts.acknowledged;
+//!         (starts.found, starts.acknowledged) = (found, found + 1);
 //!         Ok(1)
+//!     }
+//!
+//!     fn next_deadline_ns(&self) -> Option<i64> {
+//!         Some(self.next_attempt_ns)
 //!     }
 //!
 //!     fn on_kill(&mut self) -> AfterKill {
@@ -81,23 +110,34 @@
 //!     }
 //!
 //!     fn describe(&self) -> String {
-//!         format!("started {} times", self.starts)
+//!         format!("next attempt at {}", self.next_attempt_ns)
 //!     }
 //! }
 //!
-//! struct CountIsRight;
+//! struct NoStartIsLost;
 //!
-//! impl Invariant for CountIsRight {
+//! impl Invariant for NoStartIsLost {
 //!     fn name(&self) -> &'static str {
-//!         "count is right"
+//!         "no start is lost"
 //!     }
 //!
 //!     fn check(&mut self, world: &World) -> Result<(), Violation> {
-//!         match world.shared::<Acknowledged>() {
-//!             Some(it) if it.count > it.starts => {
-//!                 Err(Violation(format!("{} of {} starts", it.count, it.starts)))
+//!         match world.shared::<Starts>() {
+//!             Some(it) if it.found < it.acknowledged_before => {
+//!                 Err(Violation(format!("{} of {} found", it.found, it.acknowledged_before)))
 //!             }
 //!             _ => Ok(()),
+//!         }
+//!     }
+//! }
+//!
+//! /// Starts the process of a host, or starts it again.
+//! fn boot(world: &mut World, host: HostIndex) {
+//!     let before = world.processes::<StartCounter>().next().map(|(id, _)| id);
+//!     match before {
+//!         Some(id) => world.restart(id, StartCounter::start),
+//!         None => {
+//!             world.spawn(host, StartCounter::start);
 //!         }
 //!     }
 //! }
@@ -108,7 +148,7 @@
 //! }
 //!
 //! impl Operation for Restart {
-//!     const NAME: &'static str = "restart";
+//!     const NAME: &'static str = "restart process";
 //!
 //!     fn generate(random: &mut fastrand::Rng, setting: &Setting) -> Vec<(u64, Self)> {
 //!         let mut operation = || {
@@ -119,12 +159,12 @@
 //!     }
 //!
 //!     fn apply(&self, world: &mut World) -> bool {
-//!         let Some((id, _)) = world.processes::<StartCounter>().next() else {
+//!         let found = world.processes::<StartCounter>().find(|(id, _)| world.is_alive(*id));
+//!         let Some((id, _)) = found else {
 //!             return false;
 //!         };
 //!         world.kill(id);
 //!         world.run_for(Duration::from_millis(self.after_ms));
-//!         world.shared_mut::<Acknowledged>().starts += 1;
 //!         world.restart(id, StartCounter::start);
 //!         true
 //!     }
@@ -136,24 +176,26 @@
 //! }
 //!
 //! let suite = Suite::without_drivers("start-counter", 1..=1)
+//!     .power_cuts()
+//!     .operation::<DiskFault>()
 //!     .operation::<Restart>()
-//!     .set_up(|world| {
-//!         world.shared_mut::<Acknowledged>().starts = 1;
-//!         world.spawn(HostIndex::at(0), StartCounter::start);
-//!         world.add_invariant(CountIsRight);
-//!     })
+//!     .set_up(|world| world.add_invariant(NoStartIsLost))
+//!     .boot(boot)
 //!     .finish(|world| {
+//!         world.power_cut(HostIndex::at(0));
+//!         world.boot(HostIndex::at(0));
 //!         world.run_for(Duration::from_secs(1));
-//!         let it = world.shared::<Acknowledged>().map(|it| (it.count, it.starts));
-//!         match it {
-//!             Some((count, starts)) if count == starts => Ok(()),
-//!             other => Err(Violation(format!("{other:?} at the end"))),
+//!         match world.shared::<Starts>() {
+//!             Some(it) if it.acknowledged == it.found + 1 => Ok(()),
+//!             _ => Err(Violation("the last start was not counted".to_owned())),
 //!         }
 //!     });
-//! for seed in 0..5 {
+//! let mut power_cuts = 0;
+//! for seed in 0..20 {
 //!     let coverage = suite.run(&suite.random(seed)).unwrap_or_else(|failure| panic!("{}", failure.text));
-//!     assert_eq!(coverage.get("operation: restart"), 10);
+//!     power_cuts += coverage.get("power cut");
 //! }
+//! assert!(power_cuts > 50);
 //! ```
 //!
 //! A program that runs many seeds, shrinks failures and replays scenarios from files is one call of [`command::main`];

@@ -1,7 +1,7 @@
 //! A simulated disk: durable is only what was synced.
 //!
 //! A [`SimDisk`] belongs to a host and lives as long as it. Processes use it through a [`ProcessDisk`] each, which is a
-//! [`Disk`]. The end of a process ([`ProcessDisk::revoke_all`]) makes its handles and locks invalid and keeps all written
+//! [`Disk`], and which [`HostEnv::disk`](crate::HostEnv::disk) returns. The end of a process ([`ProcessDisk::revoke_all`]) makes its handles and locks invalid and keeps all written
 //! bytes: they are in the page cache. A power cut ([`SimDisk::power_cut`]) ends all processes and loses any part of what was
 //! not synced: sectors in any order, torn ones, lengths, and names whose directory was not synced.
 //!
@@ -106,6 +106,11 @@ impl SimDisk {
         self.lock().faults = faults;
     }
 
+    /// Changes the probabilities of faults.
+    pub fn change_faults(&self, change: impl FnOnce(&mut DiskFaults)) {
+        change(&mut self.lock().faults);
+    }
+
     /// Sets the durations of queued operations.
     pub fn set_speed(&self, speed: DiskSpeed) {
         self.lock().speed = speed;
@@ -114,6 +119,24 @@ impl SimDisk {
     /// Sets the size in bytes. If files occupy more, there is no space until files are removed or it grows again.
     pub fn set_capacity(&self, capacity: u64) {
         self.lock().capacity = capacity;
+    }
+
+    /// Gives the disk its original size.
+    pub fn restore_capacity(&self) {
+        let mut state = self.lock();
+        state.capacity = state.original_capacity();
+    }
+
+    /// Leaves this number of free bytes, until [`restore_capacity`](Self::restore_capacity).
+    pub fn fill(&self, left: u64) {
+        let mut state = self.lock();
+        state.capacity = state.used().saturating_add(left);
+    }
+
+    /// Ends all faults: capacity and durations are those of the start, and no operation fails. What faults have done to
+    /// files stays.
+    pub fn end_faults(&self) {
+        self.lock().end_faults();
     }
 
     /// Returns the bytes that files occupy, removed ones that are open included.

@@ -101,6 +101,17 @@ impl State {
         self.count_used();
     }
 
+    pub(super) fn original_capacity(&self) -> u64 {
+        self.options.capacity
+    }
+
+    pub(super) fn end_faults(&mut self) {
+        self.capacity = self.original_capacity();
+        self.faults = DiskFaults::default();
+        self.speed = DiskSpeed::default();
+        self.forced.clear();
+    }
+
     /// Returns the bytes that files occupy.
     pub(super) fn used(&self) -> u64 {
         self.used

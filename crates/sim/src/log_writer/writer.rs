@@ -107,19 +107,28 @@ impl<Q: DiskQueue> LogWriter<Q> {
 
     /// Returns the time of the next work without new records.
     pub fn next_deadline_ns(&self) -> i64 {
-        match self.state {
-            State::WaitingForSpace { until_ns } if self.queue.in_flight() == 0 => until_ns,
+        match &self.state {
+            // The last duty cycle has filled the segment, or has waited for what is complete now.
+            State::Full if self.blocks.is_empty() => i64::MIN,
+            State::Creating {
+                file: Some(_),
+                is_named: true,
+            } => i64::MIN,
+            State::WaitingForSpace { until_ns } if self.queue.in_flight() == 0 => *until_ns,
             _ => self.queue.next_deadline_ns(),
         }
     }
 
-    /// Polls completions and submits what can be submitted.
+    /// Polls completions and submits what can be submitted. Returns the number of both.
     ///
     /// # Errors
     ///
     /// The error of a write or sync: the state of the file is unknown, and a restart recovers it. A full disk is no error.
-    pub fn do_work(&mut self, now_ns: i64) -> Result<(), DiskError> {
+    pub fn do_work(&mut self, now_ns: i64) -> Result<usize, DiskError> {
+        let before = self.queue.in_flight();
+        let mut completed = 0;
         while let Some(completion) = self.queue.poll(now_ns) {
+            completed += 1;
             self.on_completion(completion, now_ns)?;
         }
         match &mut self.state {
@@ -143,9 +152,11 @@ impl<Q: DiskQueue> LogWriter<Q> {
         }
         // Starts what was submitted.
         while let Some(completion) = self.queue.poll(now_ns) {
+            completed += 1;
             self.on_completion(completion, now_ns)?;
         }
-        Ok(())
+        let submitted = (self.queue.in_flight() + completed).saturating_sub(before);
+        Ok(completed + submitted)
     }
 
     fn on_completion(&mut self, completion: Completion, now_ns: i64) -> Result<(), DiskError> {

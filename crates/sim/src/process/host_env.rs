@@ -10,15 +10,17 @@ use taran_net::Network;
 
 use super::leased_storage::LeasedStorage;
 use super::{Lease, ProcessId};
+use crate::disk::ProcessDisk;
 use crate::world::{HostIndex, HostParts};
 
-/// The environment of one run of a process: clock, storage, network, names and randomness of its host. All handles that
-/// it returns fail once it is revoked.
+/// The environment of one run of a process: clock, shared memory, disk, network, names and randomness of its host. All
+/// handles that it returns fail once it is revoked.
 #[derive(Debug)]
 pub struct HostEnv {
     process: ProcessId,
     host: HostIndex,
     parts: HostParts,
+    disk: ProcessDisk,
     lease: Lease,
     random: fastrand::Rng,
 }
@@ -33,6 +35,7 @@ impl HostEnv {
         Self {
             process,
             host,
+            disk: parts.disk.process(),
             parts,
             lease: Lease::new(),
             random,
@@ -70,6 +73,13 @@ impl HostEnv {
         Arc::new(LeasedStorage::new(storage, self.lease.clone()))
     }
 
+    /// Returns the disk of the host, which holds the files that survive a power cut as far as they were synced. Its files
+    /// and locks are closed when the process dies; what it wrote stays in the page cache.
+    #[must_use]
+    pub fn disk(&self) -> ProcessDisk {
+        self.disk.clone()
+    }
+
     /// Returns the directory of the driver of the host.
     #[must_use]
     pub fn aeron_dir(&self) -> &Path {
@@ -99,9 +109,10 @@ impl HostEnv {
         &self.lease
     }
 
-    /// Makes all handles fail and closes all sockets, as at the death of the process.
+    /// Makes all handles fail and closes all sockets, files and locks, as at the death of the process.
     pub fn revoke_all(&self) {
         self.lease.revoke();
+        self.disk.revoke_all();
         self.parts.network.close_sockets_of(&self.lease);
     }
 }

@@ -6,8 +6,12 @@
 //! environment and calls [`Process::on_kill`]; the object remains readable, and
 //! [`World::restart`](crate::World::restart) replaces it.
 //!
+//! The world jumps to the next deadline if all processes [know theirs](Process::next_deadline_ns).
+//!
 //! An [`Invariant`] is checked after each step of the world.
 
+#[cfg(test)]
+mod disk_tests;
 mod host_env;
 mod lease;
 mod leased_storage;
@@ -27,7 +31,7 @@ pub use lease::Lease;
 pub use turn::Turn;
 
 pub(crate) use shared::Shared;
-pub(crate) use table::{AgentId, ProcessTable};
+pub(crate) use table::{AgentId, ProcessTable, Slot};
 
 /// Index of a process in the order of creation. A restarted process keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +50,17 @@ pub trait Process: Any {
     /// ended by itself adds none.
     fn agents(&self, agents: &mut Vec<usize>) {
         agents.push(0);
+    }
+
+    /// Returns the next time, in nanoseconds of the clock of its host, at which a duty cycle has something to do although
+    /// nothing from outside has changed: no datagram, no shared memory, no call of the world. `i64::MAX` stands for
+    /// never. `None`, the default, stands for unknown.
+    ///
+    /// If all processes of a world know it, the world jumps from one event to the next. Otherwise it runs duty cycles at
+    /// short intervals, because drivers and clients poll. A time that is too late delays work; one that is too early costs
+    /// only time.
+    fn next_deadline_ns(&self) -> Option<i64> {
+        None
     }
 
     /// Called when the process is killed, after its handles were revoked.

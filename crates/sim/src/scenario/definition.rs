@@ -38,6 +38,9 @@ pub struct HostConfig {
     /// It has no driver.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_driver: bool,
+    /// Its disk has sectors of 4 KiB instead of 512 bytes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub large_sectors: bool,
     /// Offset of its clocks.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub clock_offset_ms: u64,

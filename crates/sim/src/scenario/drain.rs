@@ -32,6 +32,7 @@ const FIRST_NEW_LABEL: u32 = 1_000_000;
 impl Runner<'_> {
     /// Ends the scenario.
     pub(super) fn drain(&mut self) {
+        self.repair_hosts();
         if !self.suite.has_streams() {
             self.finish_suite();
             self.world.add_to(&mut self.coverage);

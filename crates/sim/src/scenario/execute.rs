@@ -42,8 +42,8 @@ pub(crate) fn is_silent() -> bool {
     IS_SILENT.get()
 }
 
-/// Runs a function without panic output.
-pub(super) fn without_panic_output<R>(function: impl FnOnce() -> R) -> R {
+/// Runs a function without panic output on this thread, after [`silence_panics`].
+pub fn without_panic_output<R>(function: impl FnOnce() -> R) -> R {
     let before = IS_SILENT.replace(true);
     let result = function();
     IS_SILENT.set(before);

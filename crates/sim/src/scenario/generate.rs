@@ -136,6 +136,7 @@ impl HostConfig {
         Self {
             ipv6: is_ipv6,
             no_driver: false,
+            large_sectors: false,
             clock_offset_ms,
             options,
         }

@@ -31,8 +31,12 @@ pub enum Op {
     StallDriver { host: usize, ms: u64 },
     /// All processes of a host are paused.
     StallHost { host: usize, ms: u64 },
-    /// All processes of a host are killed, its files are removed, and a driver is started.
+    /// The power of a host is cut and returns at once, and its driver is started.
     Reboot { host: usize },
+    /// The power of a host is cut: all its processes are killed, shared memory and unsynced bytes are lost.
+    PowerCut { host: usize },
+    /// The power of a host returns, and its processes are started.
+    Boot { host: usize },
     /// The wall clock of a host is stepped.
     StepClock { host: usize, ms: i64 },
     /// A publication is added.
@@ -161,6 +165,8 @@ impl Op {
             Self::StallDriver { .. } => "stall driver",
             Self::StallHost { .. } => "stall host",
             Self::Reboot { .. } => "reboot",
+            Self::PowerCut { .. } => "power cut",
+            Self::Boot { .. } => "boot",
             Self::StepClock { .. } => "step clock",
             Self::Publish(_) => "publish",
             Self::PublishMore { .. } => "publish more",

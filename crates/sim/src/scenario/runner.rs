@@ -8,7 +8,10 @@ use taran_protocol::counter::SystemCounter;
 
 use super::commands::EXPECTED_ERRORS;
 use super::losses::LossTracker;
-use super::{Coverage, Op, Publish, RequestResponse, Scenario, Subscribe, Suite, TimedOp};
+use super::{
+    Coverage, HostConfig, Op, Publish, RequestResponse, Scenario, Subscribe, Suite, TimedOp,
+};
+use crate::disk::SimDiskOptions;
 use crate::network::{HostId, LinkFaults};
 use crate::traffic::StreamKey;
 use crate::{ClientId, ClientState, HostIndex, HostSpec, PublisherId, SubscriberId, World};
@@ -43,7 +46,8 @@ pub(super) struct Runner<'s> {
     pub(super) response_subscribers: BTreeMap<u32, u32>,
     /// Unfinished claims by host and driver generation.
     held_claims: BTreeMap<(HostIndex, u64), i64>,
-    hosts: usize,
+    /// Properties of the hosts.
+    hosts: Vec<HostConfig>,
     /// Requesters that wait for their subscription to responses.
     pending_requests: Vec<RequestResponse>,
 }
@@ -104,6 +108,12 @@ impl<'s> Runner<'s> {
             if host.ipv6 {
                 spec = spec.ipv6();
             }
+            if host.large_sectors {
+                spec = spec.disk(SimDiskOptions {
+                    sector_bytes: 4_096,
+                    ..SimDiskOptions::default()
+                });
+            }
             let options = host.options.iter();
             let spec = options.fold(spec, |spec, (name, value)| spec.option(name, value));
             if host.no_driver {
@@ -129,7 +139,7 @@ impl<'s> Runner<'s> {
             loss_tracker: LossTracker::default(),
             response_subscribers: BTreeMap::new(),
             held_claims: BTreeMap::new(),
-            hosts: scenario.hosts.len(),
+            hosts: scenario.hosts.clone(),
             pending_requests: Vec::new(),
         }
     }
@@ -151,6 +161,11 @@ impl<'s> Runner<'s> {
 
     /// Lets time pass until `time`, with periodic checks.
     pub(super) fn run_until(&mut self, time: Duration) {
+        if !self.suite.has_streams() {
+            self.world
+                .run_for(time.saturating_sub(self.world.elapsed()));
+            return;
+        }
         while self.world.elapsed() < time {
             let left = time - self.world.elapsed();
             self.world.run_for(left.min(CHECK_INTERVAL));
@@ -209,7 +224,7 @@ impl<'s> Runner<'s> {
     fn apply(&mut self, op: &Op) -> Option<()> {
         match op {
             Op::Connect { client, host } => {
-                let host = self.host(*host)?;
+                let host = self.powered_host(*host)?;
                 let id = self.world.begin_connect(host);
                 self.track_client(id);
                 self.clients.insert(*client, id);
@@ -246,7 +261,7 @@ impl<'s> Runner<'s> {
                 self.world.kill_driver(host);
             }
             Op::StartDriver { host } => {
-                let index = self.host(*host)?;
+                let index = self.powered_host(*host)?;
                 (!self.world.has_driver(index)).then_some(())?;
                 self.start_driver(*host);
             }
@@ -260,7 +275,12 @@ impl<'s> Runner<'s> {
                 self.world.stall_host(index, pause);
                 self.disturb_host(*host, self.world.elapsed() + pause);
             }
-            Op::Reboot { host } => self.reboot(*host)?,
+            Op::Reboot { host } => {
+                self.power_cut(*host)?;
+                self.boot(*host)?;
+            }
+            Op::PowerCut { host } => self.power_cut(*host)?,
+            Op::Boot { host } => self.boot(*host)?,
             Op::StepClock { host, ms } => {
                 let host = self.host(*host)?;
                 self.world.step_clock(host, *ms);
@@ -363,20 +383,32 @@ impl<'s> Runner<'s> {
         Some(())
     }
 
-    /// Kills the driver and all clients of a host, removes its files, and starts its driver.
-    fn reboot(&mut self, host: usize) -> Option<()> {
-        let index = self.host(host)?;
+    /// Cuts the power of a host.
+    fn power_cut(&mut self, host: usize) -> Option<()> {
+        let index = self.powered_host(host)?;
         self.record_driver_end(index);
-        self.world.kill_driver(index);
-        for client in self.clients.values() {
-            if self.world.host_of(*client) == index {
-                self.world.kill_client(*client);
-            }
-        }
-        self.world.remove_files(index);
         self.pending_starts.remove(&host);
-        self.start_driver(host);
+        self.world.power_cut(index);
         Some(())
+    }
+
+    /// Returns the power to a host, and starts the driver that belongs to it.
+    fn boot(&mut self, host: usize) -> Option<()> {
+        let index = self.host(host)?;
+        self.world.boot(index).then_some(())?;
+        if !self.hosts[host].no_driver {
+            self.start_driver(host);
+        }
+        Some(())
+    }
+
+    /// Ends the faults of disks, and returns the power to all hosts.
+    pub(super) fn repair_hosts(&mut self) {
+        self.world.end_disk_faults();
+        for host in 0..self.hosts.len() {
+            // A host with power needs nothing.
+            let _ = self.boot(host);
+        }
     }
 
     /// Returns the network ids of two hosts.
@@ -494,11 +526,15 @@ impl<'s> Runner<'s> {
     // --- lookup ---
 
     fn host(&self, number: usize) -> Option<HostIndex> {
-        (number < self.hosts).then(|| HostIndex::at(number))
+        (number < self.hosts.len()).then(|| HostIndex::at(number))
+    }
+
+    fn powered_host(&self, number: usize) -> Option<HostIndex> {
+        self.host(number).filter(|host| self.world.is_on(*host))
     }
 
     pub(super) fn hosts(&self) -> impl Iterator<Item = HostIndex> + use<> {
-        (0..self.hosts).map(HostIndex::at)
+        (0..self.hosts.len()).map(HostIndex::at)
     }
 
     fn host_with_driver(&self, number: usize) -> Option<HostIndex> {

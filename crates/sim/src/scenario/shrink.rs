@@ -7,9 +7,6 @@
 use super::execute::without_panic_output;
 use super::{Failure, Op, Publish, Scenario, Subscribe, Suite};
 
-/// Number of seeds for each shorter scenario.
-const SEEDS: u64 = 3;
-
 /// Result of shrinking.
 #[derive(Clone, Debug)]
 pub struct Shrunk {
@@ -87,7 +84,7 @@ impl<P: Fn(&Scenario) -> Option<Failure>, O: Fn(u64) -> bool> Search<'_, P, O> {
         if scenario == self.best {
             return false;
         }
-        for _ in 0..SEEDS {
+        for _ in 0..self.suite.seeds_of_a_shorter_scenario() {
             if self.is_over() {
                 return false;
             }

@@ -4,7 +4,9 @@
 //! crate with processes of its own adds them to it, or creates a suite without drivers. [`Suite::random`] generates a
 //! scenario, [`Suite::run`] executes it and [`Suite::shrink`] reduces one that fails.
 
+use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,8 +15,9 @@ use serde_json::Value;
 use super::definition::{CustomOp, HostConfig, STREAMS};
 use super::shrink::{Shrunk, shrink_with};
 use super::{Coverage, Failure, Observer, Op, Scenario, TimedOp, execute};
-use crate::World;
 use crate::check::Violation;
+use crate::world::Boot;
+use crate::{HostIndex, World};
 
 /// A kind of operation that a crate adds to random worlds. In the text of a scenario it is one line of JSON, so that a
 /// failed scenario can be read, edited and run again.
@@ -56,22 +59,45 @@ struct Kind {
     simpler: fn(&Value) -> Vec<Value>,
 }
 
+/// Prepares a world; see [`Suite::set_up`].
+type SetUp = dyn Fn(&mut World) + Send + Sync;
+
 /// Ends a world; see [`Suite::finish`].
-type Finish = fn(&mut World) -> Result<(), Violation>;
+type Finish = dyn Fn(&mut World) -> Result<(), Violation> + Send + Sync;
 
 /// See the module.
-#[derive(Debug)]
 pub struct Suite {
     name: &'static str,
     /// Numbers of hosts; `None` for drivers and clients with streams, which have their own generator.
     bare_hosts: Option<RangeInclusive<usize>>,
+    /// Times over which the operations of a suite without streams are distributed.
+    duration_ms: RangeInclusive<u64>,
+    cuts_power: bool,
+    shrink_seeds: u64,
     kinds: Vec<Kind>,
-    set_up: Vec<fn(&mut World)>,
-    finish: Vec<Finish>,
+    boot: Vec<Arc<Boot>>,
+    set_up: Vec<Box<SetUp>>,
+    finish: Vec<Box<Finish>>,
 }
 
-/// Longest time over which the operations of a suite without streams are distributed.
+impl fmt::Debug for Suite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Suite")
+            .field("name", &self.name)
+            .field("bare_hosts", &self.bare_hosts)
+            .field("kinds", &self.kinds)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Default of the longest time over which the operations of a suite without streams are distributed.
 const LONGEST_MS: u64 = 60_000;
+
+/// Default number of seeds with which a shorter scenario is tried.
+const SHRINK_SEEDS: u64 = 3;
+
+/// Highest number of power cuts in a scenario.
+const POWER_CUTS: usize = 10;
 
 impl Suite {
     /// Drivers and clients with streams.
@@ -94,7 +120,11 @@ impl Suite {
         Self {
             name,
             bare_hosts,
+            duration_ms: 1..=LONGEST_MS,
+            cuts_power: false,
+            shrink_seeds: SHRINK_SEEDS,
             kinds: Vec::new(),
+            boot: Vec::new(),
             set_up: Vec::new(),
             finish: Vec::new(),
         }
@@ -128,18 +158,59 @@ impl Suite {
         self
     }
 
-    /// Adds a function that prepares each world, before the first operation: it starts processes and adds invariants.
+    /// Sets the times over which the operations of a scenario without streams are distributed, in milliseconds. Default:
+    /// up to a minute.
     #[must_use]
-    pub fn set_up(mut self, set_up: fn(&mut World)) -> Self {
-        self.set_up.push(set_up);
+    pub fn duration_ms(self, duration_ms: RangeInclusive<u64>) -> Self {
+        Self {
+            duration_ms,
+            ..self
+        }
+    }
+
+    /// Adds power cuts of hosts, and boots after them. A suite that does so starts its processes by [`boot`](Self::boot).
+    #[must_use]
+    pub fn power_cuts(self) -> Self {
+        Self {
+            cuts_power: true,
+            ..self
+        }
+    }
+
+    /// Sets the number of seeds with which a shorter scenario is tried before it counts as passing. Default: 3. More
+    /// are needed if a failure depends on what a power cut leaves.
+    #[must_use]
+    pub fn shrink_seeds(self, shrink_seeds: u64) -> Self {
+        Self {
+            shrink_seeds,
+            ..self
+        }
+    }
+
+    /// Adds a function that prepares each world, before processes are started: it adds invariants and records.
+    #[must_use]
+    pub fn set_up(mut self, set_up: impl Fn(&mut World) + Send + Sync + 'static) -> Self {
+        self.set_up.push(Box::new(set_up));
         self
     }
 
-    /// Adds a function that ends each world, after the last operation: it ends faults, lets time pass, and checks that
-    /// all went on. In a suite with streams it is called before these are checked and closed.
+    /// Adds a function that starts the processes of a host: for each host at the start of a world, and when a host boots
+    /// after a power cut.
     #[must_use]
-    pub fn finish(mut self, finish: Finish) -> Self {
-        self.finish.push(finish);
+    pub fn boot(mut self, boot: impl Fn(&mut World, HostIndex) + Send + Sync + 'static) -> Self {
+        self.boot.push(Arc::new(boot));
+        self
+    }
+
+    /// Adds a function that ends each world, after the last operation, when disks are without faults and all hosts have
+    /// power again: it lets time pass, and checks that all went on. In a suite with streams it is called before these are
+    /// checked and closed.
+    #[must_use]
+    pub fn finish(
+        mut self,
+        finish: impl Fn(&mut World) -> Result<(), Violation> + Send + Sync + 'static,
+    ) -> Self {
+        self.finish.push(Box::new(finish));
         self
     }
 
@@ -162,14 +233,14 @@ impl Suite {
             Some(hosts) => bare_scenario(seed, hosts.clone()),
         };
         self.name.clone_into(&mut scenario.suite);
-        if self.kinds.is_empty() {
+        if self.kinds.is_empty() && !self.cuts_power {
             return scenario;
         }
         let mut random = fastrand::Rng::with_seed(!seed);
         let last_ms = scenario.ops.last().map(|op| op.at_ms);
         let setting = Setting {
             hosts: scenario.hosts.len(),
-            duration_ms: last_ms.unwrap_or_else(|| random.u64(1..=LONGEST_MS)),
+            duration_ms: last_ms.unwrap_or_else(|| random.u64(self.duration_ms.clone())),
         };
         for kind in &self.kinds {
             let generated = (kind.generate)(&mut random.fork(), &setting);
@@ -181,6 +252,12 @@ impl Suite {
                 }),
             });
             scenario.ops.extend(ops);
+        }
+        for host in &mut scenario.hosts {
+            host.large_sectors = random.bool();
+        }
+        if self.cuts_power {
+            scenario.ops.extend(power_cuts(&mut random, &setting));
         }
         scenario.ops.sort_by_key(|op| op.at_ms);
         scenario
@@ -239,6 +316,13 @@ impl Suite {
         for set_up in &self.set_up {
             set_up(world);
         }
+        for boot in &self.boot {
+            world.add_boot(Arc::clone(boot));
+        }
+    }
+
+    pub(super) fn seeds_of_a_shorter_scenario(&self) -> u64 {
+        self.shrink_seeds
     }
 
     pub(super) fn finish_world(&self, world: &mut World) -> Result<(), Violation> {
@@ -287,6 +371,27 @@ fn bare_scenario(seed: u64, hosts: RangeInclusive<usize>) -> Scenario {
         hosts: vec![host; random.usize(hosts)],
         ops: Vec::new(),
     }
+}
+
+/// Returns power cuts, and boots some time after them.
+fn power_cuts(random: &mut fastrand::Rng, setting: &Setting) -> Vec<TimedOp> {
+    let mut ops = Vec::new();
+    for _ in 0..random.usize(0..=POWER_CUTS) {
+        let host = random.usize(0..setting.hosts);
+        let at_ms = random.u64(0..=setting.duration_ms);
+        // A uniform choice of the magnitude, so that many are short beside the scenario.
+        let magnitude = random.u32(0..=(setting.duration_ms / 8).max(1).ilog2());
+        let off_ms = random.u64(0..=1 << magnitude);
+        ops.push(TimedOp {
+            at_ms,
+            op: Op::PowerCut { host },
+        });
+        ops.push(TimedOp {
+            at_ms: at_ms.saturating_add(off_ms).min(setting.duration_ms),
+            op: Op::Boot { host },
+        });
+    }
+    ops
 }
 
 fn encode(operation: &impl Serialize) -> Value {

@@ -1,12 +1,13 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use taran_storage::{Disk as _, DiskQueue as _, ErrorKind, OpenOptions, Request};
 
 use super::definition::STREAMS;
 use super::*;
 use crate::check::{Violation, violation};
 use crate::process::{AfterKill, HostEnv, Invariant, Process, Turn};
-use crate::{HostIndex, ProcessId, World};
+use crate::{HostIndex, HostSpec, ProcessId, World};
 
 /// A process that takes the items of its host twenty at a time. A kill loses those that are pending.
 struct Counter;
@@ -182,6 +183,122 @@ fn operations_of_a_crate_run_among_those_of_the_streams() {
     let coverage = suite.run(&scenario).unwrap();
     assert_eq!(coverage.get("operation: counter"), 40);
     assert!(coverage.get("operation: publish") > 0);
+}
+
+#[test]
+fn power_cuts_and_disk_faults_run_among_the_operations_of_the_streams() {
+    let suite = Suite::streams()
+        .named("streams and power cuts")
+        .power_cuts()
+        .operation::<DiskFault>()
+        .operation::<BitRot>()
+        .set_up(|world| world.shared_mut::<Items>().pending = vec![0; world.host_count()])
+        .boot(|world, host| {
+            world.spawn(host, |_| Counter);
+        })
+        .finish(|world| {
+            let is_on = (0..world.host_count()).all(|host| {
+                let host = HostIndex::at(host);
+                let mut counters = world.processes::<Counter>().map(|(id, _)| id);
+                let runs =
+                    counters.any(|id| world.is_alive(id) && world.host_of_process(id) == host);
+                runs && world.is_on(host) && world.has_driver(host)
+            });
+            if is_on {
+                Ok(())
+            } else {
+                Err(Violation("a host has not booted".to_owned()))
+            }
+        });
+    let mut coverage = Coverage::default();
+    for seed in 0..6 {
+        match suite.run(&suite.random(seed)) {
+            Ok(happened) => coverage.merge(&happened),
+            Err(failure) => panic!("seed {seed}: {}", failure.text),
+        }
+    }
+    for what in [
+        "power cut",
+        "boot",
+        "operation: disk fault",
+        "drivers restarted",
+    ] {
+        assert!(coverage.get(what) > 5, "{what}: {}", coverage.get(what));
+    }
+}
+
+#[test]
+fn each_disk_fault_changes_what_the_disk_does_until_it_ends() {
+    use DiskFault::{FailNext, Fill, Grow, SetErrorRate, SetStalls, Slow};
+    let mut world = World::new(1);
+    let host = world.add_host_without_driver(HostSpec::new());
+    let id = world.spawn(host, |_| Counter);
+    let disk = world.disk(host).process();
+    let options = OpenOptions::create_new();
+    let file = disk.open("/file".as_ref(), options).unwrap();
+    let mut apply = |fault: DiskFault| assert!(fault.apply(&mut world), "{fault:?}");
+
+    apply(FailNext {
+        host: 0,
+        operation: Failing::Write,
+    });
+    assert!(matches!(
+        file.write_at(b"x", 0).unwrap_err().kind,
+        ErrorKind::Io { .. }
+    ));
+    file.write_at(b"x", 0).unwrap();
+
+    apply(SetErrorRate {
+        host: 0,
+        operation: Failing::Read,
+        per_mille: 1_000,
+    });
+    let mut buffer = [0; 1];
+    assert!((0..3).all(|_| file.read_at(&mut buffer, 0).is_err()));
+    apply(SetErrorRate {
+        host: 0,
+        operation: Failing::Read,
+        per_mille: 0,
+    });
+    file.read_at(&mut buffer, 0).unwrap();
+
+    apply(Fill {
+        host: 0,
+        left_bytes: 4_096,
+    });
+    assert!(file.write_at(&[1; 16_384], 0).unwrap_err().is_full());
+    apply(Grow { host: 0 });
+    file.write_at(&[1; 16_384], 0).unwrap();
+
+    let mut service_ns = |fault: DiskFault| {
+        apply(fault);
+        let mut queue = disk.queue(1, 8);
+        let path = "/file".into();
+        let options = OpenOptions::read();
+        queue.submit(1, Request::Open { path, options }).unwrap();
+        assert!(queue.poll(0).is_none());
+        (1..)
+            .find(|ms| queue.poll(ms * 10_000).is_some())
+            .unwrap_or_default()
+    };
+    let normal = service_ns(Slow { host: 0, factor: 1 });
+    assert!(
+        service_ns(Slow {
+            host: 0,
+            factor: 100
+        }) > 10 * normal
+    );
+    service_ns(Slow { host: 0, factor: 1 });
+    let stalls = SetStalls {
+        host: 0,
+        per_mille: 1_000,
+        longest_ms: 10_000,
+    };
+    assert!(service_ns(stalls) > 100 * normal);
+
+    assert!(BitRot { host: 0 }.apply(&mut world));
+    assert!(!DiskFault::Grow { host: 1 }.apply(&mut world));
+    assert!(world.is_alive(id));
 }
 
 #[test]

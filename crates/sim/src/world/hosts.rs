@@ -14,6 +14,7 @@ use super::clock::HostClock;
 use super::driver::{Driver, DriverProcess, DriverStart};
 use super::resolver::Names;
 use super::{HostIndex, World};
+use crate::disk::{SimDisk, SimDiskOptions};
 use crate::network::{HostId, SimHost};
 use crate::process::ProcessId;
 
@@ -23,6 +24,7 @@ pub struct HostSpec {
     options: Vec<(String, String)>,
     ahead: Duration,
     is_ipv6: bool,
+    disk: SimDiskOptions,
 }
 
 impl HostSpec {
@@ -48,6 +50,12 @@ impl HostSpec {
             is_ipv6: true,
             ..self
         }
+    }
+
+    /// Sets the options of its disk.
+    #[must_use]
+    pub fn disk(self, disk: SimDiskOptions) -> Self {
+        Self { disk, ..self }
     }
 
     /// Returns true if its driver drops received frames on purpose.
@@ -87,6 +95,9 @@ impl HostSpec {
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) storage: MemoryStorage,
+    pub(super) disk: SimDisk,
+    /// False from a power cut to the next boot.
+    pub(super) is_on: bool,
     pub(super) directory: PathBuf,
     pub(super) network: SimHost,
     /// The process of its last driver.
@@ -104,6 +115,7 @@ pub(super) struct Host {
 pub(crate) struct HostParts {
     pub(crate) clock: HostClock,
     pub(crate) storage: MemoryStorage,
+    pub(crate) disk: SimDisk,
     pub(crate) directory: PathBuf,
     pub(crate) network: SimHost,
     pub(crate) names: Names,
@@ -120,6 +132,7 @@ impl Host {
         HostParts {
             clock: self.clock.clone(),
             storage: self.storage.clone(),
+            disk: self.disk.clone(),
             directory: self.directory.clone(),
             network: self.network.clone(),
             names: names.clone(),
@@ -141,6 +154,8 @@ impl World {
         let index = self.hosts.len();
         let host = Host {
             storage: MemoryStorage::new(),
+            disk: SimDisk::new(self.disk_seeds.u64(..), spec.disk),
+            is_on: true,
             directory: PathBuf::from(format!("/aeron-{index}")),
             network: self.network.host(&[spec.address(index, 0)]),
             driver: None,

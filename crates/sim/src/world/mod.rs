@@ -3,7 +3,9 @@
 //! Contract: a scenario adds hosts, clients, publishers, subscribers and other
 //! processes, and changes the network, then lets time pass
 //! with [`World::run_for`], [`World::run_until`] or [`World::step`]. In each step the clock advances, then all agents
-//! run a duty cycle in random order, some none and some two. All randomness comes from the seed.
+//! run a duty cycle in random order, some none and some two. The clock advances to the next deadline of a process or
+//! arrival of a datagram if all processes know their deadlines, now and then too early or too late; otherwise by short
+//! random times. All randomness comes from the seed.
 //!
 //! The invariants are checked after each step; the world panics on a violation and prints its last events.
 
@@ -12,11 +14,15 @@ mod clock;
 mod driver;
 mod error_logs;
 mod hosts;
+#[cfg(test)]
+mod jump_tests;
+mod power;
 mod processes;
 mod resolver;
 mod step;
 mod time_stepper;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use taran::Client;
@@ -35,6 +41,7 @@ pub use client::ClientState;
 use hosts::Host;
 pub(crate) use hosts::HostParts;
 pub use hosts::HostSpec;
+pub(crate) use power::Boot;
 use resolver::Names;
 use time_stepper::TimeStepper;
 
@@ -80,6 +87,8 @@ pub struct World {
     network: SimNetwork,
     names: Names,
     random: fastrand::Rng,
+    /// Seeds of the disks of hosts.
+    disk_seeds: fastrand::Rng,
     time_stepper: TimeStepper,
     history: History,
     ledger: Ledger,
@@ -87,6 +96,8 @@ pub struct World {
     processes: ProcessTable,
     shared: Shared,
     invariants: Vec<Box<dyn Invariant>>,
+    /// Start the processes of a host when it boots.
+    boot: Vec<Arc<Boot>>,
     /// Processes of the clients.
     clients: Vec<ProcessId>,
     publishers: Vec<Owned>,
@@ -94,6 +105,8 @@ pub struct World {
     /// Buffer for the agents of one step.
     order: Vec<AgentId>,
     checks_content: bool,
+    /// True if all agents had a duty cycle in the last step, none did work, and nothing has changed since.
+    is_quiet: bool,
 }
 
 /// A publisher or subscriber of a client.
@@ -117,17 +130,20 @@ impl World {
             clock,
             time_stepper: TimeStepper::new(random.fork()),
             random,
+            disk_seeds: fastrand::Rng::with_seed(!seed),
             history: History::new(),
             ledger: Ledger::default(),
             hosts: Vec::new(),
             processes: ProcessTable::default(),
             shared: Shared::default(),
             invariants: Vec::new(),
+            boot: Vec::new(),
             clients: Vec::new(),
             publishers: Vec::new(),
             subscribers: Vec::new(),
             order: Vec::new(),
             checks_content: true,
+            is_quiet: false,
         }
     }
 
@@ -356,6 +372,7 @@ impl World {
     }
 
     fn record_op(&mut self, name: &'static str, number: usize) {
+        self.is_quiet = false;
         let now_ns = self.clock.read().nanos;
         self.history.record(now_ns, Event::Op(name, number));
     }

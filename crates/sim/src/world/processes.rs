@@ -11,6 +11,9 @@ use crate::process::{HostEnv, Invariant, Process, ProcessId};
 
 impl World {
     /// Starts a process on a host: `start` creates it from its environment.
+    ///
+    /// # Panics
+    /// If the host has no power.
     pub fn spawn<P: Process>(
         &mut self,
         host: HostIndex,
@@ -27,6 +30,9 @@ impl World {
     ///
     /// # Errors
     /// The error of `start`; then no process was added.
+    ///
+    /// # Panics
+    /// If the host has no power.
     pub fn try_spawn<P: Process, E>(
         &mut self,
         host: HostIndex,
@@ -42,7 +48,7 @@ impl World {
     /// Starts a dead process again on its host, with a new environment.
     ///
     /// # Panics
-    /// If it is alive.
+    /// If it is alive, or its host has no power.
     pub fn restart<P: Process>(&mut self, id: ProcessId, start: impl FnOnce(&mut HostEnv) -> P) {
         match self.try_restart(id, |env| Ok::<_, Infallible>(start(env))) {
             Ok(()) => {}
@@ -56,7 +62,7 @@ impl World {
     /// The error of `start`; then the process remains dead.
     ///
     /// # Panics
-    /// If it is alive.
+    /// If it is alive, or its host has no power.
     pub fn try_restart<P: Process, E>(
         &mut self,
         id: ProcessId,
@@ -75,6 +81,7 @@ impl World {
         host: HostIndex,
         start: impl FnOnce(&mut HostEnv) -> Result<P, E>,
     ) -> Result<(Box<dyn Process>, HostEnv), E> {
+        assert!(self.is_on(host), "host {} has no power: boot it", host.0);
         let parts = self.hosts[host.0].parts(&self.names);
         let mut env = HostEnv::new(id, host, parts, self.random.fork());
         match start(&mut env) {
@@ -129,6 +136,7 @@ impl World {
     /// # Panics
     /// If it has another type.
     pub fn process_mut<P: Process>(&mut self, id: ProcessId) -> &mut P {
+        self.is_quiet = false;
         self.processes.slot_mut(id).expect_mut()
     }
 
@@ -148,6 +156,7 @@ impl World {
 
     /// Returns the record of this type for changes. The first call creates it.
     pub fn shared_mut<T: Any + Default>(&mut self) -> &mut T {
+        self.is_quiet = false;
         self.shared.get_mut()
     }
 

@@ -1,4 +1,4 @@
-//! Time steps: small while there is work, large otherwise.
+//! Time steps: to the next event where it is known; otherwise small while there is work, and large without.
 
 use std::time::Duration;
 
@@ -14,6 +14,11 @@ const IDLE_AFTER: u32 = 3;
 const STRETCH_AFTER: u32 = 8;
 /// Maximum stretch of idle steps, in worlds with configured time steps.
 const MAX_STRETCH: i64 = 6;
+
+/// Longest jump to the next event, in nanoseconds.
+const MAX_JUMP_NS: i64 = 10_000_000_000;
+/// One of this many jumps is late, and one is early.
+const JITTER: u32 = 8;
 
 /// Chooses time steps.
 #[derive(Debug)]
@@ -58,9 +63,33 @@ impl TimeStepper {
         }
     }
 
-    /// Returns the nanoseconds until the next step; `next_arrival_ns` is the time until the next datagram arrives.
-    pub(super) fn next_ns(&mut self, next_arrival_ns: Option<i64>) -> i64 {
-        let step = self.choose(next_arrival_ns);
+    /// Returns the nanoseconds until the next step in a world whose processes know their deadlines. `event_ns` is the time
+    /// until the next event; `is_quiet` is true if no process can have work before it.
+    ///
+    /// Some wake-ups are early, and some late, as those of an operating system: which agents run together, and what has
+    /// arrived by then, depends on that.
+    pub(super) fn jump_ns(&mut self, event_ns: i64, is_quiet: bool) -> i64 {
+        let event_ns = event_ns.min(MAX_JUMP_NS);
+        if !is_quiet || event_ns <= 0 {
+            return self.magnitude(BUSY_BITS);
+        }
+        match self.random.u32(0..JITTER) {
+            0 => event_ns + self.magnitude(self.idle_ns.ilog2()),
+            1 => self.random.i64(0..=event_ns),
+            _ => event_ns,
+        }
+    }
+
+    /// Returns a random time below a power of two nanoseconds; all magnitudes have the same probability.
+    fn magnitude(&mut self, bits: u32) -> i64 {
+        let most = 1 << self.random.u32(0..=bits);
+        self.random.i64(0..most)
+    }
+
+    /// Returns the nanoseconds until the next step in other worlds; `event_ns` is the time until the next event that is
+    /// known.
+    pub(super) fn next_ns(&mut self, event_ns: Option<i64>) -> i64 {
+        let step = self.choose(event_ns);
         self.phase_ns -= step;
         if self.phase_ns < 0 && self.fine_per_mille < 1_000 {
             self.phase_ns = self.random.i64(0..PHASE_NS);
@@ -75,7 +104,7 @@ impl TimeStepper {
         (1 + longer).min(self.max_stretch)
     }
 
-    fn choose(&mut self, next_arrival_ns: Option<i64>) -> i64 {
+    fn choose(&mut self, event_ns: Option<i64>) -> i64 {
         let idle_ns = self.idle_ns * self.stretch();
         if !self.is_fine {
             // Every process is late, as on a busy machine.
@@ -83,13 +112,12 @@ impl TimeStepper {
         }
         if self.idle_steps < IDLE_AFTER {
             // A uniform choice of the magnitude, including zero.
-            let most = 1 << self.random.u32(0..=BUSY_BITS);
-            return self.random.i64(0..most);
+            return self.magnitude(BUSY_BITS);
         }
         let step = self.random.i64(1..idle_ns);
-        match next_arrival_ns {
-            // Usually the next datagram ends the wait; sometimes every process is late.
-            Some(arrival) if self.random.u32(0..8) != 0 => step.min(arrival.max(0)),
+        match event_ns {
+            // Usually the next event ends the wait; sometimes every process is late.
+            Some(event) if self.random.u32(0..8) != 0 => step.min(event.max(0)),
             _ => step,
         }
     }
