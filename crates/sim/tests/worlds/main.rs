@@ -22,6 +22,7 @@ mod partitions;
 mod provoked_loss;
 mod random;
 mod receiving;
+mod reconnecting;
 mod rejections;
 mod relocation;
 mod replay;
