@@ -21,7 +21,8 @@ const POLLS_PER_TURN: usize = 64;
 ///
 /// [`poll`](Self::poll) passes fragments to a handler as [`Subscription::poll`] does, without a copy or an allocation,
 /// and waits while there is none. As a [`Stream`] it yields whole messages, each copied into a [`Message`]. The stream
-/// ends when the application closes the client, and after an error.
+/// ends when the application closes the client, by [`Client::close`](crate::Client::close) or by dropping its last
+/// clone, and after an error.
 ///
 /// Both are cancellation safe: nothing is consumed before it is delivered. While the task does not poll, the subscriber
 /// position does not move, and flow control holds the publishers back as it does for any slow subscriber.

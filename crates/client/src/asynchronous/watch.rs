@@ -1,4 +1,4 @@
-//! What one task waits for.
+//! The condition that one task waits for.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;

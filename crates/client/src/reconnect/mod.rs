@@ -17,6 +17,7 @@ use crate::client::Client;
 use crate::connect::{Connecting, Progress};
 use crate::counter::Counter;
 use crate::error::{CommandError, ConnectError, Lost};
+use crate::handlers::ImageHandlers;
 use crate::pending::Pending;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::subscription::Subscription;
@@ -210,14 +211,26 @@ impl ReconnectingClient {
         self.add(move |client| client.async_add_subscription(&channel, stream_id))
     }
 
+    /// Like [`add_subscription`](Self::add_subscription), with handlers for its images; `handlers` is called for each
+    /// driver.
+    pub fn add_subscription_with(
+        &mut self,
+        channel: impl AsRef<str>,
+        stream_id: i32,
+        handlers: impl Fn() -> ImageHandlers + Send + 'static,
+    ) -> Reconnecting<Subscription> {
+        let channel = channel.as_ref().to_owned();
+        self.add(move |client| client.async_add_subscription_with(&channel, stream_id, handlers()))
+    }
+
     /// Allocates a counter on this and every later driver. It starts at 0 on each.
     pub fn add_counter(
         &mut self,
         type_id: i32,
-        key: impl Into<Vec<u8>>,
-        label: impl Into<String>,
+        key: impl AsRef<[u8]>,
+        label: impl AsRef<str>,
     ) -> Reconnecting<Counter> {
-        let (key, label) = (key.into(), label.into());
+        let (key, label) = (key.as_ref().to_vec(), label.as_ref().to_owned());
         self.add(move |client| client.async_add_counter(type_id, &key, &label))
     }
 

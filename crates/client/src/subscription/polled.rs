@@ -1,4 +1,4 @@
-//! What the last poll of a subscription has seen, for tasks that wait for more.
+//! The images as the last poll has seen them, for tasks that wait for a change.
 
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -427,4 +427,50 @@ fn dropped_subscription_leaves_the_reactor() {
     assert_eq!(Arc::strong_count(&task), 1, "the waker is dropped");
     drop(publication);
     assert_eq!((reactor.invoke(), task.wake_ups()), (0, 0));
+}
+
+/// A task that owns its subscription, and is dropped when it is woken.
+struct OwningTask {
+    subscription: Mutex<Option<AsyncSubscription>>,
+    dropped: mpsc::Sender<()>,
+}
+
+impl Wake for OwningTask {
+    fn wake(self: Arc<Self>) {
+        drop(self.subscription.lock().unwrap().take());
+        self.dropped.send(()).unwrap();
+    }
+}
+
+#[test]
+fn last_handle_dropped_on_the_thread_of_the_reactor_ends_it() {
+    let mut fixture = Fixture::new();
+    let reactor = Reactor::start().unwrap();
+    let subscription = fixture.subscription(10);
+    let publication = fixture.publication(10);
+    fixture.run_cycles();
+    let (sender, dropped) = mpsc::channel();
+    let task = Arc::new(OwningTask {
+        subscription: Mutex::new(Some(subscription.into_async(&reactor))),
+        dropped: sender,
+    });
+    drop(reactor);
+    {
+        let waker = Waker::from(Arc::clone(&task));
+        let mut owned = task.subscription.lock().unwrap();
+        let next = owned
+            .as_mut()
+            .unwrap()
+            .poll_next_unpin(&mut Context::from_waker(&waker));
+        assert!(next.is_pending());
+    }
+    publication.offer(b"one").unwrap();
+    dropped.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(task.subscription.lock().unwrap().is_none());
+    // The thread has released the last reference that it had.
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while Arc::strong_count(&task) > 1 && std::time::Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    assert_eq!(Arc::strong_count(&task), 1);
 }

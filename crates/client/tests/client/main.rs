@@ -17,3 +17,4 @@ mod publications;
 mod reconnect;
 mod removal;
 mod threads;
+mod traits;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use taran::{
-    ConnectionState, Lost, ManualClock, MemoryStorage, Publication, Reconnecting,
+    ConnectionState, ImageHandlers, Lost, ManualClock, MemoryStorage, Publication, Reconnecting,
     ReconnectingClient, Subscription,
 };
 
@@ -128,7 +128,7 @@ fn silent_driver_is_suspect_until_its_next_heartbeat() {
 #[test]
 fn dropped_resource_is_not_added_again() {
     let mut machine = Machine::without_driver();
-    let other = machine.client.add_counter(1_001, b"".to_vec(), "gone");
+    let other = machine.client.add_counter(1_001, b"", "gone");
     machine.start_driver();
     machine.exchange();
     assert_eq!(counters_labelled(&machine, "gone"), 1);
@@ -138,6 +138,26 @@ fn dropped_resource_is_not_added_again() {
     machine.start_driver();
     machine.exchange();
     assert_eq!(counters_labelled(&machine, "gone"), 0);
+}
+
+#[test]
+fn image_handlers_are_made_for_each_driver() {
+    let mut machine = Machine::without_driver();
+    let available = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&available);
+    let _subscription = machine
+        .client
+        .add_subscription_with("aeron:ipc", 10, move || {
+            let count = Arc::clone(&count);
+            ImageHandlers::new().on_available(move |_| *count.lock().unwrap() += 1)
+        });
+    for drivers in 1..=2 {
+        machine.start_driver();
+        machine.exchange();
+        assert_eq!(*available.lock().unwrap(), drivers);
+        machine.kill_driver();
+        machine.advance(Duration::from_secs(12));
+    }
 }
 
 fn counters_labelled(machine: &Machine, label: &str) -> usize {

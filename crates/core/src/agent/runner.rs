@@ -20,7 +20,7 @@ use crate::idle::IdleStrategy;
 /// Longest park that results from the park multiplier of an agent.
 const MAX_LONG_PARK: Duration = Duration::from_millis(100);
 
-/// Failure of an agent's thread.
+/// Failure of an agent's thread. Exhaustive, so that a new kind does not compile until each program of agents handles it.
 #[derive(Debug, Error)]
 pub enum AgentFailure {
     /// The agent panicked: it runs no more duty cycles, was closed, and its thread has ended.

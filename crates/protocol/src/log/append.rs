@@ -11,7 +11,7 @@ use crate::position::{FRAME_ALIGNMENT, align32};
 /// small messages.
 const PREFETCH_DISTANCE: i32 = 4096;
 
-/// Reason why nothing was appended.
+/// Reason why nothing was appended. Exhaustive, so that a new one does not compile until the client has an error for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
     /// The term is full and the log has rotated to the next one: retry immediately.
