@@ -60,11 +60,11 @@ const SCHEMAS: [(&str, &str); 16] = [
     ),
     (
         "archive",
-        include_str!("../../crates/archive/schema/archive.xml"),
+        include_str!("../../crates/archive-client/schema/archive.xml"),
     ),
     (
         "archive-mark",
-        include_str!("../../crates/archive/schema/mark.xml"),
+        include_str!("../../crates/archive-client/schema/mark.xml"),
     ),
     (
         "cluster",

@@ -122,12 +122,12 @@ fn members(kind: &Type) -> String {
 fn protocol_layouts_match_golden_files() {
     for (name, expected, messages) in [
         (
-            "archive/schema/archive.xml",
+            "archive-client/schema/archive.xml",
             include_str!("protocols/archive.txt"),
             50,
         ),
         (
-            "archive/schema/mark.xml",
+            "archive-client/schema/mark.xml",
             include_str!("protocols/archive_mark.txt"),
             1,
         ),

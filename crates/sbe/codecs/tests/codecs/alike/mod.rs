@@ -62,8 +62,8 @@ schemas! {
     vast: "schema/vast.xml";
     weather_v0: "schema/weather_v0.xml";
     weather_v1: "schema/weather_v1.xml";
-    archive: "../../archive/schema/archive.xml";
-    archive_mark: "../../archive/schema/mark.xml";
+    archive: "../../archive-client/schema/archive.xml";
+    archive_mark: "../../archive-client/schema/mark.xml";
     cluster: "../../cluster/schema/cluster.xml";
     cluster_mark: "../../cluster/schema/mark.xml";
     node: "../../cluster/schema/node.xml";

@@ -1,0 +1,11 @@
+//! Generates the codecs.
+
+use taran_sbe::build::{Build, BuildError};
+
+fn main() -> Result<(), BuildError> {
+    Build::new()
+        .schema_as("schema/archive.xml", "control")
+        .schema("schema/mark.xml")
+        .run()?;
+    Ok(())
+}
