@@ -35,5 +35,8 @@ fn main() -> Result<(), taran::Error> {
         )?;
         idle.idle(received, &mut std::thread::sleep);
     }
+    if received == 0 {
+        eprintln!("no message was received within five seconds");
+    }
     Ok(())
 }

@@ -9,8 +9,8 @@
 //! use taran::Client;
 //! # use taran_driver::{DriverContext, MediaDriver};
 //!
-//! fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     # let driver = MediaDriver::launch_embedded(DriverContext::new().ipc_term_buffer_length(65_536))?;
+//! fn main() -> Result<(), taran::Error> {
+//!     # let driver = MediaDriver::launch_embedded(DriverContext::new().ipc_term_buffer_length(65_536)).unwrap();
 //!     # let directory = driver.aeron_dir();
 //!     // The directory of the driver. Without this line: AERON_DIR, or the default directory.
 //!     let client = Client::builder().aeron_dir(directory).connect()?;

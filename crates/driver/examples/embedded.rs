@@ -1,11 +1,10 @@
 //! Starts a driver and lets it run until standard input ends: `cargo run -p taran-driver --example embedded -- DIR`.
 
-use std::error::Error;
 use std::io::Read;
 
 use taran_driver::{DriverContext, MediaDriver};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> anyhow::Result<()> {
     let mut context = DriverContext::from_environment()?;
     if let Some(directory) = std::env::args().nth(1) {
         context = context.aeron_dir(directory);
