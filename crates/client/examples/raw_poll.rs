@@ -45,7 +45,9 @@ pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
 
 /// Copies a block. `io::copy` between two files uses `copy_file_range` or `sendfile` where available.
 fn record(block: &RawBlock<'_>, recording: &mut File) -> io::Result<()> {
-    let mut log = block.file();
+    let Some(mut log) = block.file().as_file() else {
+        return Err(io::Error::other("the log is in memory only"));
+    };
     log.seek(SeekFrom::Start(block.file_offset()))?;
     let copied = io::copy(&mut log.take(block.length() as u64), recording)?;
     assert_eq!(copied, block.length() as u64);

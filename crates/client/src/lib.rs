@@ -135,7 +135,7 @@ pub use taran_core::clock::{Clock, ManualClock, Now, SystemClock};
 pub use taran_core::counters::{CounterMeta, CounterState, CountersReader};
 pub use taran_core::error_log::ErrorObservation;
 pub use taran_core::idle;
-pub use taran_core::memory::{FileStorage, MemoryStorage, Storage};
+pub use taran_core::memory::{FileStorage, MemoryStorage, Storage, StoredFile};
 pub use taran_protocol::cnc::Version;
 pub use taran_protocol::counter::{StreamKey, type_id as counter_type};
 pub use taran_protocol::error_code::ErrorCode;

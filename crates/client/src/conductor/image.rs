@@ -89,6 +89,7 @@ fn create(client: &Arc<ClientCore>, new_image: &NewImage<'_>) -> Result<ImageVie
         counter,
         join_position,
         log_path: path,
+        storage: Arc::clone(&client.settings.storage),
         log,
     }))
 }

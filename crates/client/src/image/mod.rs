@@ -5,11 +5,10 @@ mod raw;
 mod reject;
 mod view;
 
-use std::fs::File;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use taran_core::memory::Region;
+use taran_core::memory::{Region, StoredFile};
 use taran_protocol::log::{self, CorruptFrame, LogFrame, Polled};
 
 pub use block::Block;
@@ -63,7 +62,7 @@ pub struct Image {
     position: Position,
     owner: Option<Arc<SubscriptionState>>,
     /// The file of the log, opened by the first raw poll.
-    file: Option<File>,
+    file: Option<StoredFile>,
 }
 
 /// Error of moving an image to a position.

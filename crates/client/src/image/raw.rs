@@ -1,27 +1,29 @@
 //! Raw polls: blocks of frames with their location in the log file.
 
-use std::fs::File;
 use std::ops::Deref;
 use std::path::PathBuf;
+
+use taran_core::memory::StoredFile;
 
 use super::{Block, Image, ImageView};
 use crate::Position;
 use crate::error::debug_is_display;
 
-/// A [`Block`] with its location in the log file. The kernel can send or store it without a copy through this process.
+/// A [`Block`] with its location in the log file. The kernel can send or store it without a copy through this process,
+/// unless the storage of the client is in memory.
 ///
 /// The bytes do not change until the block is consumed, which is when the handler returns.
 #[derive(Clone, Copy, Debug)]
 pub struct RawBlock<'a> {
     block: &'a Block<'a>,
-    file: &'a File,
+    file: &'a StoredFile,
     file_offset: u64,
 }
 
 impl<'a> RawBlock<'a> {
     /// Returns the log file, opened for reading.
     #[must_use]
-    pub fn file(&self) -> &'a File {
+    pub fn file(&self) -> &'a StoredFile {
         self.file
     }
 
@@ -56,7 +58,7 @@ impl<'a> Deref for RawBlock<'a> {
 pub struct LogFileError {
     /// Path of the file.
     pub path: PathBuf,
-    /// Error of the operating system.
+    /// Error of the storage.
     pub reason: String,
 }
 
@@ -102,8 +104,8 @@ impl Image {
     }
 }
 
-fn open_file(view: &ImageView) -> Result<File, LogFileError> {
-    File::open(view.log_path()).map_err(|error| LogFileError {
+fn open_file(view: &ImageView) -> Result<StoredFile, LogFileError> {
+    view.open_log().map_err(|error| LogFileError {
         path: view.log_path().to_path_buf(),
         reason: error.to_string(),
     })

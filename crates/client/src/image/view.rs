@@ -1,10 +1,12 @@
 //! Properties of an image.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 
 use taran_core::counters::Counter;
+use taran_core::memory::{Storage, StoredFile};
 use taran_protocol::log::LogBuffers;
 use taran_protocol::position::TermGeometry;
 
@@ -26,6 +28,8 @@ pub(crate) struct ImageParams {
     pub(crate) counter: Counter,
     pub(crate) join_position: Position,
     pub(crate) log_path: PathBuf,
+    /// The storage that has the log.
+    pub(crate) storage: Arc<dyn Storage>,
     pub(crate) log: Arc<LogBuffers>,
 }
 
@@ -204,6 +208,11 @@ impl ImageView {
     #[must_use]
     pub fn log_path(&self) -> &Path {
         &self.0.params.log_path
+    }
+
+    /// Opens the log for reading.
+    pub(super) fn open_log(&self) -> io::Result<StoredFile> {
+        self.0.params.storage.open_file(self.log_path())
     }
 
     /// Returns the id of the counter that holds the subscriber position.

@@ -1,6 +1,5 @@
 //! Log files: raw polls, and how long logs stay mapped.
 
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 

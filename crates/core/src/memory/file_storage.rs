@@ -10,7 +10,7 @@ use std::{
 use rustix::io::Errno;
 
 use super::{
-    CreateOptions, DirectoryLock, MemoryError, Region, Storage,
+    CreateOptions, DirectoryLock, MemoryError, Region, Storage, StoredFile,
     error::directory,
     mapping::Mapping,
     reserve::{is_full, reserve},
@@ -35,6 +35,10 @@ impl Storage for FileStorage {
             let _ = fs::remove_file(path);
         }
         region
+    }
+
+    fn open_file(&self, path: &Path) -> io::Result<StoredFile> {
+        File::open(path).map(StoredFile::from_file)
     }
 
     fn reserve(&self, path: &Path, offset: u64, len: u64) -> Result<(), MemoryError> {

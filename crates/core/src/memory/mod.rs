@@ -32,6 +32,8 @@ mod region;
 #[cfg(not(loom))]
 mod reserve;
 #[cfg(not(loom))]
+mod stored_file;
+#[cfg(not(loom))]
 mod view;
 
 #[cfg(loom)]
@@ -50,6 +52,8 @@ pub use region::Region;
 #[cfg(loom)]
 pub use region::{Claim, Shared};
 pub use storage::{CreateOptions, Storage};
+#[cfg(not(loom))]
+pub use stored_file::StoredFile;
 #[cfg(not(loom))]
 pub use view::{Claim, Shared};
 

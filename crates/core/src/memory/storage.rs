@@ -73,6 +73,17 @@ pub trait Storage: Send + Sync + Debug {
         Ok(region)
     }
 
+    /// Opens an existing file for reading without a mapping. The default reads a mapping, for storages in memory.
+    ///
+    /// # Errors
+    ///
+    /// The file does not exist, or cannot be opened.
+    #[cfg(not(loom))]
+    fn open_file(&self, path: &Path) -> io::Result<super::StoredFile> {
+        let region = self.open(path).map_err(io::Error::other)?;
+        Ok(super::StoredFile::from_region(region))
+    }
+
     /// Removes a file. Its mappings remain valid.
     fn remove(&self, path: &Path) -> io::Result<()>;
 

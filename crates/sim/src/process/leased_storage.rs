@@ -5,6 +5,7 @@ use std::path::Path;
 
 use taran_core::memory::{
     CreateOptions, DirectoryLock, InsufficientSpace, MemoryError, MemoryStorage, Region, Storage,
+    StoredFile,
 };
 
 use super::Lease;
@@ -44,6 +45,11 @@ impl Storage for LeasedStorage {
     fn open(&self, path: &Path) -> Result<Region, MemoryError> {
         self.check("open", path)?;
         self.storage.open(path)
+    }
+
+    fn open_file(&self, path: &Path) -> io::Result<StoredFile> {
+        self.lease.check()?;
+        self.storage.open_file(path)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

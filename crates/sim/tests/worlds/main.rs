@@ -21,6 +21,7 @@ mod names;
 mod partitions;
 mod provoked_loss;
 mod random;
+mod raw_polls;
 mod receiving;
 mod reconnecting;
 mod rejections;
