@@ -190,6 +190,12 @@ pub enum ErrorKind {
         /// The first failure.
         first: Box<DiskError>,
     },
+    /// The implementation of the disk panicked during a queued request, which may have had any part of its effect.
+    #[error("the implementation of the disk panicked, which is a defect of it: {message}")]
+    Panicked {
+        /// The message of the panic.
+        message: String,
+    },
     /// The process of the handle has ended. Simulated disks report this.
     #[error("the handle belongs to a process that has ended")]
     Revoked,

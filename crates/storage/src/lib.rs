@@ -79,5 +79,5 @@ pub use error::{DiskError, ErrorKind, Operation};
 pub use os::OsDisk;
 pub use queue::{
     Completion, DiskQueue, InlineQueue, Outcome, QueuedFile, RejectReason, Rejected, Request,
-    ServiceTime, ServiceTimes, ThreadedQueue, ThreadedQueueOptions,
+    ServiceTime, ServiceTimes, ThreadedQueue, ThreadedQueueOptions, WritePart,
 };

@@ -17,11 +17,21 @@ pub struct Failures {
     pub writes: AtomicUsize,
     /// Syncs.
     pub syncs: AtomicUsize,
+    /// Writes, syncs and readings of metadata that panic.
+    pub panics: AtomicUsize,
     /// Syncs executed, failed ones included.
     pub syncs_executed: AtomicUsize,
 }
 
 impl Failures {
+    fn panic(&self) {
+        let counter = &self.panics;
+        let panics = counter.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| {
+            count.checked_sub(1)
+        });
+        assert!(panics.is_err(), "a panic on request");
+    }
+
     fn take(counter: &AtomicUsize, operation: Operation, path: &Path) -> Result<(), DiskError> {
         let failing = counter.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| {
             count.checked_sub(1)
@@ -68,6 +78,7 @@ impl Disk for FailingDisk {
     }
 
     fn metadata(&self, path: &Path) -> Result<Metadata, DiskError> {
+        self.failures.panic();
         self.inner.metadata(path)
     }
 
@@ -120,11 +131,13 @@ impl DiskFile for FailingFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), DiskError> {
+        self.failures.panic();
         Failures::take(&self.failures.writes, Operation::Write, self.path())?;
         self.inner.write_at(bytes, offset)
     }
 
     fn write_vectored_at(&self, buffers: &mut [IoSlice<'_>], offset: u64) -> Result<(), DiskError> {
+        self.failures.panic();
         Failures::take(&self.failures.writes, Operation::Write, self.path())?;
         self.inner.write_vectored_at(buffers, offset)
     }
@@ -146,6 +159,7 @@ impl DiskFile for FailingFile {
     }
 
     fn sync(&self, kind: SyncKind) -> Result<(), DiskError> {
+        self.failures.panic();
         self.failures.syncs_executed.fetch_add(1, Ordering::SeqCst);
         Failures::take(&self.failures.syncs, Operation::Sync, self.path())?;
         self.inner.sync(kind)

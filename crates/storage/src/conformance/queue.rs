@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::{
     Advice, AlignedBuf, Completion, Disk, DiskError, DiskQueue, ErrorKind, OpenOptions, Outcome,
-    QueuedFile, RejectReason, Rejected, Request, SyncKind,
+    QueuedFile, RejectReason, Rejected, Request, SyncKind, WritePart,
 };
 
 use super::{Failures, must};
@@ -31,11 +31,13 @@ pub struct Subject<'a> {
 pub fn run(subject: &mut Subject<'_>) {
     subject.names();
     subject.writes_reads_and_buffers();
+    subject.vectored_writes();
     subject.order_within_a_file();
     subject.group_commit();
     subject.failed_write_is_sticky();
     subject.failed_sync_is_sticky();
     subject.failures_of_other_requests_are_not_sticky();
+    subject.panics_are_failures();
     subject.refused_requests();
     subject.invalid_ranges();
     let left = must(subject.disk.list(&subject.directory));
@@ -202,6 +204,103 @@ impl Subject<'_> {
         match allocated.result {
             Ok(_) => assert_eq!(9_000, must(file.file().len())),
             Err(error) => assert_eq!(ErrorKind::Unsupported, error.kind),
+        }
+        self.close(file);
+    }
+
+    fn vectored_writes(&mut self) {
+        let file = self.open("file");
+        // More parts than one call of the system takes, and an empty one.
+        let mut parts: Vec<WritePart> = (0..1500_u32)
+            .map(|number| {
+                let mut buffer = AlignedBuf::new(8);
+                buffer[2..6].copy_from_slice(&number.to_le_bytes());
+                WritePart {
+                    buffer,
+                    range: 2..6,
+                }
+            })
+            .collect();
+        parts[700].range = 2..2;
+        let address = parts[0].buffer.as_ptr();
+        let written = self.one(Request::WriteVectored {
+            file: file.clone(),
+            offset: 5,
+            parts,
+        });
+        must(written.result);
+        assert!(written.buffer.is_none(), "the buffers are in the parts");
+        let mut parts = written.parts;
+        assert_eq!((1500, address), (parts.len(), parts[0].buffer.as_ptr()));
+        let mut bytes = vec![0; 1499 * 4];
+        must(file.file().read_exact_at(&mut bytes, 5));
+        let expected = (0..1500_u32).filter(|number| *number != 700);
+        assert!(
+            expected.flat_map(u32::to_le_bytes).eq(bytes),
+            "parts in order"
+        );
+        assert_eq!(5 + 1499 * 4, must(file.file().len()));
+
+        parts[1400].range = 0..9;
+        let refused = self.one(Request::WriteVectored {
+            file: file.clone(),
+            offset: 0,
+            parts,
+        });
+        assert!(matches!(
+            refused.result.map_err(|error| error.kind),
+            Err(ErrorKind::InvalidRange { .. })
+        ));
+        assert_eq!(1500, refused.parts.len(), "the parts of a failed write");
+        let mut start = [1; 5];
+        must(file.file().read_exact_at(&mut start, 0));
+        assert_eq!([0; 5], start, "nothing is written");
+        self.close(file);
+    }
+
+    /// A panic of the disk completes its request; the queue serves the next ones.
+    fn panics_are_failures(&mut self) {
+        let panicked = |result: Result<Outcome, DiskError>| match result {
+            Err(DiskError {
+                kind: ErrorKind::Panicked { message },
+                path,
+                ..
+            }) => {
+                assert!(message.contains("on request"), "{message}");
+                path
+            }
+            other => panic!("a panic of the disk, not {other:?}"),
+        };
+        let (file, path) = (self.open("file"), self.path("file"));
+        self.failures.panics.store(1, Ordering::SeqCst);
+        self.write(0, &file, 0, 1);
+        let failed = self.drain().remove(0);
+        assert!(
+            failed.buffer.is_some(),
+            "the buffer of a write that panicked"
+        );
+        assert_eq!(path, panicked(failed.result));
+        self.sync(1, &file);
+        assert!(
+            is_failed_before(&self.drain().remove(0).result),
+            "it is sticky"
+        );
+        self.clear(2, &file);
+        self.failures.panics.store(1, Ordering::SeqCst);
+        self.sync(3, &file);
+        self.sync(4, &file);
+        let syncs = self.drain();
+        assert_eq!(3, syncs.len(), "each request has its completion");
+        assert!(syncs.iter().skip(1).all(|sync| sync.result.is_err()));
+        self.clear(5, &file);
+        self.drain();
+        self.failures.panics.store(1, Ordering::SeqCst);
+        let metadata = self.one(Request::Metadata { path: path.clone() });
+        assert_eq!(path, panicked(metadata.result));
+        self.write(6, &file, 0, 2);
+        self.sync(7, &file);
+        for completion in self.drain() {
+            must(completion.result);
         }
         self.close(file);
     }

@@ -5,11 +5,18 @@
 //! its syncs run after its other requests, one for all syncs of a file.
 
 use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{Disk, DiskError, ErrorKind, Operation, SyncKind};
+use crate::{AlignedBuf, Disk, DiskError, ErrorKind, Operation, SyncKind};
 
-use super::{Completion, Outcome, QueuedFile, Request};
+use super::{Completion, Outcome, QueuedFile, Request, WritePart};
+
+/// Parts of a vectored write that one call of the file takes: their slices lie on the stack.
+const PARTS_PER_CALL: usize = 64;
 
 /// A request with its token.
 #[derive(Debug)]
@@ -150,7 +157,7 @@ impl Engine {
     }
 
     fn sync(&mut self, file: &QueuedFile, kind: SyncKind, complete: &mut impl FnMut(Completion)) {
-        let result = guarded(file, Operation::Sync, |file| file.sync(kind));
+        let result = guarded(file, Operation::Sync, || file.file().sync(kind));
         let mut index = 0;
         while let Some(waiter) = self.waiters.get(index) {
             if waiter.file.is_same(file) {
@@ -158,6 +165,7 @@ impl Engine {
                     token: waiter.token,
                     result: result.clone().map(|()| Outcome::Done),
                     buffer: None,
+                    parts: Vec::new(),
                     service_ns: 0,
                 });
                 self.waiters.remove(index);
@@ -172,105 +180,176 @@ impl Engine {
 fn guarded(
     file: &QueuedFile,
     operation: Operation,
-    call: impl FnOnce(&dyn crate::DiskFile) -> Result<(), DiskError>,
+    call: impl FnOnce() -> Result<(), DiskError>,
 ) -> Result<(), DiskError> {
     if let Some(first) = file.failure() {
         let kind = ErrorKind::FailedBefore {
             first: Box::new(first),
         };
-        return Err(DiskError::new(operation, file.file().path(), kind));
+        return Err(DiskError::new(operation, file.path(), kind));
     }
-    let result = call(file.file());
+    let result = unless_panicked(operation, file.path(), call);
     if let Err(error) = &result {
         file.fail(error);
     }
     result
 }
 
+/// Calls an implementation of a disk; a panic becomes an error, so that the worker serves its other requests. The
+/// implementation is called again after a panic: what that may have left half done is its own memory, and the failure
+/// of a write, length or sync is sticky.
+fn unless_panicked<T>(
+    operation: Operation,
+    path: &Path,
+    call: impl FnOnce() -> Result<T, DiskError>,
+) -> Result<T, DiskError> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
+        let message = match payload.downcast::<String>() {
+            Ok(message) => *message,
+            Err(payload) => payload
+                .downcast::<&str>()
+                .map_or_else(|_| "without a message".to_owned(), |text| text.to_string()),
+        };
+        Err(DiskError::new(
+            operation,
+            path,
+            ErrorKind::Panicked { message },
+        ))
+    })
+}
+
 /// Executes a request other than a sync.
-fn execute(disk: &dyn Disk, token: u64, request: Request) -> Completion {
-    let mut returned = None;
-    let result = match request {
+fn execute(disk: &dyn Disk, token: u64, mut request: Request) -> Completion {
+    let operation = request.operation();
+    let result = match &mut request {
         Request::Write {
             file,
             offset,
             buffer,
             range,
-        } => {
-            let result = guarded(&file, Operation::Write, |file| {
-                let Some(bytes) = buffer.get(range.clone()) else {
-                    let kind = outside(&range, buffer.len());
-                    return Err(DiskError::new(Operation::Write, file.path(), kind));
-                };
-                file.write_at(bytes, offset)
-            });
-            returned = Some(buffer);
-            result.map(|()| Outcome::Done)
-        }
+        } => guarded(file, operation, || {
+            let bytes = bytes_of(buffer, range)
+                .map_err(|kind| DiskError::new(operation, file.path(), kind))?;
+            file.file().write_at(bytes, *offset)
+        })
+        .map(|()| Outcome::Done),
+        Request::WriteVectored {
+            file,
+            offset,
+            parts,
+        } => guarded(file, operation, || write_parts(file, *offset, parts)).map(|()| Outcome::Done),
         Request::Read {
             file,
             offset,
-            mut buffer,
+            buffer,
             range,
         } => {
             let len = buffer.len();
-            let result = match buffer.get_mut(range.clone()) {
-                Some(bytes) => file.file().read_at(bytes, offset),
-                None => Err(DiskError::new(
-                    Operation::Read,
-                    file.file().path(),
-                    outside(&range, len),
-                )),
-            };
-            returned = Some(buffer);
-            result.map(Outcome::Read)
-        }
-        Request::Sync { file, kind } => {
-            guarded(&file, Operation::Sync, |file| file.sync(kind)).map(|()| Outcome::Done)
+            let path = file.path();
+            match buffer.get_mut(range.clone()) {
+                Some(bytes) => {
+                    unless_panicked(operation, path, || file.file().read_at(bytes, *offset))
+                        .map(Outcome::Read)
+                }
+                None => Err(DiskError::new(operation, path, outside(range, len))),
+            }
         }
         Request::SetLength { file, len } => {
-            guarded(&file, Operation::SetLength, |file| file.set_len(len)).map(|()| Outcome::Done)
+            guarded(file, operation, || file.file().set_len(*len)).map(|()| Outcome::Done)
         }
-        Request::Allocate { file, offset, len } => {
-            file.file().allocate(offset, len).map(|()| Outcome::Done)
+        Request::Sync { file, kind } => {
+            guarded(file, operation, || file.file().sync(*kind)).map(|()| Outcome::Done)
         }
+        Request::ClearFailure { file } => {
+            file.clear_failure();
+            Ok(Outcome::Done)
+        }
+        Request::Close { .. } => Ok(Outcome::Done),
+        request => {
+            let request = &*request;
+            unless_panicked(operation, request.path(), || perform(disk, request))
+        }
+    };
+    let (buffer, parts) = request.take_buffers();
+    // Closes the file if this was its last clone.
+    let path = match &request {
+        Request::Close { file } => file.path().to_path_buf(),
+        _ => PathBuf::new(),
+    };
+    let closed = unless_panicked(operation, &path, move || {
+        drop(request);
+        Ok(())
+    });
+    let result = match closed {
+        Err(error) if operation == Operation::Close => Err(error),
+        _ => result,
+    };
+    Completion {
+        token,
+        result,
+        buffer,
+        parts,
+        service_ns: 0,
+    }
+}
+
+/// Performs a request whose failure is not sticky and which has no buffers.
+fn perform(disk: &dyn Disk, request: &Request) -> Result<Outcome, DiskError> {
+    let done = |()| Outcome::Done;
+    match request {
+        Request::Allocate { file, offset, len } => file.file().allocate(*offset, *len).map(done),
         Request::Advise {
             file,
             offset,
             len,
             advice,
-        } => file
-            .file()
-            .advise(offset, len, advice)
-            .map(|()| Outcome::Done),
-        Request::ClearFailure { file } => {
-            file.clear_failure();
-            Ok(Outcome::Done)
-        }
-        Request::Close { file } => {
-            drop(file);
-            Ok(Outcome::Done)
-        }
-        Request::Open { path, options } => disk.open(&path, options).map(Outcome::Opened),
-        Request::List { directory } => disk.list(&directory).map(Outcome::Entries),
-        Request::Metadata { path } => disk.metadata(&path).map(Outcome::Metadata),
-        Request::Rename { from, to } => disk.rename(&from, &to).map(|()| Outcome::Done),
-        Request::RemoveFile { path } => disk.remove_file(&path).map(|()| Outcome::Done),
-        Request::CreateDirectory { path } => disk.create_directory(&path).map(|()| Outcome::Done),
-        Request::SyncDirectory { directory } => {
-            disk.sync_directory(&directory).map(|()| Outcome::Done)
-        }
-        Request::Space { path } => disk.space(&path).map(Outcome::Space),
-    };
-    Completion {
-        token,
-        result,
-        buffer: returned,
-        service_ns: 0,
+        } => file.file().advise(*offset, *len, *advice).map(done),
+        Request::Open { path, options } => disk.open(path, *options).map(Outcome::Opened),
+        Request::List { directory } => disk.list(directory).map(Outcome::Entries),
+        Request::Metadata { path } => disk.metadata(path).map(Outcome::Metadata),
+        Request::Rename { from, to } => disk.rename(from, to).map(done),
+        Request::RemoveFile { path } => disk.remove_file(path).map(done),
+        Request::CreateDirectory { path } => disk.create_directory(path).map(done),
+        Request::SyncDirectory { directory } => disk.sync_directory(directory).map(done),
+        Request::Space { path } => disk.space(path).map(Outcome::Space),
+        Request::Write { .. }
+        | Request::WriteVectored { .. }
+        | Request::Read { .. }
+        | Request::Sync { .. }
+        | Request::SetLength { .. }
+        | Request::ClearFailure { .. }
+        | Request::Close { .. } => Ok(Outcome::Done),
     }
 }
 
-fn outside(range: &std::ops::Range<usize>, limit: usize) -> ErrorKind {
+/// Writes all parts, one after the other: nothing if a range is invalid.
+fn write_parts(file: &QueuedFile, mut offset: u64, parts: &[WritePart]) -> Result<(), DiskError> {
+    let failed = |kind| DiskError::new(Operation::Write, file.path(), kind);
+    for part in parts {
+        bytes_of(&part.buffer, &part.range).map_err(failed)?;
+    }
+    for parts in parts.chunks(PARTS_PER_CALL) {
+        let mut slices = [IoSlice::new(&[]); PARTS_PER_CALL];
+        let mut len = 0;
+        for (slice, part) in slices.iter_mut().zip(parts) {
+            let bytes = bytes_of(&part.buffer, &part.range).map_err(failed)?;
+            *slice = IoSlice::new(bytes);
+            len += bytes.len() as u64;
+        }
+        file.file()
+            .write_vectored_at(&mut slices[..parts.len()], offset)?;
+        offset = offset.saturating_add(len);
+    }
+    Ok(())
+}
+
+fn bytes_of<'a>(buffer: &'a AlignedBuf, range: &Range<usize>) -> Result<&'a [u8], ErrorKind> {
+    buffer
+        .get(range.clone())
+        .ok_or_else(|| outside(range, buffer.len()))
+}
+
+fn outside(range: &Range<usize>, limit: usize) -> ErrorKind {
     ErrorKind::InvalidRange {
         offset: range.start as u64,
         len: range.len() as u64,

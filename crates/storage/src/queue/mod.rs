@@ -6,7 +6,7 @@ mod request;
 mod threads;
 
 pub use inline::{InlineQueue, ServiceTime, ServiceTimes};
-pub use request::{Completion, Outcome, QueuedFile, RejectReason, Rejected, Request};
+pub use request::{Completion, Outcome, QueuedFile, RejectReason, Rejected, Request, WritePart};
 pub use threads::{ThreadedQueue, ThreadedQueueOptions};
 
 use std::fmt::Debug;
@@ -35,6 +35,9 @@ use crate::DiskFile;
 ///   [`is_full`](crate::DiskError::is_full): when there is space);
 /// * after a failed sync, all that was written since the last successful sync may be lost, although it can still be read:
 ///   write it again, or truncate the file.
+///
+/// A panic of a [`Disk`](crate::Disk) or [`DiskFile`] completes its request with
+/// [`ErrorKind::Panicked`](crate::ErrorKind::Panicked), with its buffers; it is sticky as any failure is.
 ///
 /// A success of a sync therefore always covers all writes before it, or those that the owner wrote after it had cleared
 /// a failure.

@@ -1,7 +1,8 @@
 //! Requests and completions of a queue.
 
+use std::mem;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thiserror::Error;
@@ -19,6 +20,8 @@ pub struct QueuedFile(Arc<Attached>);
 #[derive(Debug)]
 struct Attached {
     file: Box<dyn DiskFile>,
+    /// Names the file in errors, also when a call of the file has panicked.
+    path: PathBuf,
     /// The queue that the file is bound to.
     queue: Arc<()>,
     /// The worker that executes the requests of the file.
@@ -30,6 +33,7 @@ struct Attached {
 impl QueuedFile {
     pub(super) fn new(file: Box<dyn DiskFile>, queue: &Arc<()>, worker: usize) -> Self {
         Self(Arc::new(Attached {
+            path: file.path().to_path_buf(),
             file,
             queue: Arc::clone(queue),
             worker,
@@ -41,6 +45,10 @@ impl QueuedFile {
     /// recorded.
     pub fn file(&self) -> &dyn DiskFile {
         &*self.0.file
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0.path
     }
 
     pub(super) fn is_same(&self, other: &Self) -> bool {
@@ -68,6 +76,15 @@ impl QueuedFile {
     }
 }
 
+/// A range of a buffer, as a part of [`Request::WriteVectored`].
+#[derive(Debug)]
+pub struct WritePart {
+    /// The buffer.
+    pub buffer: AlignedBuf,
+    /// The range of the buffer.
+    pub range: Range<usize>,
+}
+
 /// A disk operation. Buffers move in and come back with the [`Completion`].
 #[derive(Debug)]
 #[non_exhaustive]
@@ -82,6 +99,15 @@ pub enum Request {
         buffer: AlignedBuf,
         /// The range of the buffer.
         range: Range<usize>,
+    },
+    /// Writes ranges of several buffers, one after the other. Writes nothing if a range does not lie in its buffer.
+    WriteVectored {
+        /// The file.
+        file: QueuedFile,
+        /// Offset in the file in bytes.
+        offset: u64,
+        /// The ranges. The vector comes back with the completion.
+        parts: Vec<WritePart>,
     },
     /// Reads into a range of a buffer; [`Outcome::Read`] says how many bytes.
     Read {
@@ -189,7 +215,7 @@ impl Request {
     #[must_use]
     pub fn operation(&self) -> Operation {
         match self {
-            Self::Write { .. } => Operation::Write,
+            Self::Write { .. } | Self::WriteVectored { .. } => Operation::Write,
             Self::Read { .. } => Operation::Read,
             Self::Sync { .. } => Operation::Sync,
             Self::SetLength { .. } => Operation::SetLength,
@@ -213,6 +239,7 @@ impl Request {
     pub fn transfer_len(&self) -> usize {
         match self {
             Self::Write { range, .. } | Self::Read { range, .. } => range.len(),
+            Self::WriteVectored { parts, .. } => parts.iter().map(|part| part.range.len()).sum(),
             _ => 0,
         }
     }
@@ -220,6 +247,7 @@ impl Request {
     pub(super) fn file(&self) -> Option<&QueuedFile> {
         match self {
             Self::Write { file, .. }
+            | Self::WriteVectored { file, .. }
             | Self::Read { file, .. }
             | Self::Sync { file, .. }
             | Self::SetLength { file, .. }
@@ -235,6 +263,32 @@ impl Request {
             | Self::CreateDirectory { .. }
             | Self::SyncDirectory { .. }
             | Self::Space { .. } => None,
+        }
+    }
+
+    /// Returns the file or directory that an error of this request names.
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Open { path, .. }
+            | Self::Metadata { path }
+            | Self::RemoveFile { path }
+            | Self::CreateDirectory { path }
+            | Self::Space { path }
+            | Self::List { directory: path }
+            | Self::SyncDirectory { directory: path }
+            | Self::Rename { from: path, .. } => path,
+            _ => self.file().map_or(Path::new(""), QueuedFile::path),
+        }
+    }
+
+    /// Takes the buffers out, for the completion.
+    pub(super) fn take_buffers(&mut self) -> (Option<AlignedBuf>, Vec<WritePart>) {
+        match self {
+            Self::Write { buffer, .. } | Self::Read { buffer, .. } => {
+                (Some(mem::take(buffer)), Vec::new())
+            }
+            Self::WriteVectored { parts, .. } => (None, mem::take(parts)),
+            _ => (None, Vec::new()),
         }
     }
 
@@ -276,6 +330,8 @@ pub struct Completion {
     pub result: Result<Outcome, DiskError>,
     /// The buffer of a write or read, also after a failure.
     pub buffer: Option<AlignedBuf>,
+    /// The parts of a vectored write, also after a failure; empty for other requests.
+    pub parts: Vec<WritePart>,
     /// Duration of the operation in nanoseconds, without the time in the queue. Requests served by one sync have the same
     /// one.
     pub service_ns: i64,
