@@ -13,15 +13,16 @@ pub(super) fn record_len(payload: usize) -> usize {
     (HEADER + payload).next_multiple_of(ALIGNMENT)
 }
 
-/// Returns the FNV-1a hash of the sequence number and the payload.
+/// Returns a hash of the sequence number and the payload, by words of eight bytes.
 fn checksum(sequence: u64, payload: &[u8]) -> u64 {
-    let bytes = sequence.to_le_bytes();
-    bytes
-        .iter()
-        .chain(payload)
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+    let mix =
+        |hash: u64, word: u64| (hash.rotate_left(29) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let (words, rest) = payload.as_chunks();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let seed = mix(sequence, payload.len() as u64);
+    mix(words.fold(seed, mix), u64::from_le_bytes(last))
 }
 
 /// Writes a record to the start of a buffer, and returns its length.
