@@ -9,10 +9,10 @@ use clap::Args;
 use taran_core::clock::{Clock, SystemClock};
 use taran_core::counters::CountersReader;
 use taran_core::directory::default_directory;
-use taran_core::memory::{FileStorage, MemoryError, Storage};
+use taran_core::memory::{FileStorage, LockProbe, MemoryError, Storage};
 use taran_core::ring::many_to_one::Producer;
 use taran_core::ring::{RingError, WriteError};
-use taran_protocol::cnc::{CNC_FILE_NAME, CNC_VERSION, Cnc, CncError, Version};
+use taran_protocol::cnc::{CNC_FILE_NAME, CNC_VERSION, Cnc, CncError, Version, with_driver_lock};
 use taran_protocol::option::{OptionError, OptionId, OptionSet, Source};
 
 use crate::values;
@@ -40,17 +40,21 @@ pub(crate) struct Attached {
     pub(crate) directory: PathBuf,
     pub(crate) cnc: Cnc,
     to_driver: Producer,
+    /// The lock of a Taran driver; official drivers have none.
+    lock: Option<LockProbe>,
     driver_timeout_ms: i64,
 }
 
-/// State of a driver, derived from its last heartbeat.
+/// State of a driver, derived from its lock, if it has one, and its last heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DriverState {
     /// The heartbeat is recent.
     Alive,
     /// The driver has shut down in an orderly way.
     ShutDown,
-    /// The heartbeat is older than the driver timeout: the driver was killed or hangs.
+    /// The driver has ended without shutting down: it was killed or has crashed.
+    Dead,
+    /// The heartbeat is older than the driver timeout: the driver hangs, or is an official one that was killed.
     Silent,
 }
 
@@ -96,6 +100,12 @@ pub(crate) enum DriverGone {
     )]
     ShutDown { directory: PathBuf, pid: i64 },
     #[error(
+        "the driver at {} (pid {pid}) has ended without shutting down: it was killed or has crashed; the values shown \
+        are its last ones. Start it again with 'taran driver'",
+        directory.display()
+    )]
+    Dead { directory: PathBuf, pid: i64 },
+    #[error(
         "the driver at {} (pid {pid}) sent its last heartbeat {age_ms} ms ago: it was killed or hangs; the values \
         shown are its last ones. Check with 'ps -p {pid}'; if the process has ended, start it again with \
         'taran driver'", directory.display()
@@ -116,12 +126,16 @@ impl Attached {
             (None, Some(directory)) => PathBuf::from(directory),
             (None, None) => default_directory(),
         };
-        let path = directory.join(CNC_FILE_NAME);
-        let (cnc, to_driver) = wait(&path, target.timeout)?;
+        let Opened {
+            cnc,
+            to_driver,
+            lock,
+        } = wait(&directory, target.timeout)?;
         Ok(Self {
             directory,
             cnc,
             to_driver,
+            lock,
             driver_timeout_ms: options.driver_timeout_ms(),
         })
     }
@@ -177,8 +191,11 @@ impl Attached {
     }
 
     pub(crate) fn state(&self) -> DriverState {
+        let has_ended = self.lock.as_ref().is_some_and(|lock| !lock.is_held());
+        // Read after the lock: a driver sets its last heartbeat before it releases the lock.
         match self.heartbeat_age_ms() {
             None => DriverState::ShutDown,
+            Some(_) if has_ended => DriverState::Dead,
             Some(age) if age > self.driver_timeout_ms => DriverState::Silent,
             Some(_) => DriverState::Alive,
         }
@@ -191,6 +208,7 @@ impl Attached {
         match self.state() {
             DriverState::Alive => Ok(()),
             DriverState::ShutDown => Err(DriverGone::ShutDown { directory, pid }),
+            DriverState::Dead => Err(DriverGone::Dead { directory, pid }),
             DriverState::Silent => Err(DriverGone::Silent {
                 directory,
                 pid,
@@ -211,10 +229,17 @@ fn options() -> Result<OptionSet, OptionError> {
     Ok(options)
 }
 
-fn wait(path: &Path, timeout: Duration) -> Result<(Cnc, Producer), AttachError> {
+/// The parts of a driver's files.
+struct Opened {
+    cnc: Cnc,
+    to_driver: Producer,
+    lock: Option<LockProbe>,
+}
+
+fn wait(directory: &Path, timeout: Duration) -> Result<Opened, AttachError> {
     let start = Instant::now();
     loop {
-        let error = match open(path, timeout) {
+        let error = match open(directory, timeout) {
             Ok(opened) => return Ok(opened),
             Err(error) => error,
         };
@@ -225,8 +250,21 @@ fn wait(path: &Path, timeout: Duration) -> Result<(Cnc, Producer), AttachError> 
     }
 }
 
-fn open(path: &Path, waited: Duration) -> Result<(Cnc, Producer), AttachError> {
-    let path = || path.to_path_buf();
+fn open(directory: &Path, waited: Duration) -> Result<Opened, AttachError> {
+    let (cnc, lock) = with_driver_lock(&FileStorage, directory, || open_cnc(directory, waited))?;
+    let to_driver = Producer::open(&cnc.to_driver).map_err(|source| AttachError::Ring {
+        path: directory.join(CNC_FILE_NAME),
+        source,
+    })?;
+    Ok(Opened {
+        cnc,
+        to_driver,
+        lock,
+    })
+}
+
+fn open_cnc(directory: &Path, waited: Duration) -> Result<Cnc, AttachError> {
+    let path = || directory.join(CNC_FILE_NAME);
     let region = FileStorage.open(&path()).map_err(|error| match error {
         MemoryError::NotFound { .. } => AttachError::NoDriver {
             path: path(),
@@ -234,7 +272,7 @@ fn open(path: &Path, waited: Duration) -> Result<(Cnc, Producer), AttachError> {
         },
         error => AttachError::Memory(error),
     })?;
-    let cnc = Cnc::open(&region).map_err(|error| match error {
+    Cnc::open(&region).map_err(|error| match error {
         CncError::Version { found, .. } => AttachError::Version {
             path: path(),
             found,
@@ -244,12 +282,7 @@ fn open(path: &Path, waited: Duration) -> Result<(Cnc, Producer), AttachError> {
             source,
             waited,
         },
-    })?;
-    let to_driver = Producer::open(&cnc.to_driver).map_err(|source| AttachError::Ring {
-        path: path(),
-        source,
-    })?;
-    Ok((cnc, to_driver))
+    })
 }
 
 /// Returns true if the error can be caused by a driver that is still starting.

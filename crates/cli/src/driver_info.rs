@@ -110,6 +110,7 @@ impl Info {
             state: match attached.state() {
                 DriverState::Alive => "alive",
                 DriverState::ShutDown => "shut down",
+                DriverState::Dead => "dead",
                 DriverState::Silent => "silent",
             },
             start_ms: spec.start_timestamp_ms,
@@ -159,7 +160,12 @@ fn terminate(attached: &Attached, arguments: &Arguments) -> Result<ExitCode, Fai
     let type_id = command.encode(&mut bytes);
     attached.send(type_id, &bytes)?;
     let requested = Instant::now();
-    while attached.state() != DriverState::ShutDown {
+    loop {
+        match attached.state() {
+            DriverState::ShutDown => break,
+            DriverState::Dead => attached.check_alive()?,
+            DriverState::Alive | DriverState::Silent => {}
+        }
         if requested.elapsed() >= arguments.wait {
             return Err(Failure::NotTerminated {
                 directory: attached.directory.clone(),

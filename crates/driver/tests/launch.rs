@@ -274,6 +274,8 @@ fn dead_driver_is_replaced_and_stalled_driver_is_not() {
         .unwrap()
         .close()
         .unwrap();
+    // Official drivers have no lock file.
+    fs::remove_file(scratch.directory().join("driver.lock")).unwrap();
     let ring = Consumer::open(&cnc(&scratch.directory()).to_driver).unwrap();
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
@@ -286,6 +288,61 @@ fn dead_driver_is_replaced_and_stalled_driver_is_not() {
     ));
     let impatient = scratch.context().option("aeron.driver.timeout", 1000);
     drop(MediaDriver::launch(impatient).unwrap());
+}
+
+#[test]
+fn driver_that_released_its_lock_is_replaced_at_once() {
+    let scratch = Scratch::new();
+    let patient = || scratch.context().option("aeron.driver.timeout", PATIENT_MS);
+    MediaDriver::launch(patient()).unwrap().close().unwrap();
+    let cnc_path = scratch.directory().join(CNC_FILE_NAME);
+    // As if it had been killed after its last heartbeat.
+    let ring = Consumer::open(&cnc(&scratch.directory()).to_driver).unwrap();
+    ring.set_heartbeat_ms(i64::MAX);
+    drop(MediaDriver::launch(patient()).unwrap());
+    // As if it had been killed before it had completed the file.
+    fs::write(&cnc_path, [0; 4096]).unwrap();
+    drop(MediaDriver::launch(patient()).unwrap());
+    fs::write(&cnc_path, []).unwrap();
+    drop(MediaDriver::launch(patient()).unwrap());
+}
+
+/// A lock file of another driver says nothing about the owner of `cnc.dat`.
+#[test]
+fn released_lock_of_another_driver_is_ignored() {
+    let scratch = Scratch::new();
+    MediaDriver::launch(scratch.context())
+        .unwrap()
+        .close()
+        .unwrap();
+    let lock = scratch.directory().join("driver.lock");
+    let stale = fs::read_to_string(&lock).unwrap().replace("pid ", "pid 9");
+    let first = MediaDriver::launch(scratch.context()).unwrap();
+    fs::remove_file(&lock).unwrap();
+    fs::write(&lock, stale).unwrap();
+    let refused = MediaDriver::launch(scratch.context()).unwrap_err();
+    assert!(
+        matches!(refused, DriverError::ActiveDriver { .. }),
+        "{refused}"
+    );
+    drop(first);
+}
+
+#[test]
+fn driver_leaves_directory_to_its_successor_on_shutdown() {
+    let scratch = Scratch::new();
+    let context = || {
+        let context = scratch.context().threading_mode(ThreadingMode::Invoker);
+        context.delete_dir_on_shutdown(true)
+    };
+    let first = MediaDriver::launch(context()).unwrap();
+    // Start times have a resolution of a millisecond.
+    thread::sleep(Duration::from_millis(2));
+    let second = MediaDriver::launch(context().delete_dir_on_start(true)).unwrap();
+    first.close().unwrap();
+    assert!(scratch.directory().join(CNC_FILE_NAME).exists());
+    second.close().unwrap();
+    assert!(!scratch.directory().exists());
 }
 
 #[test]

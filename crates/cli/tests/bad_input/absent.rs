@@ -60,10 +60,73 @@ fn connect_without_driver_fails() {
 }
 
 #[test]
-fn killed_driver_is_reported_as_lost() {
+fn killed_driver_is_lost_at_once() {
     let directory = Directory::new("killed");
     let driver = Driver::start(directory.path(), &[]);
     let pid = driver.pid().to_string();
+    let client = connect(directory.path());
+    let channel = "aeron:ipc?term-length=64k";
+    let mut subscription = client.add_subscription(channel, 10).unwrap();
+    let publication = client.add_publication(channel, 10).unwrap();
+    wait_until("connected", || publication.offer(b"before").is_ok());
+    driver.stop("KILL");
+
+    // Every call on an attached client returns the loss of the driver.
+    let lost = wait_lost(|| subscription.poll(|_, _| {}, 10));
+    assert_eq!(lost, Lost::DriverProcessEnded);
+    assert_says(
+        &lost,
+        &["ended", "killed", "start it again", "connect again"],
+    );
+    assert_eq!(
+        publication.offer(b"after"),
+        Err(OfferError::DriverLost(lost))
+    );
+    let rejected = client.add_publication("aeron:ipc", 11).unwrap_err();
+    assert_eq!(rejected, lost.into());
+    assert_eq!(client.close_reason(), Some(CloseReason::Lost(lost)));
+
+    // A client that finds the files within the driver timeout waits for a new driver.
+    let recent = connect_error(directory.path(), LONG_TIMEOUT);
+    if let ConnectError::DriverProcessEnded { .. } = recent {
+        assert_says(
+            &recent,
+            &[
+                &text(&directory),
+                &pid,
+                "3s",
+                "aeron.driver.timeout",
+                "Start it again",
+            ],
+        );
+    } else {
+        // The heartbeat was older than the driver timeout at the last attempt.
+        assert!(
+            matches!(recent, ConnectError::DriverDied { .. }),
+            "{recent:?}"
+        );
+    }
+    let stat = run(taran(&["stat"])
+        .env("AERON_DIR", directory.path())
+        .env("AERON_DRIVER_TIMEOUT", "3600000"));
+    stat.assert_code(1)
+        .assert_stderr("ended without shutting down")
+        .assert_stderr(&pid)
+        .assert_stderr("taran driver");
+    let next = Driver::start(directory.path(), &["aeron.driver.timeout=3600000"]);
+    connect(directory.path())
+        .add_publication("aeron:ipc", 10)
+        .unwrap();
+    next.stop("TERM").assert_code(15).assert_silent();
+}
+
+/// As with official drivers, which have no lock.
+#[test]
+fn killed_driver_without_lock_is_lost_after_the_driver_timeout() {
+    let directory = Directory::new("killed-unlocked");
+    let driver = Driver::start(directory.path(), &[]);
+    let pid = driver.pid().to_string();
+    std::fs::remove_file(directory.path().join("driver.lock")).unwrap();
     let client = connect_within(directory.path(), LONG_TIMEOUT).unwrap();
     let channel = "aeron:ipc?term-length=64k";
     let mut subscription = client.add_subscription(channel, 10).unwrap();
@@ -113,7 +176,7 @@ fn killed_driver_is_reported_as_lost() {
         .assert_stderr(&pid)
         .assert_stderr("taran driver");
 
-    // The next driver cannot tell a recent heartbeat from that of a live driver; its error says how to proceed.
+    // The next driver cannot distinguish a recent heartbeat from that of a live driver; its error states how to proceed.
     let hasty = run(taran(&["driver"])
         .env("AERON_DIR", directory.path())
         .env("AERON_DRIVER_TIMEOUT", "3600000"));

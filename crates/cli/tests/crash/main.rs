@@ -17,6 +17,7 @@ mod own_address;
 mod own_namespaces;
 
 mod churn;
+mod death;
 mod drivers;
 mod fixture;
 mod kills;

@@ -68,12 +68,31 @@ pub(crate) struct OfficialDriver {
 
 impl OfficialDriver {
     fn start(name: &str, properties: &[(&str, &str)]) -> OfficialDriver {
-        let dir = directory(name);
+        Self::start_in(directory(name), properties, &[])
+    }
+
+    /// Starts the official driver in a directory of a driver that is dead, which it must find out itself.
+    pub(crate) fn take_over(dir: &Path, properties: &[(&str, &str)]) -> OfficialDriver {
+        Self::start_in(
+            dir.to_owned(),
+            properties,
+            &[argument("delete-on-start", "false")],
+        )
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    fn start_in(dir: PathBuf, properties: &[(&str, &str)], more: &[String]) -> OfficialDriver {
         let options: Vec<String> = properties
             .iter()
             .map(|(property, value)| format!("-D{property}={value}"))
             .collect();
-        let mut process = java::start_with("driver", &options, &[argument("dir", dir.display())]);
+        let mut arguments = vec![argument("dir", dir.display())];
+        arguments.extend_from_slice(more);
+        let mut process = java::start_with("driver", &options, &arguments);
         process.expect("READY");
         OfficialDriver { dir, process }
     }

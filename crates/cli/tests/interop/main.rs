@@ -36,4 +36,5 @@ mod responses;
 mod slow_receivers;
 mod sources;
 mod surface;
+mod takeovers;
 mod untethered;

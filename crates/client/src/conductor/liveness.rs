@@ -8,10 +8,8 @@ use taran_protocol::counter::{heartbeat_label_suffix, type_id};
 
 use super::{Conductor, nanos};
 use crate::client_core::ClientCore;
+use crate::connect::SHUT_DOWN;
 use crate::error::Lost;
-
-/// Heartbeat of a driver that has shut down in an orderly way.
-const SHUT_DOWN: i64 = -1;
 
 impl Conductor {
     /// Checks the time since the last duty cycle: after a long pause the driver may have timed this client out.
@@ -38,19 +36,26 @@ impl Conductor {
         client: &Arc<ClientCore>,
         now: Now,
     ) -> Result<(), Lost> {
-        self.check_driver(client, now)?;
         self.update_heartbeat(client, now)?;
         super::image::report_damage(client);
         client.resource_linger.release_expired(now.nanos);
         Ok(())
     }
 
-    /// Checks that the driver's heartbeat changes. The heartbeat is a wall-clock time but is not compared with this
-    /// process's clock: setting a clock must not end a client.
-    fn check_driver(&mut self, client: &Arc<ClientCore>, now: Now) -> Result<(), Lost> {
+    /// Checks that the driver holds its lock, if it has one, and that its heartbeat changes. The heartbeat is a wall-clock
+    /// time but is not compared with this process's clock: setting a clock must not end a client.
+    pub(super) fn check_driver(&mut self, client: &Arc<ClientCore>, now: Now) -> Result<(), Lost> {
+        let has_ended = self
+            .driver_lock
+            .as_ref()
+            .is_some_and(|lock| !lock.is_held());
+        // Read after the lock: a driver sets its last heartbeat before it releases the lock.
         let heartbeat = client.driver_heartbeat_ms();
         if heartbeat == SHUT_DOWN {
             return Err(Lost::DriverShutdown);
+        }
+        if has_ended {
+            return Err(Lost::DriverProcessEnded);
         }
         let (last, since_ns) = *self.driver_heartbeat.get_or_insert((heartbeat, now.nanos));
         if heartbeat != last {

@@ -2,7 +2,8 @@
 //!
 //! Contract: [`Conductor::do_work`] is called often, with the current time. Each duty cycle reads responses, runs
 //! callbacks, sends queued commands and fails commands that have timed out; once per keepalive interval it updates the
-//! client's heartbeat and checks the driver's. Messages do not pass through the conductor.
+//! client's heartbeat, and at least twice per second it checks that the driver lives. Messages do not pass through the
+//! conductor.
 
 mod agent;
 mod completion;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use taran_core::broadcast::Receiver;
 use taran_core::clock::Now;
 use taran_core::counters::Counter;
+use taran_core::memory::LockProbe;
 
 pub(crate) use agent::ConductorAgent;
 
@@ -30,6 +32,9 @@ const RESPONSE_LIMIT: usize = 32;
 const SMALL_COMMAND_COUNT: usize = 16;
 const TIMEOUT_CHECK_INTERVAL_NS: i64 = 1_000_000;
 
+/// Maximum interval of checks that the driver lives. Each costs one system call.
+const DRIVER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
 #[derive(Debug)]
 #[doc(alias = "ClientConductor")]
 pub(crate) struct Conductor {
@@ -39,6 +44,9 @@ pub(crate) struct Conductor {
     next_keepalive_ns: i64,
     /// Time of the next timeout check when many commands are in flight.
     next_timeout_check_ns: i64,
+    /// The lock that a Taran driver holds for its life; official drivers have none.
+    driver_lock: Option<LockProbe>,
+    next_driver_check_ns: i64,
     /// The driver's last heartbeat, and the time at which it was first seen.
     driver_heartbeat: Option<(i64, i64)>,
     /// Heartbeat counter of this client, once the driver has created it.
@@ -48,12 +56,14 @@ pub(crate) struct Conductor {
 }
 
 impl Conductor {
-    pub(crate) fn new(responses: Receiver) -> Self {
+    pub(crate) fn new(responses: Receiver, driver_lock: Option<LockProbe>) -> Self {
         Self {
             responses,
             last_service_ns: None,
             next_keepalive_ns: i64::MIN,
             next_timeout_check_ns: i64::MIN,
+            driver_lock,
+            next_driver_check_ns: i64::MIN,
             driver_heartbeat: None,
             heartbeat: None,
             overrun_count: 0,
@@ -78,6 +88,11 @@ impl Conductor {
         self.check_service_interval(client, now)?;
         let mut work = self.poll_responses(client)?;
         work += client.flush_queued();
+        if now.nanos >= self.next_driver_check_ns {
+            let interval = client.settings.keepalive.min(DRIVER_CHECK_INTERVAL);
+            self.next_driver_check_ns = now.nanos.saturating_add(nanos(interval));
+            self.check_driver(client, now)?;
+        }
         if now.nanos >= self.next_keepalive_ns {
             self.next_keepalive_ns = now.nanos.saturating_add(nanos(client.settings.keepalive));
             self.check_liveness(client, now)?;

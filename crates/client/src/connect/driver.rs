@@ -6,11 +6,12 @@ use std::time::Duration;
 use taran_core::clock::{Clock, SystemClock};
 use taran_core::counters::CountersReader;
 use taran_core::error_log::{self, ErrorObservation};
+use taran_core::memory::LockProbe;
 use taran_core::ring::many_to_one::Producer;
 use taran_protocol::cnc::Cnc;
 use taran_protocol::command::Command;
 
-use super::file::{self, CncUnavailable, OpenedCnc};
+use super::file::{self, CncUnavailable, OpenedCnc, has_driver_died};
 use super::{NO_HEARTBEAT, SHUT_DOWN, heartbeat_age};
 use crate::builder::ClientBuilder;
 use crate::error::{CommandError, ConnectError};
@@ -42,19 +43,25 @@ pub struct DriverView {
     timeout: Duration,
     cnc: Cnc,
     to_driver: Producer,
+    lock: Option<LockProbe>,
 }
 
 impl DriverView {
     pub(crate) fn open(builder: &ClientBuilder) -> Result<Self, ConnectError> {
         builder.check()?;
         let found = file::open(builder);
-        let OpenedCnc { cnc, producer, .. } =
-            found.map_err(|CncUnavailable { error, .. }| error)?;
+        let OpenedCnc {
+            cnc,
+            producer,
+            lock,
+            ..
+        } = found.map_err(|CncUnavailable { error, .. }| error)?;
         Ok(Self {
             directory: builder.directory(),
             timeout: builder.timeout(),
             cnc,
             to_driver: producer,
+            lock,
         })
     }
 
@@ -99,10 +106,12 @@ impl DriverView {
         }
     }
 
-    /// Returns true if the driver's last heartbeat is within the driver timeout.
+    /// Returns true if the driver's last heartbeat is within the driver timeout, and its process has not ended. The end of
+    /// an official driver is known only from its heartbeat.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.heartbeat_age().is_some_and(|age| age <= self.timeout)
+            && !has_driver_died(self.lock.as_ref(), &self.to_driver)
     }
 
     /// Returns a number that is unique among all clients of this driver.

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use taran_core::memory::MemoryError;
+use taran_core::memory::{LockProbe, MemoryError};
 use taran_core::ring::many_to_one::Producer;
-use taran_protocol::cnc::{CNC_FILE_NAME, CNC_HEADER_LENGTH, Cnc, CncError};
+use taran_protocol::cnc::{CNC_FILE_NAME, CNC_HEADER_LENGTH, Cnc, CncError, with_driver_lock};
 
-use super::{WAIT_FOR_FILE, WAIT_FOR_START};
+use super::{SHUT_DOWN, WAIT_FOR_FILE, WAIT_FOR_START};
 use crate::builder::ClientBuilder;
 use crate::error::ConnectError;
 
@@ -16,6 +16,21 @@ pub(super) struct OpenedCnc {
     pub(super) path: PathBuf,
     pub(super) cnc: Cnc,
     pub(super) producer: Producer,
+    /// The lock of a Taran driver; official drivers have none.
+    pub(super) lock: Option<LockProbe>,
+}
+
+impl OpenedCnc {
+    /// Returns true if the driver has ended without setting its last heartbeat.
+    pub(super) fn has_driver_died(&self) -> bool {
+        has_driver_died(self.lock.as_ref(), &self.producer)
+    }
+}
+
+/// Returns true if a driver with this lock has ended without setting its last heartbeat.
+pub(super) fn has_driver_died(lock: Option<&LockProbe>, producer: &Producer) -> bool {
+    // The heartbeat is read last: a driver sets its last one before it releases the lock.
+    lock.is_some_and(|lock| !lock.is_held()) && producer.consumer_heartbeat_ms() != SHUT_DOWN
 }
 
 /// Why there is no valid `cnc.dat`.
@@ -27,18 +42,20 @@ pub(super) struct CncUnavailable {
 
 /// Opens and validates the `cnc.dat` in the directory of a builder.
 pub(super) fn open(builder: &ClientBuilder) -> Result<OpenedCnc, CncUnavailable> {
-    let path = builder.directory().join(CNC_FILE_NAME);
-    let region = builder
-        .storage
-        .open(&path)
-        .map_err(|error| CncUnavailable {
+    let directory = builder.directory();
+    let path = directory.join(CNC_FILE_NAME);
+    let open = || {
+        let opened = builder.storage.open(&path);
+        let region = opened.map_err(|error| CncUnavailable {
             error: open_error(builder, error, path.clone()),
             retry_after: Some(WAIT_FOR_FILE),
         })?;
-    let cnc = Cnc::open(&region).map_err(|error| CncUnavailable {
-        retry_after: error.is_not_ready().then_some(WAIT_FOR_START),
-        error: cnc_error(builder, error, path.clone()),
-    })?;
+        Cnc::open(&region).map_err(|error| CncUnavailable {
+            retry_after: error.is_not_ready().then_some(WAIT_FOR_START),
+            error: cnc_error(builder, error, path.clone()),
+        })
+    };
+    let (cnc, lock) = with_driver_lock(builder.storage.as_ref(), &directory, open)?;
     let producer = Producer::open(&cnc.to_driver).map_err(|error| CncUnavailable {
         error: ConnectError::Damaged {
             path: path.clone(),
@@ -50,6 +67,7 @@ pub(super) fn open(builder: &ClientBuilder) -> Result<OpenedCnc, CncUnavailable>
         path,
         cnc,
         producer,
+        lock,
     })
 }
 

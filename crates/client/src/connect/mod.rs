@@ -15,8 +15,6 @@ use taran_core::broadcast::Receiver;
 use taran_core::clock::{Clock, Now, SystemClock, saturating_nanos};
 use taran_core::counters::CountersReader;
 use taran_core::idle::{Backoff, BackoffLimits, IdleStrategy};
-use taran_core::ring::many_to_one::Producer;
-use taran_protocol::cnc::Cnc;
 
 pub use driver::DriverView;
 pub use waiting::WaitingForDriver;
@@ -32,7 +30,7 @@ use crate::trace::event;
 /// Heartbeat of a driver that is still starting.
 const NO_HEARTBEAT: i64 = 0;
 /// Heartbeat of a driver that has shut down in an orderly way.
-const SHUT_DOWN: i64 = -1;
+pub(crate) const SHUT_DOWN: i64 = -1;
 
 /// Delay before the next attempt if there is no `cnc.dat`.
 const WAIT_FOR_FILE: Duration = Duration::from_millis(16);
@@ -91,7 +89,7 @@ pub enum Progress {
 
 /// Result of one check of the driver's directory.
 enum Probe {
-    Ready(Cnc, Producer),
+    Ready(OpenedCnc),
     /// The driver is not ready. The error is returned when the driver timeout is over.
     NotReady {
         error: ConnectError,
@@ -117,7 +115,7 @@ impl Connecting {
         self.builder.check()?;
         let since = *self.since_ns.get_or_insert(now.nanos);
         match self.probe(now)? {
-            Probe::Ready(cnc, producer) => self.attach(&cnc, producer).map(Progress::Connected),
+            Probe::Ready(found) => self.attach(found).map(Progress::Connected),
             Probe::NotReady { error, retry_after } => {
                 let timeout = saturating_nanos(self.builder.timeout());
                 let waited = now.nanos.saturating_sub(since);
@@ -175,18 +173,13 @@ impl Connecting {
                 };
             }
         };
-        let OpenedCnc {
-            path,
-            cnc,
-            producer,
-        } = found;
         let (directory, timeout) = (self.builder.directory(), self.builder.timeout());
-        let heartbeat = producer.consumer_heartbeat_ms();
+        let heartbeat = found.producer.consumer_heartbeat_ms();
         let age = heartbeat_age(heartbeat, now);
         match heartbeat {
             NO_HEARTBEAT => not_ready(
                 ConnectError::NotReady {
-                    path,
+                    path: found.path,
                     waited: timeout,
                 },
                 WAIT_FOR_START,
@@ -206,11 +199,25 @@ impl Connecting {
                 },
                 WAIT_FOR_NEW_DRIVER,
             ),
-            _ => Ok(Probe::Ready(cnc, producer)),
+            _ if found.has_driver_died() => not_ready(
+                ConnectError::DriverProcessEnded {
+                    directory,
+                    pid: found.cnc.spec().driver_pid,
+                    waited: timeout,
+                },
+                WAIT_FOR_NEW_DRIVER,
+            ),
+            _ => Ok(Probe::Ready(found)),
         }
     }
 
-    fn attach(&mut self, cnc: &Cnc, producer: Producer) -> Result<Client, ConnectError> {
+    fn attach(&mut self, found: OpenedCnc) -> Result<Client, ConnectError> {
+        let OpenedCnc {
+            cnc,
+            producer,
+            lock,
+            ..
+        } = found;
         let damaged = |reason: String| ConnectError::Damaged {
             path: self.builder.directory(),
             reason,
@@ -238,7 +245,7 @@ impl Connecting {
                 cnc.counters_metadata.clone(),
                 cnc.counters_values.clone(),
             ),
-            conductor: Conductor::new(responses),
+            conductor: Conductor::new(responses, lock),
         };
         let handlers = self.builder.take_handlers();
         let core = Arc::new(ClientCore::new(

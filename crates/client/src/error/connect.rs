@@ -90,6 +90,20 @@ pub enum ConnectError {
         /// Time that the client waited for a new driver.
         waited: Duration,
     },
+    /// The driver's files exist, but it has ended without shutting down: it was killed or has crashed.
+    #[error(
+        "the media driver in {} (process {pid}) has ended without shutting down (waited {waited:?} for a new one, \
+         aeron.driver.timeout). Start it again; it cleans up the directory itself",
+        .directory.display()
+    )]
+    DriverProcessEnded {
+        /// The Aeron directory.
+        directory: PathBuf,
+        /// Process id of the driver.
+        pid: i64,
+        /// Time that the client waited for a new driver.
+        waited: Duration,
+    },
     /// The driver's files exist, but its heartbeat is older than the driver timeout.
     #[error(
         "the media driver in {} is dead: its last heartbeat was {age:?} ago (aeron.driver.timeout = {timeout:?}). \
@@ -130,6 +144,7 @@ impl ConnectError {
             Self::NoDriver { .. }
                 | Self::NotReady { .. }
                 | Self::DriverStopped { .. }
+                | Self::DriverProcessEnded { .. }
                 | Self::DriverDied { .. }
         )
     }

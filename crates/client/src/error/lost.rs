@@ -16,7 +16,15 @@ pub enum Lost {
     /// The driver was shut down in an orderly way.
     #[error("the media driver has shut down; start it again and connect again")]
     DriverShutdown,
-    /// The driver's heartbeat stopped: the driver was killed, or was not scheduled for longer than the driver timeout.
+    /// The driver ended without shutting down: it was killed or has crashed. Known at the next check, within half a second.
+    /// Official drivers do not show this; their end is a [`DriverTimeout`](Self::DriverTimeout).
+    #[error(
+        "the media driver has ended without shutting down: it was killed or has crashed; start it again and connect \
+         again"
+    )]
+    DriverProcessEnded,
+    /// The driver's heartbeat stopped: the driver was not scheduled for longer than the driver timeout, or it is an
+    /// official driver that was killed.
     #[error(
         "the media driver has not updated its heartbeat for {age:?} (aeron.driver.timeout = {timeout:?}): it was \
          killed or not scheduled; start it again and connect again"

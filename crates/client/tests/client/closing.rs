@@ -4,12 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use taran::{
-    Client, ClientError, CloseReason, CommandError, ImageHandlers, Lost, OfferError, PollError,
+    Client, ClientError, CloseReason, CommandError, ImageHandlers, Lost, ManualClock, OfferError,
+    PollError,
 };
 use taran_protocol::command::Command;
 use taran_protocol::response::Response;
 
-use crate::fake_driver::{FakeDriver, Fixture, builder};
+use crate::fake_driver::{FakeDriver, Fixture, START, builder, connect};
 use crate::images::{Events, record, take_events};
 
 /// Creates a fixture that records all callbacks.
@@ -185,6 +186,42 @@ fn driver_shutdown_closes_client() {
         },
         &["unavailable", "lost", "ended"],
     );
+}
+
+#[test]
+fn driver_death_closes_client_within_half_a_second() {
+    let clock = ManualClock::new(START);
+    let mut driver = FakeDriver::start(clock.clone());
+    driver.take_lock();
+    // The check does not depend on the keepalive interval.
+    let slow = builder(&driver.storage, &clock).keepalive_interval(Duration::from_secs(5));
+    let client = connect(slow, &clock);
+    for _ in 0..8 {
+        clock.advance(Duration::from_millis(500));
+        client.do_work(clock.read());
+    }
+    assert_eq!(client.close_reason(), None);
+    driver.lock = None;
+    for _ in 0..5 {
+        clock.advance(Duration::from_millis(100));
+        client.do_work(clock.read());
+    }
+    let lost = CloseReason::Lost(Lost::DriverProcessEnded);
+    assert_eq!(client.close_reason(), Some(lost));
+}
+
+#[test]
+fn driver_that_releases_its_lock_after_shutdown_is_reported_as_shut_down() {
+    let clock = ManualClock::new(START);
+    let mut driver = FakeDriver::start(clock.clone());
+    driver.take_lock();
+    let client = connect(builder(&driver.storage, &clock), &clock);
+    driver.set_heartbeat_ms(-1);
+    driver.lock = None;
+    clock.advance(Duration::from_millis(500));
+    client.do_work(clock.read());
+    let lost = CloseReason::Lost(Lost::DriverShutdown);
+    assert_eq!(client.close_reason(), Some(lost));
 }
 
 #[test]

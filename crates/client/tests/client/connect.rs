@@ -144,6 +144,60 @@ fn connect_to_dead_driver_reports_heartbeat_age() {
 }
 
 #[test]
+fn connect_to_killed_driver_waits_for_the_next_one() {
+    let clock = ManualClock::new(START);
+    let mut driver = FakeDriver::start(clock.clone());
+    driver.take_lock();
+    let view = || {
+        let builder = builder(&driver.storage, &clock);
+        builder.inspect_driver().unwrap()
+    };
+    let observer = view();
+    driver.lock = None;
+    assert!(!observer.is_active() && !view().is_active());
+    let mut connecting = builder(&driver.storage, &clock).connecting();
+    assert!(matches!(
+        connecting.poll(clock.read()),
+        Ok(Progress::Wait(_))
+    ));
+    for file in ["cnc.dat", "driver.lock"] {
+        driver
+            .storage
+            .remove(&Path::new(DIRECTORY).join(file))
+            .unwrap();
+    }
+    let mut next = FakeDriver::start_in(driver.storage.clone(), clock.clone());
+    next.take_lock();
+    assert!(matches!(
+        connecting.poll(clock.read()),
+        Ok(Progress::Connected(_))
+    ));
+}
+
+#[test]
+fn connect_to_killed_driver_reports_its_process() {
+    let clock = ManualClock::new(START);
+    let mut driver = FakeDriver::start(clock.clone());
+    driver.take_lock();
+    driver.lock = None;
+    // Its last heartbeat does not get old in this test.
+    driver.set_heartbeat_ms(i64::MAX);
+    let (error, _) = error_of(&driver.storage, &clock);
+    let ConnectError::DriverProcessEnded {
+        directory, waited, ..
+    } = &error
+    else {
+        panic!("{error:?}")
+    };
+    assert_eq!(
+        (directory.as_path(), *waited),
+        (Path::new(DIRECTORY), TIMEOUT)
+    );
+    assert!(error.is_retryable());
+    assert!(error.to_string().contains("Start it again"), "{error}");
+}
+
+#[test]
 fn connect_to_stopped_driver_reports_shutdown() {
     let clock = ManualClock::new(START);
     let driver = FakeDriver::start(clock.clone());

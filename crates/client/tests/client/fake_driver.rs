@@ -10,9 +10,9 @@ use std::time::Duration;
 use taran::{ClientBuilder, Clock, ManualClock, MemoryStorage, Now, Progress, Storage};
 use taran_core::broadcast::Transmitter;
 use taran_core::counters::{Counter, CounterSpec, CounterTable};
-use taran_core::memory::CreateOptions;
+use taran_core::memory::{CreateOptions, LockFile};
 use taran_core::ring::many_to_one::{Consumer, Producer};
-use taran_protocol::cnc::{Cnc, CncSpec};
+use taran_protocol::cnc::{Cnc, CncSpec, driver_lock_contents, driver_lock_path};
 use taran_protocol::command::Command;
 use taran_protocol::counter::{StreamKey, type_id};
 use taran_protocol::log::{LogBuffers, LogKind, LogSpec};
@@ -58,6 +58,8 @@ pub(crate) struct FakeDriver {
     pub(crate) streams: Vec<Stream>,
     /// Respond to commands like a driver.
     pub(crate) auto_respond: bool,
+    /// Lock of a Taran driver; official drivers have none.
+    pub(crate) lock: Option<LockFile>,
     clock: Box<dyn Clock>,
     commands: Consumer,
     subscriptions: Vec<(i64, i32)>,
@@ -106,6 +108,7 @@ impl FakeDriver {
             received_commands: Vec::new(),
             streams: Vec::new(),
             auto_respond: true,
+            lock: None,
             clock: Box::new(clock),
             commands: Consumer::open(&cnc.to_driver).unwrap(),
             subscriptions: Vec::new(),
@@ -120,6 +123,14 @@ impl FakeDriver {
         driver.update_heartbeat();
         driver.cnc.publish();
         driver
+    }
+
+    /// Takes the lock of a Taran driver.
+    pub(crate) fn take_lock(&mut self) {
+        let path = driver_lock_path(&PathBuf::from(DIRECTORY));
+        let contents = driver_lock_contents(self.cnc.spec());
+        let lock = self.storage.create_locked(&path, contents.as_bytes());
+        self.lock = Some(lock.unwrap());
     }
 
     pub(crate) fn update_heartbeat(&mut self) {

@@ -106,6 +106,34 @@ fn resources_are_made_anew_on_each_driver() {
 }
 
 #[test]
+fn killed_driver_is_lost_within_half_a_second_and_not_connected_again() {
+    let mut machine = Machine::without_driver();
+    machine.start_driver();
+    let mut driver = machine.driver.take().unwrap();
+    driver.take_lock();
+    machine.driver = Some(driver);
+    // The client of the machine connected before the lock was taken.
+    let (files, clock) = (Arc::clone(&machine.storage), machine.clock.clone());
+    let mut client = ReconnectingClient::new(move || builder(&files.lock().unwrap(), &clock));
+    client.do_work(machine.clock.read()).unwrap();
+    assert_eq!(*client.state(), ConnectionState::Connected);
+    machine.driver.as_mut().unwrap().lock = None;
+    for step in 0..50 {
+        machine.clock.advance(Duration::from_millis(100));
+        client.do_work(machine.clock.read()).unwrap();
+        if step >= 5 {
+            assert!(matches!(
+                client.state(),
+                ConnectionState::Reconnecting {
+                    lost: Some(Lost::DriverProcessEnded),
+                    ..
+                }
+            ));
+        }
+    }
+}
+
+#[test]
 fn silent_driver_is_suspect_until_its_next_heartbeat() {
     let mut machine = Machine::without_driver();
     machine.start_driver();

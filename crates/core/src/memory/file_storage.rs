@@ -1,8 +1,8 @@
 //! Storage in real files.
 
 use std::{
-    fs::{self, File},
-    io,
+    fs::{self, File, TryLockError},
+    io::{self, Read, Write},
     os::unix::fs::MetadataExt,
     path::Path,
 };
@@ -10,11 +10,16 @@ use std::{
 use rustix::io::Errno;
 
 use super::{
-    CreateOptions, DirectoryLock, MemoryError, Region, Storage, StoredFile,
+    CreateOptions, DirectoryLock, LockFile, LockProbe, MemoryError, Region, Storage, StoredFile,
     error::directory,
     mapping::Mapping,
     reserve::{is_full, reserve},
 };
+
+/// Maximum length of the contents of a lock file, in bytes.
+const LOCK_CONTENTS_MAX: u64 = 1024;
+/// Maximum length of the id of a kernel, in bytes.
+const KERNEL_ID_MAX: u64 = 64;
 
 /// Files of the file system, mapped for all processes that open them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -130,6 +135,46 @@ impl Storage for FileStorage {
         Ok(DirectoryLock::of(file))
     }
 
+    fn create_locked(&self, path: &Path, contents: &[u8]) -> io::Result<LockFile> {
+        let Some(kernel) = kernel_id() else {
+            return Ok(LockFile::default());
+        };
+        let mut file = File::options().write(true).create_new(true).open(path)?;
+        // The contents come last: observers ignore the lock of a file without them.
+        let locked = match file.try_lock() {
+            Ok(()) => file
+                .write_all(&[contents, kernel.as_bytes()].concat())
+                .map(|()| LockFile::of_file(file)),
+            // No locks here, or another program has locked a file that is not its own.
+            Err(TryLockError::Error(_) | TryLockError::WouldBlock) => {
+                fs::remove_file(path)?;
+                return Ok(LockFile::default());
+            }
+        };
+        if locked.is_err() {
+            // The first error is reported.
+            let _ = fs::remove_file(path);
+        }
+        locked
+    }
+
+    fn find_lock(&self, path: &Path) -> Option<LockProbe> {
+        // A pipe or device of that name must not be opened.
+        if !fs::symlink_metadata(path).ok()?.is_file() {
+            return None;
+        }
+        let file = File::open(path).ok()?;
+        let mut contents = Vec::new();
+        let longest = LOCK_CONTENTS_MAX + KERNEL_ID_MAX;
+        (&file).take(longest).read_to_end(&mut contents).ok()?;
+        if !contents.is_empty() {
+            // Another machine may share the files of this one, but not its locks.
+            let own = contents.strip_suffix(kernel_id()?.as_bytes())?.len();
+            contents.truncate(own);
+        }
+        Some(LockProbe::of_file(file, contents))
+    }
+
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
         fs::remove_dir(path)
     }
@@ -190,6 +235,14 @@ impl FileStorage {
             shortage: self.insufficient_space(directory(path), len),
         }
     }
+}
+
+/// Returns the id of the running kernel, which changes with each boot and is the same in all its containers.
+fn kernel_id() -> Option<String> {
+    let file = File::open("/proc/sys/kernel/random/boot_id").ok()?;
+    let mut id = String::new();
+    file.take(KERNEL_ID_MAX).read_to_string(&mut id).ok()?;
+    (!id.is_empty()).then_some(id)
 }
 
 /// Space of a file system in bytes.

@@ -5,10 +5,13 @@ use std::{
     io,
     ops::Range,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicBool},
 };
 
-use super::{CreateOptions, InsufficientSpace, MemoryError, Region, Storage, error::directory};
+use super::{
+    CreateOptions, InsufficientSpace, LockFile, LockProbe, MemoryError, Region, Storage,
+    error::directory, lock_file::LockToken,
+};
 
 /// Files in the memory of this process, for tests and simulation. Clones share the files. Behaves as a file system: a
 /// directory must exist before a file in it, and the mappings of a removed file remain valid.
@@ -21,6 +24,8 @@ pub struct MemoryStorage {
 struct State {
     mapped: BTreeMap<PathBuf, File>,
     plain: BTreeMap<PathBuf, Vec<u8>>,
+    /// The last locks of plain files.
+    locks: BTreeMap<PathBuf, Weak<LockToken>>,
     directories: BTreeSet<PathBuf>,
     capacity: Option<u64>,
 }
@@ -118,6 +123,25 @@ impl MemoryStorage {
         files
             .filter_map(|(path, file)| Some((path.clone(), written(file)?)))
             .collect()
+    }
+
+    /// As [`Storage::create_locked`], for a simulated process: its locks are released when `is_holder_dead` becomes
+    /// true.
+    pub fn create_locked_by(
+        &self,
+        path: &Path,
+        contents: &[u8],
+        is_holder_dead: Arc<AtomicBool>,
+    ) -> io::Result<LockFile> {
+        if self.exists(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.write_file(path, contents)?;
+        let token = Arc::new(LockToken::new(is_holder_dead));
+        self.state()
+            .locks
+            .insert(path.to_path_buf(), Arc::downgrade(&token));
+        Ok(LockFile::of_token(token))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -245,6 +269,7 @@ impl Storage for MemoryStorage {
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
         let removed = state.mapped.remove(path).is_some() || state.plain.remove(path).is_some();
+        state.locks.remove(path);
         if removed {
             Ok(())
         } else {
@@ -286,6 +311,17 @@ impl Storage for MemoryStorage {
         Ok(())
     }
 
+    fn create_locked(&self, path: &Path, contents: &[u8]) -> io::Result<LockFile> {
+        self.create_locked_by(path, contents, Arc::default())
+    }
+
+    fn find_lock(&self, path: &Path) -> Option<LockProbe> {
+        let state = self.state();
+        let contents = state.plain.get(path)?.clone();
+        let token = state.locks.get(path).cloned().unwrap_or_default();
+        Some(LockProbe::of_token(token, contents))
+    }
+
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
         if !state.directories.contains(path) {
@@ -309,6 +345,7 @@ impl Storage for MemoryStorage {
         }
         state.mapped.retain(|file, _| !file.starts_with(path));
         state.plain.retain(|file, _| !file.starts_with(path));
+        state.locks.retain(|file, _| !file.starts_with(path));
         state
             .directories
             .retain(|directory| !directory.starts_with(path));
@@ -324,6 +361,7 @@ impl Storage for MemoryStorage {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         state.mapped.remove(path);
+        state.locks.remove(path);
         state.plain.insert(path.to_path_buf(), contents.to_vec());
         Ok(())
     }

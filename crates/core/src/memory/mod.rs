@@ -18,6 +18,7 @@
 mod error;
 mod insufficient_space;
 mod lock;
+mod lock_file;
 mod memory_storage;
 mod overlay;
 mod prefetch;
@@ -45,6 +46,7 @@ pub use error::{MemoryError, OutOfBounds};
 pub use file_storage::FileStorage;
 pub use insufficient_space::InsufficientSpace;
 pub use lock::DirectoryLock;
+pub use lock_file::{LockFile, LockProbe};
 pub use memory_storage::MemoryStorage;
 pub use overlay::{Overlay, OverlayField, Padding};
 pub use prefetch::prefetch_value;

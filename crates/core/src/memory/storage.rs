@@ -2,7 +2,7 @@
 
 use std::{fmt::Debug, io, path::Path};
 
-use super::{DirectoryLock, InsufficientSpace, MemoryError, Region};
+use super::{DirectoryLock, InsufficientSpace, LockFile, LockProbe, MemoryError, Region};
 
 /// Options for creating a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +119,21 @@ pub trait Storage: Send + Sync + Debug {
     fn try_lock(&self, directory: &Path) -> io::Result<DirectoryLock> {
         let _ = directory;
         Ok(DirectoryLock::default())
+    }
+
+    /// Creates a small file that is locked until the returned value is dropped or this process ends; observers find it
+    /// with [`find_lock`](Self::find_lock). The file must not exist; its directory must. On a file system without locks
+    /// there is no file afterwards, and nothing is locked. Leaves no file after an error.
+    fn create_locked(&self, path: &Path, contents: &[u8]) -> io::Result<LockFile> {
+        let _ = (path, contents);
+        Ok(LockFile::default())
+    }
+
+    /// Opens a file of [`create_locked`](Self::create_locked) to observe its lock. Returns `None` if there is none, and
+    /// if its lock cannot be observed from here: it was taken on another machine, or the file cannot be read.
+    fn find_lock(&self, path: &Path) -> Option<LockProbe> {
+        let _ = path;
+        None
     }
 
     /// Removes an empty directory.

@@ -329,6 +329,97 @@ fn try_lock_of_a_locked_directory_would_block() {
 }
 
 #[test]
+fn lock_file_is_held_until_its_owner_drops_it() {
+    on_each_storage(|storage, directory| {
+        let path = directory.join("driver.lock");
+        assert!(storage.find_lock(&path).is_none());
+        let lock = storage.create_locked(&path, b"first").unwrap();
+        let early = storage.find_lock(&path).unwrap();
+        assert_eq!(b"first", early.contents());
+        assert!(early.is_held() && early.is_held());
+        // Observers do not disturb each other.
+        assert!(storage.find_lock(&path).unwrap().is_held());
+        let exists = storage.create_locked(&path, b"second").unwrap_err();
+        assert_eq!(io::ErrorKind::AlreadyExists, exists.kind());
+        drop(lock);
+        assert!(!early.is_held());
+        let late = storage.find_lock(&path).unwrap();
+        assert!(!late.is_held() && !early.is_held());
+        assert_eq!(b"first", late.contents());
+    });
+}
+
+#[test]
+fn lock_of_removed_file_is_that_of_its_owner_not_of_its_name() {
+    on_each_storage(|storage, directory| {
+        let path = directory.join("driver.lock");
+        let first = storage.create_locked(&path, b"first").unwrap();
+        let of_first = storage.find_lock(&path).unwrap();
+        storage.remove(&path).unwrap();
+        assert!(storage.find_lock(&path).is_none());
+        assert!(of_first.is_held());
+        let second = storage.create_locked(&path, b"second").unwrap();
+        let of_second = storage.find_lock(&path).unwrap();
+        assert_eq!(b"second", of_second.contents());
+        drop(first);
+        assert!(!of_first.is_held() && of_second.is_held());
+        drop(second);
+        assert!(!of_second.is_held());
+    });
+}
+
+#[test]
+fn lock_file_of_another_program_is_not_held() {
+    on_each_storage(|storage, directory| {
+        let path = directory.join("driver.lock");
+        storage.write_file(&path, b"").unwrap();
+        let probe = storage.find_lock(&path).unwrap();
+        assert!(probe.contents().is_empty() && !probe.is_held());
+    });
+}
+
+#[test]
+fn lock_of_another_machine_is_not_observed() {
+    let scratch = Scratch::new();
+    let path = scratch.0.join("driver.lock");
+    let text = b"pid 1\n9b4e5c1c-0000-4000-8000-000000000000\n";
+    fs::write(&path, text).unwrap();
+    assert!(FileStorage.find_lock(&path).is_none());
+    let long = vec![b'x'; 1 << 20];
+    fs::write(&path, long).unwrap();
+    assert!(FileStorage.find_lock(&path).is_none());
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert!(FileStorage.find_lock(&path).is_none());
+}
+
+#[test]
+fn lock_file_is_not_held_by_programs_that_its_owner_started() {
+    let scratch = Scratch::new();
+    let path = scratch.0.join("driver.lock");
+    let lock = FileStorage.create_locked(&path, b"pid 7\n").unwrap();
+    let mut child = std::process::Command::new("cat")
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(lock);
+    assert!(!FileStorage.find_lock(&path).unwrap().is_held());
+    // It waits for the end of its input.
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
+#[test]
+fn lock_file_is_readable_text() {
+    let scratch = Scratch::new();
+    let path = scratch.0.join("driver.lock");
+    let _lock = FileStorage.create_locked(&path, b"pid 7\n").unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(format!("pid 7\n{boot}"), text);
+}
+
+#[test]
 fn created_files_have_mode_0666_minus_the_umask() {
     let scratch = Scratch::new();
     let (ours, plain) = (scratch.0.join("ours"), scratch.0.join("plain"));

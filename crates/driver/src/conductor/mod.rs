@@ -49,7 +49,7 @@ use std::time::Duration;
 
 use taran_core::agent::{Agent, DutyCycleTracker};
 use taran_core::clock::Now;
-use taran_core::memory::Region;
+use taran_core::memory::{LockFile, Region};
 use taran_core::queue;
 use taran_core::ring::many_to_one::Consumer;
 use taran_protocol::counter::SystemCounter;
@@ -78,6 +78,8 @@ const EVENTS_PER_CYCLE: usize = 16;
 
 /// Everything a conductor is built from.
 pub(crate) struct ConductorSpec {
+    /// Shows others that the driver lives.
+    pub(crate) lock: LockFile,
     /// The whole of `cnc.dat`, flushed at the end.
     pub(crate) cnc: Region,
     pub(crate) commands: Consumer,
@@ -89,6 +91,8 @@ pub(crate) struct ConductorSpec {
 #[doc(alias = "DriverConductor")]
 #[derive(Debug)]
 pub struct Conductor {
+    /// Released when the conductor is dropped, after its last heartbeat.
+    _lock: LockFile,
     cnc: Region,
     command_reader: CommandReader,
     events: [queue::Receiver<ConductorEvent>; 2],
@@ -128,6 +132,7 @@ impl Conductor {
             },
             work_tracker: WorkTracker::default(),
             command_reader: CommandReader::new(spec.commands, now.nanos),
+            _lock: spec.lock,
             cnc: spec.cnc,
             events: spec.events,
             state,

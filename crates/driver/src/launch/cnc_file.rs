@@ -7,12 +7,14 @@ use std::time::Duration;
 use taran_core::broadcast::Transmitter;
 use taran_core::clock::Now;
 use taran_core::counters::{CounterSpec, CounterTable};
-use taran_core::memory::{CreateOptions, Region, Storage};
+use taran_core::memory::{CreateOptions, LockFile, Region, Storage};
 use taran_core::ring::many_to_one::{Consumer, Producer};
-use taran_protocol::cnc::{CNC_FILE_NAME, Cnc, CncSpec, Version};
+use taran_protocol::cnc::{
+    CNC_FILE_NAME, Cnc, CncSpec, Version, driver_lock_contents, driver_lock_path,
+};
 use taran_protocol::counter::{SystemCounter, SystemLabels, type_id};
 
-use super::directory::{LOSS_REPORT_FILE, StartupGuard};
+use super::directory::{LOSS_REPORT_FILE, StartupGuard, failed};
 use crate::conductor::SystemCounters;
 use crate::context::Settings;
 use crate::error::DriverError;
@@ -24,6 +26,8 @@ const CONTROL_PROTOCOL_VERSION: Version = Version::new(1, 0, 0);
 
 /// Files that a driver creates at start.
 pub(crate) struct Files {
+    /// Held for the life of the driver.
+    pub(crate) lock: LockFile,
     /// The mapping of all of `cnc.dat`.
     pub(crate) region: Region,
     pub(crate) cnc: Cnc,
@@ -36,7 +40,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Creates `cnc.dat` without its version, the command ring with a heartbeat, and the loss report
+    /// Creates the lock file, `cnc.dat` without its version, the command ring with a heartbeat, and the loss report
     /// (docs/spec/shared-memory.md §2.4).
     pub(crate) fn create(
         storage: &Arc<dyn Storage>,
@@ -58,13 +62,17 @@ impl Files {
         };
         let directory = &settings.directory.path;
         check_space(storage.as_ref(), settings, spec.file_length() as u64)?;
+        let lock_path = driver_lock_path(directory);
+        let lock = storage
+            .create_locked(&lock_path, driver_lock_contents(&spec).as_bytes())
+            .map_err(failed("create", &lock_path))?;
+        // From here on the files in the directory belong to this driver.
+        let startup_guard = StartupGuard::new(storage, directory);
         let region = storage.create(
             &directory.join(CNC_FILE_NAME),
             spec.file_length() as u64,
             CreateOptions::RESERVED,
         )?;
-        // From here on the files in the directory belong to this driver.
-        let startup_guard = StartupGuard::new(storage, directory);
         let cnc = Cnc::create(&region, &spec).map_err(|error| unusable("the header", &error))?;
         let commands =
             Consumer::open(&cnc.to_driver).map_err(|error| unusable("the command ring", &error))?;
@@ -81,6 +89,7 @@ impl Files {
             CreateOptions::RESERVED,
         )?;
         Ok(Self {
+            lock,
             region,
             cnc,
             commands,

@@ -1,8 +1,8 @@
 //! The Aeron directory: its owner, what a dead driver left in it, and what of it may be deleted
 //! (docs/spec/shared-memory.md §1.3, docs/spec/uri-and-configuration.md §5.2).
 //!
-//! Only files that a driver creates are ever deleted: `cnc.dat`, `loss-report.dat` and the two folders of logs. The
-//! directory itself is deleted if nothing else is in it.
+//! Only files that a driver creates are ever deleted: `cnc.dat`, `driver.lock`, `loss-report.dat` and the two folders of
+//! logs. The directory itself is deleted if nothing else is in it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use taran_core::memory::{MemoryError, Storage};
 use taran_core::ring::many_to_one::Producer;
-use taran_protocol::cnc::{CNC_FILE_NAME, Cnc, CncError};
+use taran_protocol::cnc::{
+    CNC_FILE_NAME, Cnc, CncError, DRIVER_LOCK_FILE_NAME, driver_lock_contents, driver_lock_path,
+};
 
 use super::saved_errors;
 use crate::context::DirectorySettings;
@@ -30,21 +32,45 @@ pub(crate) enum DirectoryOwner {
     Unfinished,
     /// A live driver.
     Alive { pid: i64, age_ms: i64 },
-    /// A driver whose heartbeat is too old.
+    /// A driver that has ended, or whose heartbeat is too old.
     Dead(Option<Cnc>),
 }
 
-/// Determines the owner of a directory (docs/spec/shared-memory.md §1.5).
+/// What distinguishes a driver from others that have used its directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DriverIdentity {
+    pub(crate) pid: i64,
+    pub(crate) start_ms: i64,
+}
+
+impl DriverIdentity {
+    fn of(cnc: &Cnc) -> Self {
+        Self {
+            pid: cnc.spec().driver_pid,
+            start_ms: cnc.spec().start_timestamp_ms,
+        }
+    }
+}
+
+/// Determines the owner of a directory: by the lock of a Taran driver that has ended, else by the age of the heartbeat
+/// (docs/spec/shared-memory.md §1.5). No Taran driver must be starting in it.
 pub(crate) fn find_owner(
     storage: &dyn Storage,
     settings: &DirectorySettings,
     now_epoch_ms: i64,
 ) -> Result<DirectoryOwner, DriverError> {
     let directory = &settings.path;
+    let lock = storage.find_lock(&driver_lock_path(directory));
+    // An official driver deletes the lock file of its predecessor before it creates `cnc.dat`, and no Taran driver is
+    // starting: whatever is unfinished beside a lock that is not held is left from a death during startup.
+    let unfinished = || match &lock {
+        Some(lock) if !lock.is_held() => DirectoryOwner::Dead(None),
+        _ => DirectoryOwner::Unfinished,
+    };
     let region = match storage.open(&directory.join(CNC_FILE_NAME)) {
         Ok(region) => region,
         Err(MemoryError::NotFound { .. }) => return Ok(DirectoryOwner::None),
-        Err(MemoryError::Empty { .. }) => return Ok(DirectoryOwner::Unfinished),
+        Err(MemoryError::Empty { .. }) => return Ok(unfinished()),
         // The directory cannot exist; its creation reports the error.
         Err(MemoryError::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {
             return Ok(DirectoryOwner::None);
@@ -58,7 +84,7 @@ pub(crate) fn find_owner(
     };
     let cnc = match Cnc::open(&region) {
         Ok(cnc) => cnc,
-        Err(error) if error.is_not_ready() => return Ok(DirectoryOwner::Unfinished),
+        Err(error) if error.is_not_ready() => return Ok(unfinished()),
         Err(CncError::Version { found, expected }) => {
             return Err(DriverError::ForeignVersion {
                 directory: directory.clone(),
@@ -68,6 +94,12 @@ pub(crate) fn find_owner(
         }
         Err(_) => return Ok(DirectoryOwner::Dead(None)),
     };
+    let lock_contents = driver_lock_contents(cnc.spec());
+    let has_ended =
+        lock.is_some_and(|lock| lock.contents() == lock_contents.as_bytes() && !lock.is_held());
+    if has_ended {
+        return Ok(DirectoryOwner::Dead(Some(cnc)));
+    }
     let Ok(ring) = Producer::open(&cnc.to_driver) else {
         return Ok(DirectoryOwner::Dead(Some(cnc)));
     };
@@ -130,7 +162,8 @@ fn take_over(
 
 /// Deletes the files of a driver and nothing else.
 fn clear(storage: &dyn Storage, directory: &Path) -> Result<(), DriverError> {
-    for file in [CNC_FILE_NAME, LOSS_REPORT_FILE] {
+    // `cnc.dat` before the lock file: see `taran_protocol::cnc::with_driver_lock`.
+    for file in [CNC_FILE_NAME, DRIVER_LOCK_FILE_NAME, LOSS_REPORT_FILE] {
         let path = directory.join(file);
         ignore_missing(storage.remove(&path)).map_err(failed("delete", &path))?;
     }
@@ -141,8 +174,24 @@ fn clear(storage: &dyn Storage, directory: &Path) -> Result<(), DriverError> {
     Ok(())
 }
 
-/// Deletes the directory when its driver closes. Foreign files are kept, and the directory with them.
-pub(crate) fn remove(storage: &dyn Storage, directory: &Path) -> Result<(), DriverError> {
+/// Deletes the directory when its driver closes. Foreign files are kept, and the directory with them. Deletes nothing if
+/// another driver has taken the directory over, or is starting in it.
+pub(crate) fn remove(
+    storage: &dyn Storage,
+    directory: &Path,
+    identity: DriverIdentity,
+) -> Result<(), DriverError> {
+    let _startup_lock = match storage.try_lock(directory) {
+        Ok(lock) => Some(lock),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+        // There is no directory, or the file system does not support locks.
+        Err(_) => None,
+    };
+    if let Ok(region) = storage.open(&directory.join(CNC_FILE_NAME))
+        && Cnc::open(&region).is_ok_and(|cnc| DriverIdentity::of(&cnc) != identity)
+    {
+        return Ok(());
+    }
     clear(storage, directory)?;
     match storage.remove_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),

@@ -31,7 +31,7 @@ use taran_protocol::option::OptionSet;
 pub use parts::{DriverParts, Environment};
 pub use signal::Termination;
 
-use directory::DirectoryOwner;
+use directory::{DirectoryOwner, DriverIdentity};
 use files::FileThread;
 use resolver::SystemResolver;
 use signal::ShutdownSignal;
@@ -56,6 +56,7 @@ pub struct MediaDriver {
     running: Option<Running>,
     directory: PathBuf,
     storage: Arc<dyn Storage>,
+    identity: DriverIdentity,
     delete_on_shutdown: bool,
     counters: CountersReader,
     signal: Arc<ShutdownSignal>,
@@ -116,6 +117,10 @@ impl MediaDriver {
             wall_clock: Arc::new(SystemWallClock),
             pid: i64::from(std::process::id()),
         };
+        let identity = DriverIdentity {
+            pid: environment.pid,
+            start_ms: environment.now.epoch_millis,
+        };
         let parts = DriverParts::build(context, environment)?;
         startup_lock.keep_directory();
         for warning in &parts.warnings {
@@ -133,6 +138,7 @@ impl MediaDriver {
             running: Some(running),
             directory: settings.directory.path,
             storage,
+            identity,
             delete_on_shutdown: settings.directory.delete_on_shutdown,
             counters,
             signal,
@@ -221,7 +227,7 @@ impl MediaDriver {
         // All agents have stopped; closing the writer flushes the log.
         self.events = None;
         if self.delete_on_shutdown {
-            directory::remove(self.storage.as_ref(), &self.directory)?;
+            directory::remove(self.storage.as_ref(), &self.directory, self.identity)?;
         }
         Ok(())
     }

@@ -189,6 +189,7 @@ impl DriverParts {
             .take()
             .unwrap_or_else(|| Box::new(InlineFileWorker::new(Arc::clone(&storage))));
         let conductor = Conductor::new(ConductorSpec {
+            lock: files.lock,
             cnc: files.region,
             commands: files.commands,
             events: [sender_events, receiver_events],

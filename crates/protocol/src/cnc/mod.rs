@@ -4,10 +4,14 @@
 //! The driver initialises a new file with [`Cnc::create`], initialises the structures in its sections, and publishes it
 //! with [`Cnc::publish`]. All other processes use [`Cnc::open`], which validates every value.
 
+mod driver_lock;
 mod error;
 mod header;
 mod spec;
 
+pub use driver_lock::{
+    DRIVER_LOCK_FILE_NAME, driver_lock_contents, driver_lock_path, with_driver_lock,
+};
 pub use error::CncError;
 pub use header::{CNC_HEADER_LENGTH, CncHeader};
 pub use spec::CncSpec;

@@ -36,7 +36,9 @@ pub fn explain_end(end: CloseReason, history: &ClientHistory) -> Result<&'static
     let driver_stalled = history.longest_driver_stall >= DEATH_STALL;
     match end {
         CloseReason::Lost(Lost::DriverShutdown) if history.driver_gone => Ok("its driver ended"),
-        CloseReason::Lost(Lost::DriverTimeout { .. }) if history.driver_gone => {
+        CloseReason::Lost(Lost::DriverProcessEnded | Lost::DriverTimeout { .. })
+            if history.driver_gone =>
+        {
             Ok("its driver died")
         }
         CloseReason::Lost(Lost::DriverTimeout { .. }) if driver_stalled => Ok("its driver stalled"),
@@ -73,6 +75,7 @@ mod tests {
     use super::*;
 
     const SHUTDOWN: CloseReason = CloseReason::Lost(Lost::DriverShutdown);
+    const DRIVER_ENDED: CloseReason = CloseReason::Lost(Lost::DriverProcessEnded);
     const DRIVER_TIMED_OUT: CloseReason = CloseReason::Lost(Lost::DriverTimeout {
         age: Duration::from_secs(10),
         timeout: Duration::from_secs(10),
@@ -100,6 +103,9 @@ mod tests {
             (SHUTDOWN, undisturbed, false),
             (SHUTDOWN, gone, true),
             (SHUTDOWN, longest_driver_stall, false),
+            (DRIVER_ENDED, undisturbed, false),
+            (DRIVER_ENDED, gone, true),
+            (DRIVER_ENDED, longest_driver_stall, false),
             (DRIVER_TIMED_OUT, undisturbed, false),
             (DRIVER_TIMED_OUT, gone, true),
             (DRIVER_TIMED_OUT, longest_driver_stall, true),

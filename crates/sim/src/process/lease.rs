@@ -30,6 +30,11 @@ impl Lease {
         self.is_revoked.load(Ordering::Relaxed)
     }
 
+    /// Returns the flag that becomes true when the lease is revoked.
+    pub(crate) fn revoked_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_revoked)
+    }
+
     /// Checks that the lease is valid.
     ///
     /// # Errors

@@ -4,13 +4,14 @@ use std::io;
 use std::path::Path;
 
 use taran_core::memory::{
-    CreateOptions, DirectoryLock, InsufficientSpace, MemoryError, MemoryStorage, Region, Storage,
-    StoredFile,
+    CreateOptions, DirectoryLock, InsufficientSpace, LockFile, LockProbe, MemoryError,
+    MemoryStorage, Region, Storage, StoredFile,
 };
 
 use super::Lease;
 
-/// The storage of a host, as long as the lease is valid. A region that was mapped before remains readable and writable.
+/// The storage of a host, as long as the lease is valid. A region that was mapped before remains readable and writable;
+/// locks are released.
 #[derive(Clone, Debug)]
 pub(super) struct LeasedStorage {
     storage: MemoryStorage,
@@ -82,6 +83,18 @@ impl Storage for LeasedStorage {
     fn try_lock(&self, directory: &Path) -> io::Result<DirectoryLock> {
         self.lease.check()?;
         self.storage.try_lock(directory)
+    }
+
+    fn create_locked(&self, path: &Path, contents: &[u8]) -> io::Result<LockFile> {
+        self.lease.check()?;
+        let is_holder_dead = self.lease.revoked_flag();
+        self.storage
+            .create_locked_by(path, contents, is_holder_dead)
+    }
+
+    fn find_lock(&self, path: &Path) -> Option<LockProbe> {
+        self.lease.check().ok()?;
+        self.storage.find_lock(path)
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {

@@ -18,7 +18,7 @@ final class Driver
         final MediaDriver.Context context = new MediaDriver.Context()
             .aeronDirectoryName(args.text("dir"))
             .threadingMode(ThreadingMode.valueOf(args.text("threading", "SHARED")))
-            .dirDeleteOnStart(true)
+            .dirDeleteOnStart(Boolean.parseBoolean(args.text("delete-on-start", "true")))
             .dirDeleteOnShutdown(true);
         try (MediaDriver driver = MediaDriver.launch(context))
         {
