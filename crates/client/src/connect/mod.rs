@@ -89,7 +89,7 @@ pub enum Progress {
 
 /// Result of one check of the driver's directory.
 enum Probe {
-    Ready(OpenedCnc),
+    Ready(Box<OpenedCnc>),
     /// The driver is not ready. The error is returned when the driver timeout is over.
     NotReady {
         error: ConnectError,
@@ -115,7 +115,7 @@ impl Connecting {
         self.builder.check()?;
         let since = *self.since_ns.get_or_insert(now.nanos);
         match self.probe(now)? {
-            Probe::Ready(found) => self.attach(found).map(Progress::Connected),
+            Probe::Ready(found) => self.attach(*found).map(Progress::Connected),
             Probe::NotReady { error, retry_after } => {
                 let timeout = saturating_nanos(self.builder.timeout());
                 let waited = now.nanos.saturating_sub(since);
@@ -207,7 +207,7 @@ impl Connecting {
                 },
                 WAIT_FOR_NEW_DRIVER,
             ),
-            _ => Ok(Probe::Ready(found)),
+            _ => Ok(Probe::Ready(Box::new(found))),
         }
     }
 

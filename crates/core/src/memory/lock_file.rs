@@ -105,9 +105,8 @@ impl LockProbe {
                     let _ = file.unlock();
                     false
                 }
-                Err(TryLockError::WouldBlock) => true,
-                // Unknown: the observer falls back to other signs of life.
-                Err(TryLockError::Error(_)) => true,
+                // After an error the state is unknown: the observer falls back to other signs of life.
+                Err(TryLockError::WouldBlock | TryLockError::Error(_)) => true,
             },
             ObservedLock::Memory(token) => token
                 .upgrade()
