@@ -12,7 +12,7 @@ use crate::allocation;
 
 /// A schema with something of everything.
 pub const SCHEMA: &str = include_str!("sbe_decode.xml");
-const ARCHIVE: &str = include_str!("../../../crates/archive/schema/archive.xml");
+const ARCHIVE: &str = include_str!("../../../crates/archive-client/schema/archive.xml");
 
 /// The most values of a message.
 const LIMIT: usize = 2_000;
