@@ -4,6 +4,7 @@
 //! descriptors and signals on a response stream of their own.
 //!
 //! * [`protocol`] has a type for each message, with encoding and checked decoding.
+//! * [`session`] connects a control session, without I/O.
 //! * [`codecs`] are the generated SBE codecs below it.
 //!
 //! ```
@@ -28,3 +29,4 @@
 
 pub mod codecs;
 pub mod protocol;
+pub mod session;

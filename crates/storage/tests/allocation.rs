@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What a round moves in and gets back.
+/// Buffers that a round moves into the queue and gets back.
 struct Buffers {
     one: AlignedBuf,
     parts: Vec<WritePart>,

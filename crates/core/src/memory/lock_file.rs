@@ -105,7 +105,7 @@ impl LockProbe {
                     let _ = file.unlock();
                     false
                 }
-                // After an error the state is unknown: the observer falls back to other signs of life.
+                // After an error the state is unknown: the observer falls back to the heartbeat.
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => true,
             },
             ObservedLock::Memory(token) => token

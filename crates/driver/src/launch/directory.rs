@@ -36,7 +36,7 @@ pub(crate) enum DirectoryOwner {
     Dead(Option<Cnc>),
 }
 
-/// What distinguishes a driver from others that have used its directory.
+/// Identity of a driver among those that have used its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DriverIdentity {
     pub(crate) pid: i64,
