@@ -143,7 +143,7 @@ mod tests {
             outcome(name, &[&[900.0], &[100.0]]),
             outcome(name, &[&[100.0, 300.0], &[100.0]]),
             outcome(name, &[&[100.0]]),
-            outcome("client ping ipc 32B", &[]),
+            outcome("client stream ipc 1344B", &[]),
         ];
         let (text, missed) = target_results(&outcomes);
         assert_eq!(missed, 2);

@@ -10,7 +10,7 @@
 //! * [`Journal`] is what the users of the log know: the records that were appended and acknowledged, and what recoveries
 //!   found. It knows no files.
 //! * Invariants over the journal ([`AcknowledgedSurvive`], [`RecoveredWereAppended`], [`AcknowledgedWereAppended`]).
-//! * Operations: [`Append`], [`KillWriter`], and the [`DiskFault`](crate::scenario::DiskFault)s and power cuts that the
+//! * Operations: [`Append`], [`KillWriter`], and disk faults ([`DiskFault`]) and power cuts that the
 //!   simulator has for all.
 //! * [`suite`] puts them together.
 //!

@@ -204,7 +204,7 @@ impl World {
     /// Starts a driver on a host.
     ///
     /// # Errors
-    /// As [`DriverParts::build`].
+    /// As [`taran_driver::DriverParts::build`].
     pub fn try_start_driver(&mut self, index: HostIndex) -> Result<(), DriverError> {
         self.record_op("start driver", index.0);
         let host = &self.hosts[index.0];
