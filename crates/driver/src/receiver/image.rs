@@ -40,7 +40,7 @@ pub struct ReceiverImage {
     pub(super) rebuild_position: i64,
     /// Packets that end beyond this position are dropped as over-runs.
     pub(super) overrun_threshold: i64,
-    /// End of the highest data that was dropped as an over-run.
+    /// End of the highest data beyond the over-run threshold, and within a term of it, that was dropped.
     pub(super) dropped_to: i64,
     /// Cached upper bound for writes, exclusive; refreshed from the conductor's free position when it is reached.
     pub(super) reuse_limit: i64,

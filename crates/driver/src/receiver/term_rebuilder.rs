@@ -150,7 +150,9 @@ impl ReceiverImage {
         }
         if self.is_over_run(extent) {
             counters.over_runs.increment();
-            self.dropped_to = self.dropped_to.max(position + extent.wire_length);
+            if !frame.is_heartbeat() {
+                self.on_dropped(position + extent.wire_length);
+            }
         } else if frame.is_heartbeat() {
             self.on_heartbeat(frame, position, origin, counters);
         } else if position >= self.status_schedule.last_sent_position()
@@ -248,7 +250,7 @@ impl ReceiverImage {
     /// sender's position.
     ///
     /// A sender that keeps to the window reaches positions beyond it by padding only. If that padding was lost, the
-    /// heartbeat is all that announces it, and without an effect of it there would be no NAK. The two are told apart by
+    /// heartbeat is all that announces it: if it were dropped, the padding would never be NAKed. The two are told apart by
     /// data: a sender that left the image behind has sent some beyond the window, which was dropped and is still missing.
     fn is_heartbeat_over_run(&self, position: i64) -> bool {
         if position <= self.overrun_threshold.max(self.rebuild_position) {
@@ -257,6 +259,15 @@ impl ReceiverImage {
         let term_begin = self.geometry.term_begin(self.overrun_threshold - 1);
         let term_end = term_begin + i64::from(self.geometry.term_length());
         position > term_end || (position < term_end && self.dropped_to > self.rebuild_position)
+    }
+
+    /// Remembers data beyond the over-run threshold that was dropped. A sender that left this image behind sends data up to
+    /// there on its way; anything more than a term further is forged, or of an earlier stream.
+    fn on_dropped(&mut self, end: i64) {
+        let term_length = i64::from(self.geometry.term_length());
+        if (self.overrun_threshold + 1..=self.overrun_threshold + term_length).contains(&end) {
+            self.dropped_to = self.dropped_to.max(end);
+        }
     }
 
     /// Inserts a packet unless it is there already. Returns true if it was inserted. Bytes that readers may have passed

@@ -157,6 +157,23 @@ fn heartbeat_beyond_over_run_threshold_announces_lost_padding_if_no_data_was_dro
 }
 
 #[test]
+fn data_far_beyond_window_does_not_hide_lost_padding() {
+    let mut fixture = ReceiverFixture::connected();
+    fixture.arrive(&data(START, &[32_768 - 32]));
+    // No sender that has sent up to here comes from the window to there.
+    fixture.arrive(&data(START + 3 * 65_536, &[32]));
+    fixture.heartbeat(0xC0, START + 3 * 65_536);
+    assert_eq!(fixture.counters.over_runs.get(), 2);
+    fixture.heartbeat(0xC0, START + 32_768 - 32 + 544);
+    assert_eq!(fixture.counters.heartbeats_received.get(), 1);
+    assert_eq!(
+        fixture.positions(),
+        (32_768 - 32 + 544, 32_768 - 32),
+        "the padding is missing"
+    );
+}
+
+#[test]
 fn over_run_heartbeats_do_not_keep_image_alive() {
     let mut fixture = ReceiverFixture::connected();
     fixture.arrive(&data(START, &[1024]));
