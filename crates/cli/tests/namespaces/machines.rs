@@ -1,5 +1,6 @@
 //! Machines, as network namespaces, and the links between them.
 
+use std::fs::File;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -50,6 +51,11 @@ impl Machine {
         machine
     }
 
+    /// Returns the network namespace of this machine, for threads that enter it.
+    pub(crate) fn namespace(&self) -> File {
+        File::open(format!("/run/netns/{}", self.name)).unwrap()
+    }
+
     /// Links this machine to another one. `path` is the interface name at both ends; addresses have the form
     /// `10.9.1.1/24`.
     pub(crate) fn join(&self, address: &str, other: &Machine, other_address: &str, path: &str) {
@@ -64,6 +70,18 @@ impl Machine {
         for machine in [self, other] {
             machine.await_link(path);
         }
+    }
+
+    /// Adds an IPv6 address to an interface, usable at once.
+    pub(crate) fn add_address(&self, interface: &str, address: &str) {
+        let add = ["addr", "add", address, "dev", interface, "nodad"];
+        self.run("ip", &add);
+    }
+
+    /// Permits GSO on an interface, so that GSO batches cross the link as a whole.
+    pub(crate) fn permit_segmentation(&self, interface: &str) {
+        let permit = ["link", "set", interface, "gso_max_segs", "64"];
+        self.run("ip", &permit);
     }
 
     /// Configures an interface. GSO is disabled on it, so that datagrams cross the link, and are lost, one by one.

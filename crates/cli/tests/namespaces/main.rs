@@ -1,6 +1,6 @@
 //! Drivers on separate machines: each test creates network namespaces joined by virtual links, runs `taran driver` in
-//! each, and lets the kernel drop datagrams. These tests cover interfaces, multicast groups across machines, and broken
-//! paths. They are skipped, with a message, where namespaces are not available; with `TARAN_REQUIRE_NAMESPACES=1` they
+//! each, and lets the kernel drop datagrams. These tests cover interfaces, multicast groups across machines, broken
+//! paths, and backends of `taran-net` between two machines. They are skipped, with a message, where namespaces are not available; with `TARAN_REQUIRE_NAMESPACES=1` they
 //! fail instead.
 
 #![expect(clippy::unwrap_used, reason = "tests report failures by panics")]
@@ -17,6 +17,7 @@ mod machine_driver;
 mod machines;
 mod stream;
 
+mod backends;
 mod groups;
 mod loss;
 mod paths;
