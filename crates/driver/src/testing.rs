@@ -100,6 +100,7 @@ struct State {
     receive_calls: usize,
     receives_parts: bool,
     transforms: bool,
+    queues_sends: bool,
     in_parts: usize,
     room: Option<usize>,
     refused: Option<usize>,
@@ -138,6 +139,11 @@ impl FakeSocket {
     /// Enables `receive_parts`.
     pub(crate) fn set_receives_parts(&self) {
         self.state().receives_parts = true;
+    }
+
+    /// Queues sends until a flush, for endpoints created from now on.
+    pub(crate) fn set_queues_sends(&self) {
+        self.state().queues_sends = true;
     }
 
     /// Has a layer that transforms datagrams, for endpoints created from now on.
@@ -321,6 +327,7 @@ impl Transport for FakeSocket {
         Capabilities {
             receives_parts: state.receives_parts,
             transforms: state.transforms,
+            queues_sends: state.queues_sends,
             ..Capabilities::PLAIN
         }
     }

@@ -69,6 +69,22 @@ pub enum NetError {
         /// The system's reason.
         source: io::Error,
     },
+    /// A datagram is longer than the transport sends ([`Capabilities::max_datagram`](crate::Capabilities), with what
+    /// the layers add).
+    #[error(
+        "cannot send a datagram of {length} bytes from {local} to {destination}: the longest one is {max} bytes, use a \
+         smaller mtu"
+    )]
+    TooLong {
+        /// The local address.
+        local: SocketAddr,
+        /// The destination of the datagram.
+        destination: SocketAddr,
+        /// Length of the datagram in bytes, with what the layers added.
+        length: usize,
+        /// Length of the longest datagram in bytes.
+        max: usize,
+    },
     /// A transmit named no destination, and the transport has no peer.
     #[error("no destination given for a datagram on the unconnected transport at {local}")]
     NoDestination {
@@ -82,6 +98,29 @@ pub enum NetError {
         local: SocketAddr,
         /// The system's reason.
         source: io::Error,
+    },
+    /// A backend cannot be used by this process: it is not part of the build or of the network, or the machine lacks
+    /// what it needs.
+    #[error("network backend {backend} is not available: {reason}; {remedy}")]
+    Unavailable {
+        /// Name of the backend.
+        backend: Box<str>,
+        /// What is missing.
+        reason: Box<str>,
+        /// What makes the backend available.
+        remedy: Box<str>,
+    },
+    /// A backend cannot take over an interface or device.
+    #[error("network backend {backend} cannot attach to {interface}: {source}; {remedy}")]
+    Attach {
+        /// Name of the backend.
+        backend: &'static str,
+        /// The interface or device.
+        interface: Box<str>,
+        /// The system's reason.
+        source: io::Error,
+        /// What makes the interface usable, for example which program holds it.
+        remedy: Box<str>,
     },
     /// A query of the system (interfaces, limits, addresses) failed.
     #[error("cannot find out {what}: {source}")]
@@ -105,8 +144,9 @@ impl NetError {
             | Self::Join { source, .. }
             | Self::Send { source, .. }
             | Self::Receive { source, .. }
+            | Self::Attach { source, .. }
             | Self::Query { source, .. } => Some(source),
-            Self::NoDestination { .. } => None,
+            Self::NoDestination { .. } | Self::TooLong { .. } | Self::Unavailable { .. } => None,
         }
     }
 
@@ -115,5 +155,35 @@ impl NetError {
     pub fn is_address_in_use(&self) -> bool {
         self.io()
             .is_some_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_backends_name_backend_cause_and_remedy() {
+        let unavailable = NetError::Unavailable {
+            backend: "xdp".into(),
+            reason: "this process lacks CAP_NET_RAW".into(),
+            remedy: "setcap cap_net_raw+ep FILE".into(),
+        };
+        assert_eq!(
+            unavailable.to_string(),
+            "network backend xdp is not available: this process lacks CAP_NET_RAW; setcap cap_net_raw+ep FILE"
+        );
+        let attach = NetError::Attach {
+            backend: "xdp",
+            interface: "eth0".into(),
+            source: io::ErrorKind::ResourceBusy.into(),
+            remedy: "detach program 42".into(),
+        };
+        assert_eq!(
+            attach.to_string(),
+            "network backend xdp cannot attach to eth0: resource busy; detach program 42"
+        );
+        assert!(unavailable.io().is_none() && attach.io().is_some());
+        assert!(!attach.is_address_in_use(), "no other port helps");
     }
 }

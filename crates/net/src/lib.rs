@@ -84,5 +84,5 @@ pub use poller::{AgentRole, Arrivals, PollSource, Poller, UnconditionalPoller};
 pub use receive::{Datagram, DatagramRun, ReceiveBatch, Received};
 pub use socket::SocketNetwork;
 pub use taran_core::interface::Interface;
-pub use transmit::Transmit;
+pub use transmit::{Transmit, TransmitLayout, TransmitScratch};
 pub use transport::{BufferLengths, Capabilities, Transport};

@@ -262,21 +262,51 @@ impl ReceiveBatch {
         timestamp_ns: Option<i64>,
         datagram: &[u8],
     ) -> bool {
+        let length = datagram.len().min(SLOT_LENGTH);
+        self.push_coalesced_with(source, timestamp_ns, length, |room| {
+            room.copy_from_slice(&datagram[..length]);
+            true
+        })
+    }
+
+    /// As [`push_coalesced`](Self::push_coalesced), for a datagram of `length` bytes (at most 64 KiB) that `write` writes
+    /// into the slot: a layer opens a sealed datagram there, a backend verifies a checksum while it copies. If `write`
+    /// returns false, the datagram is dropped. Returns false if no slot is free; `write` is not called then.
+    pub fn push_coalesced_with(
+        &mut self,
+        source: SocketAddr,
+        timestamp_ns: Option<i64>,
+        length: usize,
+        write: impl FnOnce(&mut [u8]) -> bool,
+    ) -> bool {
+        let length = length.min(SLOT_LENGTH);
         let last_slot = self.filled.len().saturating_sub(1) * SLOT_PITCH;
         if let Some(last) = self.filled.last_mut()
             && last.source == source
             && last.timestamp_ns == timestamp_ns
             && last.stride > 0
             && last.length % last.stride == 0
-            && (1..=last.stride).contains(&datagram.len())
-            && last.length + datagram.len() <= SLOT_LENGTH
+            && (1..=last.stride).contains(&length)
+            && last.length + length <= SLOT_LENGTH
         {
             let start = last_slot + last.length;
-            self.memory[start..start + datagram.len()].copy_from_slice(datagram);
-            last.length += datagram.len();
+            if write(&mut self.memory[start..start + length]) {
+                last.length += length;
+            }
             return true;
         }
-        self.push(source, timestamp_ns, datagram)
+        let Some(slot) = self.free_slots().next() else {
+            return false;
+        };
+        if write(&mut slot[..length]) {
+            self.filled.push(Received {
+                source,
+                length,
+                stride: length,
+                timestamp_ns,
+            });
+        }
+        true
     }
 }
 
@@ -404,6 +434,25 @@ mod tests {
         batch.for_each_mut(|datagram, time| datagram[1] = time.unwrap() as u8);
         let seen: Vec<&[u8]> = batch.datagrams().map(|datagram| datagram.payload).collect();
         assert_eq!(seen, [&b"a\x01aa"[..], b"b\x01", b"c\x02cc"]);
+    }
+
+    #[test]
+    fn push_coalesced_with_rejected_datagram_leaves_nothing() {
+        let mut batch = ReceiveBatch::new(2);
+        let mut push = |length, byte: Option<u8>| {
+            batch.push_coalesced_with(source(1), None, length, |room| {
+                room.fill(byte.unwrap_or(0xff));
+                byte.is_some()
+            })
+        };
+        assert!(push(4, None), "rejected in a new slot");
+        assert!(push(4, Some(1)));
+        assert!(push(4, None), "rejected in the last slot");
+        assert!(push(2, Some(2)));
+        assert!(push(3, Some(3)));
+        assert!(!push(4, None), "no slot is free");
+        let seen: Vec<_> = batch.datagram_runs().map(|run| run.payload).collect();
+        assert_eq!(seen, [&[1, 1, 1, 1, 2, 2][..], &[3, 3, 3]]);
     }
 
     #[test]

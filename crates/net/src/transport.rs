@@ -3,7 +3,10 @@
 use std::fmt::Debug;
 use std::net::SocketAddr;
 
-use crate::{LayerCapabilities, NetError, PollSource, ReceiveBatch, Received, Transmit};
+use crate::{
+    LayerCapabilities, NetError, PollSource, ReceiveBatch, Received, Transmit, TransmitLayout,
+    TransmitScratch,
+};
 
 /// One bound, non-blocking end of a network. Opened by [`Network::open`](crate::Network::open), then moved to the agent
 /// that uses it; closed on drop.
@@ -19,6 +22,25 @@ pub trait Transport: Send + Debug {
     /// continues without that datagram. An error of a datagram behind accepted ones is returned when the rest is
     /// offered again.
     fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError>;
+
+    /// Sends datagrams that `write` produces, in order, and returns how many bytes were accepted, as
+    /// [`send`](Self::send) does. For layers that change bytes: a backend with memory of its own lends it, so that the
+    /// bytes are written where they are sent from; others, as by default, use `scratch` and `send`.
+    ///
+    /// `write` is called with the index of each datagram in `layout`, in ascending order and at most once, and with
+    /// memory of its length, whose old contents have no meaning. Datagrams behind the accepted ones may have been
+    /// written, too; they are written again when the rest is offered again.
+    fn send_with(
+        &mut self,
+        layout: TransmitLayout,
+        scratch: &mut TransmitScratch,
+        write: &mut dyn FnMut(usize, &mut [u8]),
+    ) -> Result<usize, NetError> {
+        let (local, peer) = (self.local_address(), self.peer());
+        send_from_scratch(layout, scratch, write, local, peer, |transmit| {
+            self.send(&[transmit])
+        })
+    }
 
     /// Clears `batch`, fills it with the datagrams that have arrived, and returns their number.
     fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError>;
@@ -77,9 +99,37 @@ pub trait Transport: Send + Debug {
     }
 }
 
+/// Writes datagrams into `scratch` and passes them to `send`, on behalf of a transport at `local` with that peer.
+pub(crate) fn send_from_scratch(
+    layout: TransmitLayout,
+    scratch: &mut TransmitScratch,
+    write: &mut dyn FnMut(usize, &mut [u8]),
+    local: SocketAddr,
+    peer: Option<SocketAddr>,
+    send: impl FnMut(Transmit<'_>) -> Result<usize, NetError>,
+) -> Result<usize, NetError> {
+    if layout.stride() <= TransmitScratch::LENGTH {
+        return scratch.send(layout, write, send);
+    }
+    let Some(destination) = layout.destination.or(peer) else {
+        return Err(NetError::NoDestination { local });
+    };
+    Err(NetError::TooLong {
+        local,
+        destination,
+        length: layout.stride(),
+        max: TransmitScratch::LENGTH,
+    })
+}
+
 /// Capabilities of a transport, with its layers, beyond single datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
+    /// Name of the backend, for reports.
+    pub backend: &'static str,
+    /// True if `send` only queues datagrams and [`Poller::flush`](crate::Poller::flush) transmits them: joining those of
+    /// several sends into one saves no call.
+    pub queues_sends: bool,
     /// The largest number of datagrams that one call passes to the kernel as one message (GSO); one without
     /// segmentation.
     pub max_segments: usize,
@@ -106,8 +156,10 @@ impl Capabilities {
     /// Length in bytes of the longest UDP datagram over IPv6.
     pub const MAX_DATAGRAM_V6: usize = 65_527;
 
-    /// One datagram at a time.
+    /// One datagram at a time, in memory.
     pub const PLAIN: Self = Self {
+        backend: "memory",
+        queues_sends: false,
         max_segments: 1,
         coalesces: false,
         receive_timestamps: false,

@@ -2,10 +2,25 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[allow(dead_code, reason = "not all of it is used here")]
+#[path = "ring_backend/network.rs"]
+mod network;
+#[allow(dead_code, reason = "not all of it is used here")]
+#[path = "ring_backend/queue.rs"]
+mod queue;
+#[allow(dead_code, reason = "not all of it is used here")]
+#[path = "shared/sealer.rs"]
+mod sealer;
+#[allow(dead_code, reason = "not all of it is used here")]
+#[path = "ring_backend/transport.rs"]
+mod transport;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr};
 
+use network::{RingNetwork, Wire};
+use sealer::SealerLayer;
 use taran_net::{
     FaultLayer, FaultRates, FaultSpec, LayeredNetwork, Network, ReceiveBatch, SocketNetwork,
     SocketSpec, Transmit, Transport,
@@ -64,7 +79,11 @@ fn exchange<'a>(
 }
 
 fn allocations_of(network: &mut dyn Network) -> usize {
-    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    allocations_at(network, Ipv4Addr::LOCALHOST)
+}
+
+fn allocations_at(network: &mut dyn Network, address: Ipv4Addr) -> usize {
+    let any = SocketAddr::from((address, 0));
     let mut server = network.open(&SocketSpec::bound(any)).unwrap();
     let spec = SocketSpec::bound(any).connected(server.local_address());
     let mut client = network.open(&spec).unwrap();
@@ -104,4 +123,23 @@ fn faults_allocate_nothing() {
         )),
         0
     );
+}
+
+#[test]
+fn backend_with_frames_of_its_own_allocates_nothing() {
+    let address = Ipv4Addr::new(10, 0, 0, 1);
+    let mut network = RingNetwork::new(&Wire::default(), address.into());
+    assert_eq!(allocations_at(&mut network, address), 0);
+}
+
+#[test]
+fn expanding_layer_allocates_nothing() {
+    for network in [SocketNetwork::new(), SocketNetwork::without_offload()] {
+        let mut network = LayeredNetwork::with_layer(network, SealerLayer);
+        assert_eq!(allocations_of(&mut network), 0);
+    }
+    let address = Ipv4Addr::new(10, 0, 0, 1);
+    let network = RingNetwork::new(&Wire::default(), address.into());
+    let mut network = LayeredNetwork::with_layer(network, SealerLayer);
+    assert_eq!(allocations_at(&mut network, address), 0);
 }

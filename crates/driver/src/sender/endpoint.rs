@@ -26,7 +26,7 @@ pub struct SendEndpoint {
     pub(super) control_batch: ControlFrameBatch,
     control: Option<Box<dyn Transport>>,
     publications: PollSchedule<SenderPublication>,
-    /// False if a layer of the socket may use one key for a whole transmit.
+    /// False if a layer of the socket may use one key for a whole transmit, or if the backend joins sends itself.
     may_coalesce: bool,
     /// Publications with a single datagram in the last duty cycle.
     singles: usize,
@@ -43,9 +43,10 @@ impl SendEndpoint {
     /// Returns an endpoint without publications.
     #[must_use]
     pub fn new(spec: SendEndpointSpec) -> Self {
+        let capabilities = spec.data.capabilities();
         Self {
             id: spec.id,
-            may_coalesce: !spec.data.capabilities().transforms,
+            may_coalesce: !capabilities.transforms && !capabilities.queues_sends,
             transport: SendTransport::new(spec.data, spec.destination, spec.channel),
             control_batch: ControlFrameBatch::new(),
             control: spec.control,

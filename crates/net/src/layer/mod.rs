@@ -7,13 +7,17 @@
 //!
 //! A layer implements what it changes; [`LayeredTransport`] forwards everything else, once for all layers. What a layer
 //! prevents or needs is in its [`LayerCapabilities`], which the transport combines with those of the backend.
+//!
+//! A layer that changes bytes sends with [`LowerLayers::send_with`], which writes them where the backend sends them from,
+//! and receives with [`ReceiveBatch::push_coalesced_with`]: one pass over the bytes in each direction, no allocation.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
 
 use crate::{
     AgentRole, BufferLengths, BufferLimits, Capabilities, Interface, NetError, Network, PollSource,
-    Poller, ReceiveBatch, Received, SocketSpec, Transmit, Transport,
+    Poller, ReceiveBatch, Received, SocketSpec, Transmit, TransmitLayout, TransmitScratch,
+    Transport, transport::send_from_scratch,
 };
 
 /// A layer of all transports of a network.
@@ -87,6 +91,23 @@ impl LowerLayers<'_> {
                 },
             ),
         }
+    }
+
+    /// Sends datagrams that `write` produces: into memory of the transport if it has any and no layer lies between, else
+    /// into `scratch`. See [`Transport::send_with`].
+    pub fn send_with(
+        &mut self,
+        layout: TransmitLayout,
+        scratch: &mut TransmitScratch,
+        write: &mut dyn FnMut(usize, &mut [u8]),
+    ) -> Result<usize, NetError> {
+        if self.layers.is_empty() {
+            return self.transport.send_with(layout, scratch, write);
+        }
+        let (local, peer) = (self.local_address(), self.peer());
+        send_from_scratch(layout, scratch, write, local, peer, |transmit| {
+            self.send(&[transmit])
+        })
     }
 
     /// Receives through the next layer, or the transport. See [`Transport::receive`].

@@ -1,19 +1,13 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::Duration;
 
 use super::*;
-use crate::{Arrivals, SocketNetwork, conformance};
+use crate::{Arrivals, SocketNetwork};
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn any() -> SocketAddr {
     SocketAddr::new(LOCALHOST, 0)
-}
-
-fn settle() {
-    thread::sleep(Duration::from_micros(50));
 }
 
 /// Records the calls that pass it. Applies to transports that may use offload.
@@ -185,85 +179,46 @@ fn transport_whose_layer_holds_datagrams_is_always_ready() {
     }
 }
 
-/// Inverts all bytes and adds eight, as a cipher with an authentication tag does.
-#[derive(Clone, Debug)]
-struct Sealer {
-    sealed: Vec<u8>,
-    arrived: ReceiveBatch,
-}
-
-const TAG: [u8; 8] = *b"tag bits";
-
-impl NetworkLayer for Sealer {
-    fn layer(&mut self, _spec: &SocketSpec) -> Option<Box<dyn TransportLayer>> {
-        Some(Box::new(self.clone()))
-    }
-}
-
-impl TransportLayer for Sealer {
-    fn capabilities(&self) -> LayerCapabilities {
-        LayerCapabilities {
-            inspects_received: true,
-            transforms: true,
-            expansion: TAG.len(),
-            ..LayerCapabilities::default()
-        }
-    }
-
-    fn send(
-        &mut self,
-        batch: &[Transmit<'_>],
-        lower: &mut LowerLayers<'_>,
-    ) -> Result<usize, NetError> {
-        let mut accepted = 0;
-        for transmit in batch {
-            self.sealed.clear();
-            for datagram in transmit.datagrams() {
-                self.sealed.extend(datagram.iter().map(|byte| !byte));
-                self.sealed.extend(TAG);
-            }
-            let sealed_stride = transmit.stride() + TAG.len();
-            let sealed = Transmit {
-                payload: &self.sealed,
-                segment_size: sealed_stride,
-                ..*transmit
-            };
-            match lower.send(&[sealed]) {
-                Ok(bytes) if bytes == self.sealed.len() => accepted += transmit.payload.len(),
-                Ok(bytes) => return Ok(accepted + bytes / sealed_stride * transmit.stride()),
-                Err(error) if accepted == 0 => return Err(error),
-                Err(_) => return Ok(accepted),
-            }
-        }
-        Ok(accepted)
-    }
-
-    fn receive(
-        &mut self,
-        batch: &mut ReceiveBatch,
-        lower: &mut LowerLayers<'_>,
-    ) -> Result<usize, NetError> {
-        batch.clear();
-        self.arrived.clear_to(batch.free_slots().len());
-        lower.receive(&mut self.arrived)?;
-        for datagram in self.arrived.datagrams() {
-            if let Some(sealed) = datagram.payload.strip_suffix(&TAG) {
-                let opened: Vec<u8> = sealed.iter().map(|byte| !byte).collect();
-                batch.push_coalesced(datagram.source, datagram.timestamp_ns, &opened);
-            }
-        }
-        Ok(batch.datagram_count())
-    }
-}
-
 #[test]
-fn transforming_layer_with_expansion_conforms() {
-    let sealer = Sealer {
-        sealed: Vec::new(),
-        arrived: ReceiveBatch::new(16),
-    };
-    for network in [SocketNetwork::new(), SocketNetwork::without_offload()] {
-        let mut network = LayeredNetwork::with_layer(network, sealer.clone());
-        conformance::run(&mut network, LOCALHOST, &mut settle);
+fn written_datagrams_pass_the_layers_below() {
+    /// Sends by writing.
+    #[derive(Debug)]
+    struct Writer(TransmitScratch);
+
+    impl TransportLayer for Writer {
+        fn send(
+            &mut self,
+            batch: &[Transmit<'_>],
+            lower: &mut LowerLayers<'_>,
+        ) -> Result<usize, NetError> {
+            let datagrams: Vec<_> = batch[0].datagrams().collect();
+            lower.send_with(batch[0].expanded(0), &mut self.0, &mut |index, memory| {
+                memory.copy_from_slice(datagrams[index]);
+            })
+        }
     }
+
+    #[derive(Debug)]
+    struct Writers;
+
+    impl NetworkLayer for Writers {
+        fn layer(&mut self, _spec: &SocketSpec) -> Option<Box<dyn TransportLayer>> {
+            Some(Box::new(Writer(TransmitScratch::new())))
+        }
+    }
+
+    let (network, calls) = recorded(LayerCapabilities::default());
+    let mut network = LayeredNetwork::with_layer(network, Writers);
+    let mut transport = network.open(&SocketSpec::bound(any())).unwrap();
+    let own = transport.local_address();
+    let run = Transmit::to(own, b"onetwo").segmented(3);
+    assert_eq!(transport.send(&[run]).unwrap(), 6);
+    assert_eq!(*calls.lock().unwrap(), ["upper send", "lower send"]);
+    let mut batch = ReceiveBatch::new(2);
+    let mut arrived = Vec::new();
+    while arrived.len() < 2 {
+        transport.receive(&mut batch).unwrap();
+        arrived.extend(batch.datagrams().map(|datagram| datagram.payload.to_vec()));
+    }
+    assert_eq!(arrived, [b"one", b"two"]);
 }

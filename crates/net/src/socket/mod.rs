@@ -34,6 +34,9 @@ pub struct SocketNetwork {
 }
 
 impl SocketNetwork {
+    /// Name of this backend.
+    pub const BACKEND: &'static str = "sockets";
+
     /// Uses segmentation and coalescing if the kernel supports them.
     #[must_use]
     pub fn new() -> Self {

@@ -69,6 +69,14 @@ impl SocketTransport {
             match Failure::of(&error) {
                 Failure::TryAgainNow if !tried_again => tried_again = true,
                 Failure::TryAgainNow | Failure::TryAgainLater => return Ok(0),
+                Failure::Fatal if first.payload.len() > self.max_datagram() => {
+                    return Err(NetError::TooLong {
+                        local: self.addresses.local,
+                        destination,
+                        length: first.payload.len(),
+                        max: self.max_datagram(),
+                    });
+                }
                 Failure::Fatal => {
                     return Err(NetError::Send {
                         local: self.addresses.local,
@@ -78,6 +86,14 @@ impl SocketTransport {
                     });
                 }
             }
+        }
+    }
+
+    fn max_datagram(&self) -> usize {
+        if self.bind.is_ipv4() {
+            Capabilities::MAX_DATAGRAM_V4
+        } else {
+            Capabilities::MAX_DATAGRAM_V6
         }
     }
 
@@ -203,11 +219,8 @@ impl Transport for SocketTransport {
             coalesces: self.coalesces,
             receive_timestamps: self.timestamps,
             receives_parts: true,
-            max_datagram: if self.bind.is_ipv4() {
-                Capabilities::MAX_DATAGRAM_V4
-            } else {
-                Capabilities::MAX_DATAGRAM_V6
-            },
+            max_datagram: self.max_datagram(),
+            backend: super::SocketNetwork::BACKEND,
             ..Capabilities::PLAIN
         }
     }

@@ -1,169 +1,155 @@
 //! Hosts with rings, on a wire in memory.
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
 use std::task::Waker;
 use std::time::Duration;
 
 use taran_net::{
-    AgentRole, Arrivals, BufferLengths, BufferLimits, Capabilities, Interface, NetError, Network,
-    PollSource, Poller, ReceiveBatch, Received, SocketSpec, Transmit, Transport,
-    UnconditionalPoller,
+    AgentRole, Arrivals, BufferLengths, BufferLimits, Interface, NetError, Network, PollSource,
+    Poller, SocketSpec, Transport, UnconditionalPoller,
 };
 
-use crate::queue::{Descriptor, FRAME_LENGTH, MAILBOX, Queue};
+use crate::queue::{
+    AgentRings, FRAMES, Frame, Mailbox, Packet, Queue, SharedRings, Socket, shared_frames,
+};
+use crate::transport::RingTransport;
 
-/// Bytes of a frame that headers take.
-const HEADERS: usize = 42;
-
-const LENGTHS: BufferLengths = BufferLengths {
+pub(crate) const LENGTHS: BufferLengths = BufferLengths {
     send: 4 << 20,
     receive: 4 << 20,
 };
 
 /// All hosts. Clones are the same wire.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wire(Arc<Mutex<State>>);
+pub(crate) struct Wire(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    hosts: Vec<Host>,
-    transmissions: usize,
+    hosts: RwLock<Vec<Arc<Host>>>,
+    transmissions: AtomicUsize,
+    holds_completions: AtomicBool,
 }
 
+/// A host: one card, and one queue for each agent.
 #[derive(Debug)]
-struct Host {
+pub(crate) struct Host {
     address: IpAddr,
-    /// One for each agent.
     queues: [Queue; 3],
-    sockets: Vec<Option<Socket>>,
-    next_port: u16,
-}
-
-#[derive(Debug)]
-struct Socket {
-    role: usize,
-    local: SocketAddr,
-    peer: Option<SocketAddr>,
-    mailbox: VecDeque<Descriptor>,
-    overflowed: u32,
-}
-
-fn role(agent: AgentRole) -> usize {
-    match agent {
-        AgentRole::Conductor => 0,
-        AgentRole::Sender => 1,
-        AgentRole::Receiver => 2,
-    }
+    pub(crate) shared: Mutex<SharedRings>,
+    /// Frames that the card has not completed yet.
+    sent: Mutex<Vec<Frame>>,
+    next_port: AtomicU16,
 }
 
 impl Wire {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap()
-    }
-
     /// Returns the number of times that a transmit ring was started.
     pub(crate) fn transmissions(&self) -> usize {
-        self.lock().transmissions
+        self.0.transmissions.load(Ordering::Relaxed)
     }
 
-    /// Returns true if no frame is in use, after sorting what is in the rings.
+    /// Makes the cards keep the frames that they transmit, or complete them again.
+    pub(crate) fn hold_completions(&self, hold: bool) {
+        self.0.holds_completions.store(hold, Ordering::Relaxed);
+    }
+
+    /// Returns true if no frame is lost or in use, after sorting what is in the rings.
     pub(crate) fn is_clean(&self) -> bool {
-        let mut state = self.lock();
-        for host in &mut state.hosts {
-            (0..host.queues.len()).for_each(|queue| host.sort(queue));
+        let hosts = self.0.hosts.read().unwrap();
+        hosts.iter().all(|host| {
+            for queue in &host.queues {
+                queue.sort(&mut queue.agent(), &host.shared);
+            }
+            let of_agents: usize = host.queues.iter().map(Queue::free_frames).sum();
+            let sent = host.sent.lock().unwrap().len();
+            of_agents + sent + shared_frames(&host.shared) == 2 * FRAMES
+        })
+    }
+
+    /// Transmits the datagrams of a transmit ring. Their frames come back through the completion ring by the next
+    /// transmission, which need not have any.
+    pub(crate) fn transmit(&self, host: &Host, agent: &mut AgentRings) {
+        if !self.0.holds_completions.load(Ordering::Relaxed) {
+            let mut sent = host.sent.lock().unwrap();
+            host.shared.lock().unwrap().completion.append(&mut sent);
         }
-        let mut queues = state.hosts.iter().flat_map(|host| &host.queues);
-        queues.all(Queue::is_clean)
+        if agent.transmit.is_empty() {
+            return;
+        }
+        self.0.transmissions.fetch_add(1, Ordering::Relaxed);
+        for packet in agent.transmit.drain(..) {
+            self.deliver(&packet);
+            host.sent.lock().unwrap().push(packet.frame);
+        }
+    }
+
+    /// Copies a datagram into a frame of its destination.
+    fn deliver(&self, packet: &Packet) {
+        let hosts = self.0.hosts.read().unwrap();
+        let to = packet.destination;
+        let Some(host) = hosts.iter().find(|host| host.address == to.ip()) else {
+            return;
+        };
+        let Some(queue) = host.queues.iter().find(|queue| owns(queue, to)) else {
+            return;
+        };
+        let Some(mut frame) = host.shared.lock().unwrap().fill.pop() else {
+            queue.drop_arrival();
+            return;
+        };
+        frame.memory(packet.length).copy_from_slice(packet.bytes());
+        queue.arrive(Packet { frame, ..*packet });
     }
 }
 
-impl State {
-    /// Moves the frames of a transmit ring to their destinations.
-    fn transmit(&mut self, host: usize, queue: usize) {
-        if self.hosts[host].queues[queue].transmit_ring.is_empty() {
-            return;
-        }
-        self.transmissions += 1;
-        let mut datagram = [0; FRAME_LENGTH];
-        while let Some(sent) = self.hosts[host].queues[queue].transmit_ring.pop_front() {
-            let frames = &mut self.hosts[host].queues[queue].transmit;
-            datagram[..sent.length].copy_from_slice(frames.bytes(&sent));
-            frames.release(sent.frame);
-            let to = sent.destination;
-            if let Some(host) = self.hosts.iter_mut().find(|host| host.address == to.ip())
-                && let Some(role) = host.role_of(to)
-            {
-                host.queues[role].arrive(&datagram[..sent.length], sent.source, to);
-            }
-        }
-    }
+/// Returns true if a socket of the queue has this address.
+fn owns(queue: &Queue, local: SocketAddr) -> bool {
+    let sockets = queue.sockets.lock().unwrap();
+    sockets.iter().flatten().any(|socket| socket.local == local)
 }
 
 impl Host {
-    /// Returns the queue of the socket at an address.
-    fn role_of(&self, local: SocketAddr) -> Option<usize> {
-        let mut sockets = self.sockets.iter().flatten();
-        let socket = sockets.find(|socket| socket.local == local)?;
-        Some(socket.role)
-    }
-
-    /// Sorts a receive ring into mailboxes.
-    fn sort(&mut self, queue: usize) {
-        let queue = &mut self.queues[queue];
-        while let Some(datagram) = queue.receive_ring.pop_front() {
-            let mut sockets = self.sockets.iter_mut().flatten();
-            let to = sockets.find(|socket| socket.local == datagram.destination);
-            match to {
-                Some(socket) if socket.peer.is_some_and(|peer| peer != datagram.source) => {
-                    queue.receive.release(datagram.frame);
-                }
-                Some(socket) if socket.mailbox.len() < MAILBOX => {
-                    socket.mailbox.push_back(datagram);
-                }
-                Some(socket) => {
-                    socket.overflowed += 1;
-                    queue.receive.release(datagram.frame);
-                }
-                None => queue.receive.release(datagram.frame),
-            }
-        }
-    }
-
-    /// Returns a socket, with the queue that it shares. Its mailbox is filled if it was empty.
-    fn receiving(&mut self, id: usize) -> (&mut Socket, &mut Queue) {
-        let role = self.sockets[id].as_ref().unwrap().role;
-        if self.sockets[id].as_ref().unwrap().mailbox.is_empty() {
-            self.sort(role);
-        }
-        (self.sockets[id].as_mut().unwrap(), &mut self.queues[role])
+    pub(crate) fn queue(&self, agent: AgentRole) -> &Queue {
+        &self.queues[match agent {
+            AgentRole::Conductor => 0,
+            AgentRole::Sender => 1,
+            AgentRole::Receiver => 2,
+        }]
     }
 }
 
-/// A host.
-#[derive(Debug)]
+/// The network of a host. Clones are the same host.
+#[derive(Clone, Debug)]
 pub(crate) struct RingNetwork {
     wire: Wire,
-    host: usize,
-    address: IpAddr,
+    host: Arc<Host>,
 }
 
 impl RingNetwork {
     pub(crate) fn new(wire: &Wire, address: IpAddr) -> Self {
-        let mut state = wire.lock();
-        state.hosts.push(Host {
+        let host = Arc::new(Host {
             address,
             queues: Default::default(),
-            sockets: Vec::new(),
-            next_port: 50_000,
+            shared: Mutex::default(),
+            sent: Mutex::new(Vec::with_capacity(FRAMES)),
+            next_port: AtomicU16::new(50_000),
         });
+        wire.0.hosts.write().unwrap().push(Arc::clone(&host));
         Self {
             wire: wire.clone(),
-            host: state.hosts.len() - 1,
-            address,
+            host,
         }
+    }
+
+    /// Returns the addresses of the frames in the transmit ring of an agent.
+    pub(crate) fn queued_frames(&self, agent: AgentRole) -> Vec<usize> {
+        let agent = self.host.queue(agent).agent();
+        let packets = agent.transmit.iter();
+        packets
+            .map(|packet| packet.bytes().as_ptr().addr())
+            .collect()
     }
 }
 
@@ -173,44 +159,40 @@ impl Network for RingNetwork {
             address: spec.bind,
             source: kind.into(),
         };
-        if spec.bind.ip() != self.address {
+        if spec.bind.ip() != self.host.address {
             return Err(refused(io::ErrorKind::AddrNotAvailable));
         }
-        let mut state = self.wire.lock();
-        let host = &mut state.hosts[self.host];
         let mut local = spec.bind;
         if local.port() == 0 {
-            local.set_port(host.next_port);
-            host.next_port += 1;
+            local.set_port(self.host.next_port.fetch_add(1, Ordering::Relaxed));
         }
-        if host.role_of(local).is_some() {
+        if self.host.queues.iter().any(|queue| owns(queue, local)) {
             return Err(refused(io::ErrorKind::AddrInUse));
         }
-        host.sockets.push(Some(Socket {
-            role: role(spec.agent),
+        let mailbox = Arc::new(Mutex::new(Mailbox::new(spec.connect)));
+        let mut sockets = self.host.queue(spec.agent).sockets.lock().unwrap();
+        sockets.push(Some(Socket {
             local,
-            peer: spec.connect,
-            mailbox: VecDeque::with_capacity(MAILBOX),
-            overflowed: 0,
+            mailbox: Arc::clone(&mailbox),
         }));
         Ok(Box::new(RingTransport {
             wire: self.wire.clone(),
-            host: self.host,
-            id: host.sockets.len() - 1,
-            role: role(spec.agent),
+            host: Arc::clone(&self.host),
+            agent: spec.agent,
+            id: sockets.len() - 1,
             local,
             peer: spec.connect,
+            mailbox,
         }))
     }
 
     fn poller(&mut self, agent: AgentRole) -> Result<Box<dyn Poller>, NetError> {
         let thread = UnconditionalPoller::default();
-        let queue = &mut self.wire.lock().hosts[self.host].queues[role(agent)];
-        queue.waker = Some(thread.waker());
+        *self.host.queue(agent).waker.lock().unwrap() = Some(thread.waker());
         Ok(Box::new(RingPoller {
             wire: self.wire.clone(),
-            host: self.host,
-            role: role(agent),
+            host: Arc::clone(&self.host),
+            agent,
             sources: Vec::new(),
             ready: Vec::new(),
             thread,
@@ -228,7 +210,7 @@ impl Network for RingNetwork {
         Ok(vec![Interface {
             name: "ring0".to_owned(),
             index: 1,
-            address: self.address,
+            address: self.host.address,
             prefix: 24,
             up: true,
             multicast: false,
@@ -241,8 +223,8 @@ impl Network for RingNetwork {
 #[derive(Debug)]
 struct RingPoller {
     wire: Wire,
-    host: usize,
-    role: usize,
+    host: Arc<Host>,
+    agent: AgentRole,
     sources: Vec<PollSource>,
     ready: Vec<usize>,
     thread: UnconditionalPoller,
@@ -261,15 +243,16 @@ impl Poller for RingPoller {
     fn poll(&mut self, receive: &mut dyn FnMut(usize) -> usize) -> usize {
         self.ready.clear();
         {
-            let mut state = self.wire.lock();
-            state.transmit(self.host, self.role);
-            let host = &mut state.hosts[self.host];
-            host.sort(self.role);
+            let queue = self.host.queue(self.agent);
+            let mut agent = queue.agent();
+            self.wire.transmit(&self.host, &mut agent);
+            queue.sort(&mut agent, &self.host.shared);
+            let sockets = queue.sockets.lock().unwrap();
             for (index, source) in self.sources.iter().enumerate() {
                 let has_mail = match source.arrivals {
                     Arrivals::Queue(id) => {
-                        let socket = host.sockets.get(id).and_then(Option::as_ref);
-                        socket.is_some_and(|socket| !socket.mailbox.is_empty())
+                        let socket = sockets.get(id).and_then(Option::as_ref);
+                        socket.is_some_and(|it| !it.mailbox.lock().unwrap().packets.is_empty())
                     }
                     Arrivals::Unknown | Arrivals::Descriptor(_) => true,
                 };
@@ -282,191 +265,18 @@ impl Poller for RingPoller {
     }
 
     fn flush(&mut self) {
-        self.wire.lock().transmit(self.host, self.role);
+        let mut agent = self.host.queue(self.agent).agent();
+        self.wire.transmit(&self.host, &mut agent);
     }
 
     fn wait(&mut self, max: Duration) {
-        {
-            let mut state = self.wire.lock();
-            state.transmit(self.host, self.role);
-            if !state.hosts[self.host].queues[self.role]
-                .receive_ring
-                .is_empty()
-            {
-                return;
-            }
+        self.flush();
+        if !self.host.queue(self.agent).has_arrivals() {
+            self.thread.wait(max);
         }
-        self.thread.wait(max);
     }
 
     fn waker(&self) -> Waker {
         self.thread.waker()
-    }
-}
-
-/// A socket of a host.
-#[derive(Debug)]
-struct RingTransport {
-    wire: Wire,
-    host: usize,
-    id: usize,
-    role: usize,
-    local: SocketAddr,
-    peer: Option<SocketAddr>,
-}
-
-impl Transport for RingTransport {
-    fn send(&mut self, batch: &[Transmit<'_>]) -> Result<usize, NetError> {
-        let max = self.capabilities().max_datagram;
-        let mut state = self.wire.lock();
-        let mut accepted = 0;
-        'batch: for transmit in batch {
-            for datagram in transmit.datagrams() {
-                let error = match transmit.destination.or(self.peer) {
-                    None => Some(NetError::NoDestination { local: self.local }),
-                    Some(destination) if datagram.len() > max => Some(NetError::Send {
-                        local: self.local,
-                        destination,
-                        length: datagram.len(),
-                        source: io::ErrorKind::InvalidInput.into(),
-                    }),
-                    Some(destination) => {
-                        let queue = &mut state.hosts[self.host].queues[self.role];
-                        if !queue.transmit.has_free() {
-                            state.transmit(self.host, self.role);
-                        }
-                        let queue = &mut state.hosts[self.host].queues[self.role];
-                        let Some(frame) = queue.transmit.fill(datagram) else {
-                            return Ok(accepted);
-                        };
-                        queue.transmit_ring.push_back(Descriptor {
-                            frame,
-                            length: datagram.len(),
-                            source: self.local,
-                            destination,
-                        });
-                        accepted += datagram.len();
-                        None
-                    }
-                };
-                match error {
-                    Some(error) if accepted == 0 => return Err(error),
-                    // The accepted datagrams leave as below.
-                    Some(_) => break 'batch,
-                    None => {}
-                }
-            }
-        }
-        // Nothing else starts the transmission for an agent without a poller.
-        if state.hosts[self.host].queues[self.role].waker.is_none() {
-            state.transmit(self.host, self.role);
-        }
-        Ok(accepted)
-    }
-
-    fn receive(&mut self, batch: &mut ReceiveBatch) -> Result<usize, NetError> {
-        batch.clear();
-        let mut state = self.wire.lock();
-        let (socket, queue) = state.hosts[self.host].receiving(self.id);
-        while let Some(datagram) = socket.mailbox.front() {
-            if !batch.push_coalesced(datagram.source, None, queue.receive.bytes(datagram)) {
-                break;
-            }
-            queue.receive.release(datagram.frame);
-            socket.mailbox.pop_front();
-        }
-        Ok(batch.datagram_count())
-    }
-
-    /// Joins datagrams of one source that have the same length: one copy, from the frames to where they belong.
-    fn receive_parts(
-        &mut self,
-        head: &mut [u8],
-        rest: &mut [u8],
-    ) -> Result<Option<Received>, NetError> {
-        let mut state = self.wire.lock();
-        let (socket, queue) = state.hosts[self.host].receiving(self.id);
-        let Some(first) = socket.mailbox.front().copied() else {
-            return Ok(None);
-        };
-        let capacity = head.len() + rest.len();
-        let mut length = 0;
-        while let Some(next) = socket.mailbox.front().copied()
-            && next.source == first.source
-            && next.length <= first.length
-            && length % first.length.max(1) == 0
-            && length + next.length <= capacity
-        {
-            let bytes = queue.receive.bytes(&next);
-            let in_head = bytes.len().min(head.len().saturating_sub(length));
-            let at = length.min(head.len());
-            head[at..at + in_head].copy_from_slice(&bytes[..in_head]);
-            let behind = (length + in_head).saturating_sub(head.len());
-            rest[behind..][..bytes.len() - in_head].copy_from_slice(&bytes[in_head..]);
-            length += bytes.len();
-            queue.receive.release(next.frame);
-            socket.mailbox.pop_front();
-        }
-        Ok(Some(Received {
-            source: first.source,
-            length,
-            stride: first.length,
-            timestamp_ns: None,
-        }))
-    }
-
-    fn connect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
-        self.peer = Some(peer);
-        let mut state = self.wire.lock();
-        state.hosts[self.host].sockets[self.id]
-            .as_mut()
-            .unwrap()
-            .peer = Some(peer);
-        Ok(())
-    }
-
-    fn peer(&self) -> Option<SocketAddr> {
-        self.peer
-    }
-
-    fn local_address(&self) -> SocketAddr {
-        self.local
-    }
-
-    fn poll_source(&self) -> PollSource {
-        PollSource::new(Arrivals::Queue(self.id))
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            coalesces: true,
-            receives_parts: true,
-            max_datagram: FRAME_LENGTH - HEADERS,
-            ..Capabilities::PLAIN
-        }
-    }
-
-    fn buffer_lengths(&self) -> BufferLengths {
-        LENGTHS
-    }
-
-    fn overflowed(&self) -> Option<u32> {
-        let state = self.wire.lock();
-        let host = &state.hosts[self.host];
-        let socket = host.sockets[self.id].as_ref().unwrap();
-        Some(socket.overflowed + host.queues[self.role].dropped)
-    }
-}
-
-impl Drop for RingTransport {
-    fn drop(&mut self) {
-        let mut state = self.wire.lock();
-        let host = &mut state.hosts[self.host];
-        let Some(socket) = host.sockets[self.id].take() else {
-            return;
-        };
-        for datagram in socket.mailbox {
-            host.queues[socket.role].receive.release(datagram.frame);
-        }
     }
 }

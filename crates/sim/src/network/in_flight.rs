@@ -64,12 +64,16 @@ impl NetworkState {
             return Err(NetError::NoDestination { local });
         };
         let length = payload.len();
+        if length > MAX_DATAGRAM_LENGTH {
+            return Err(NetError::TooLong {
+                local,
+                destination,
+                length,
+                max: MAX_DATAGRAM_LENGTH,
+            });
+        }
         let has_moved = !local.ip().is_unspecified() && !self.owns(host, local.ip());
-        if length > MAX_DATAGRAM_LENGTH
-            || destination.port() == 0
-            || has_moved
-            || !can_address(local, destination)
-        {
+        if destination.port() == 0 || has_moved || !can_address(local, destination) {
             let source = io::ErrorKind::InvalidInput.into();
             return Err(NetError::Send {
                 local,

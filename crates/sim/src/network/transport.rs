@@ -169,6 +169,7 @@ impl Transport for SimTransport {
             coalesces: self.inbox.coalesces,
             receive_timestamps: self.inbox.timestamps,
             receives_parts: true,
+            backend: "simulated",
             ..Capabilities::PLAIN
         }
     }

@@ -133,8 +133,17 @@ fn expect_all_moved(streams: &[Stream]) {
 
 #[test]
 fn streams_on_a_transforming_socket_do_not_share_a_transmit() {
+    expect_no_coalescing(FakeSocket::set_transforms);
+}
+
+#[test]
+fn datagrams_for_a_backend_that_queues_sends_are_not_copied_before() {
+    expect_no_coalescing(FakeSocket::set_queues_sends);
+}
+
+fn expect_no_coalescing(set: impl FnOnce(&FakeSocket)) {
     let socket = FakeSocket::default();
-    socket.set_transforms();
+    set(&socket);
     let mut fixture = SenderFixture::with_endpoint(|spec| spec.data = Box::new(socket.clone()));
     fixture.socket = socket;
     fixture.connect(32_768);
