@@ -62,6 +62,7 @@
 //! # }
 //! ```
 
+mod backends;
 #[doc(hidden)]
 pub mod conformance;
 mod error;
@@ -75,6 +76,7 @@ mod socket;
 mod transmit;
 mod transport;
 
+pub use backends::Backends;
 pub use error::NetError;
 pub use fault::{FaultControl, FaultCounts, FaultLayer, FaultRates, FaultSpec};
 pub use filter::{DatagramFilter, FilterLayer};

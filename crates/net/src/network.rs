@@ -4,20 +4,33 @@ use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::{
-    AgentRole, BufferLengths, Interface, NetError, Poller, Transport, UnconditionalPoller,
+    AgentRole, BufferLengths, Capabilities, Interface, NetError, Poller, Transport,
+    UnconditionalPoller,
 };
 
 /// A network: opens transports, and reports the interfaces and limits of the machine.
 ///
 /// Used when channels are opened and closed, never on the data path.
 pub trait Network: Send + Debug {
-    /// Opens a bound transport. Port zero selects a free port.
+    /// Returns the name of the backend that opens a transport whose specification names none.
+    fn backend(&self) -> &'static str {
+        Capabilities::PLAIN.backend
+    }
+
+    /// Opens a bound transport. Port zero selects a free port. Fails with [`NetError::Unavailable`] if the specification
+    /// names a backend that this network does not have ([`SocketSpec::check_backend`]).
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError>;
 
     /// Creates the poller of an agent, for transports that this network opens for it ([`SocketSpec::agent`]).
     fn poller(&mut self, agent: AgentRole) -> Result<Box<dyn Poller>, NetError> {
         let _ = agent;
         Ok(Box::new(UnconditionalPoller::default()))
+    }
+
+    /// Called about once per second, by the conductor: for backends that follow changes of routes, neighbours and links.
+    /// Neither waits nor does more than a bounded part of the work.
+    fn on_timer(&mut self, now_ns: i64) {
+        let _ = now_ns;
     }
 
     /// Returns the buffer lengths of a new socket, and the largest lengths that the system grants.
@@ -28,12 +41,20 @@ pub trait Network: Send + Debug {
 }
 
 impl<N: Network + ?Sized> Network for Box<N> {
+    fn backend(&self) -> &'static str {
+        (**self).backend()
+    }
+
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
         (**self).open(spec)
     }
 
     fn poller(&mut self, agent: AgentRole) -> Result<Box<dyn Poller>, NetError> {
         (**self).poller(agent)
+    }
+
+    fn on_timer(&mut self, now_ns: i64) {
+        (**self).on_timer(now_ns);
     }
 
     fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {
@@ -48,6 +69,11 @@ impl<N: Network + ?Sized> Network for Box<N> {
 /// Parameters of a transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketSpec {
+    /// Name of the backend, if the channel chooses one.
+    pub backend: Option<Box<str>>,
+    /// Number by which layers recognise what the transport is opened for: the driver passes the registration id of the
+    /// publication, subscription or destination. Has no meaning for backends.
+    pub tag: i64,
     /// The agent that uses the transport.
     pub agent: AgentRole,
     /// The local address. Its family is the family of the transport.
@@ -73,6 +99,8 @@ impl SocketSpec {
     #[must_use]
     pub fn bound(bind: SocketAddr) -> Self {
         Self {
+            backend: None,
+            tag: 0,
             agent: AgentRole::Conductor,
             bind,
             connect: None,
@@ -91,6 +119,20 @@ impl SocketSpec {
         Self { agent, ..self }
     }
 
+    /// For backends: refuses a specification that names another backend than `own`.
+    pub fn check_backend(&self, own: &str) -> Result<(), NetError> {
+        match &self.backend {
+            Some(backend) if **backend != *own => Err(unavailable(backend, own)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same, with a tag.
+    #[must_use]
+    pub fn tagged(self, tag: i64) -> Self {
+        Self { tag, ..self }
+    }
+
     /// The same, connected to `peer`.
     #[must_use]
     pub fn connected(self, peer: SocketAddr) -> Self {
@@ -98,6 +140,15 @@ impl SocketSpec {
             connect: Some(peer),
             ..self
         }
+    }
+}
+
+/// Returns the error for a backend that is not among the `present` ones.
+pub(crate) fn unavailable(backend: &str, present: &str) -> NetError {
+    NetError::Unavailable {
+        backend: backend.into(),
+        reason: format!("this driver has {present}").into(),
+        remedy: "name one of these, or none".into(),
     }
 }
 

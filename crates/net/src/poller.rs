@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use taran_core::agent::AgentWaker;
 
+use crate::Capabilities;
+
 /// Finds the transports of one agent that may have received something, and waits for the first of them.
 ///
 /// Created by [`Network::poller`](crate::Network::poller), one for each agent, and owned by it. A poller reports
@@ -41,6 +43,13 @@ pub trait Poller: Send + Debug {
 
     /// Returns a waker that ends the current wait, or the next one. It may be used on any thread.
     fn waker(&self) -> Waker;
+
+    /// Returns a descriptor that is readable while a transport whose arrivals have none
+    /// ([`Arrivals::Queue`]) may have received something, so that one wait covers several backends ([`Backends`](crate::Backends)).
+    /// Without it, such a wait is cut into short ones.
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
 }
 
 /// The agent that uses a transport. A backend with queues gives each agent queues of its own.
@@ -57,6 +66,8 @@ pub enum AgentRole {
 /// A transport as its poller knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollSource {
+    /// Name of the backend.
+    pub backend: &'static str,
     /// How arrivals are noticed.
     pub arrivals: Arrivals,
     /// True if the transport is reported by each poll: a layer may hold datagrams that the backend has delivered.
@@ -76,12 +87,13 @@ pub enum Arrivals {
 
 impl PollSource {
     /// A transport that is reported by each poll.
-    pub const UNKNOWN: Self = Self::new(Arrivals::Unknown);
+    pub const UNKNOWN: Self = Self::new(Capabilities::PLAIN.backend, Arrivals::Unknown);
 
     /// A transport without layers that hold datagrams.
     #[must_use]
-    pub const fn new(arrivals: Arrivals) -> Self {
+    pub const fn new(backend: &'static str, arrivals: Arrivals) -> Self {
         Self {
+            backend,
             arrivals,
             is_always_ready: false,
         }

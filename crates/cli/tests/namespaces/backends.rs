@@ -49,6 +49,10 @@ fn enter(namespace: &File) {
 }
 
 impl<N: Network> Network for OnMachine<N> {
+    fn backend(&self) -> &'static str {
+        self.network.backend()
+    }
+
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
         self.there(|network| network.open(spec))
     }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod backends;
 mod clients;
 mod commands;
 mod congestion;

@@ -29,6 +29,8 @@ pub(crate) struct MemoryNetwork {
     attempts: Arc<AtomicUsize>,
     /// Bytes that a layer adds to each datagram of sockets opened from now on.
     expansion: Arc<AtomicUsize>,
+    /// Number of times that the conductor called the timer.
+    timer_calls: Arc<AtomicUsize>,
     /// Number of sockets that can be opened before one fails.
     left: Arc<Mutex<Option<i64>>>,
 }
@@ -37,6 +39,11 @@ impl MemoryNetwork {
     /// Sockets opened from now on have a layer that adds this many bytes to each datagram.
     pub(crate) fn set_expansion(&self, bytes: usize) {
         self.expansion.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns the number of times that the conductor called the timer.
+    pub(crate) fn timer_calls(&self) -> usize {
+        self.timer_calls.load(Ordering::Relaxed)
     }
 
     /// Lets the opening of a socket fail with "too many open files", after this many successes.
@@ -106,6 +113,7 @@ impl MemoryNetwork {
 impl Network for MemoryNetwork {
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
         self.attempts.fetch_add(1, Ordering::Relaxed);
+        spec.check_backend(self.backend())?;
         if self.fails() {
             const TOO_MANY_OPEN_FILES: i32 = 24;
             return Err(NetError::Open {
@@ -149,6 +157,10 @@ impl Network for MemoryNetwork {
             expansion: self.expansion.load(Ordering::Relaxed),
             network: self.clone(),
         }))
+    }
+
+    fn on_timer(&mut self, _now_ns: i64) {
+        self.timer_calls.fetch_add(1, Ordering::Relaxed);
     }
 
     fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {

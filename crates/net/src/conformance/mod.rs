@@ -9,7 +9,7 @@ mod segments;
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::{NetError, Network, ReceiveBatch, SocketSpec, Transport};
+use crate::{NetError, Network, PollSource, ReceiveBatch, SocketSpec, Transport};
 
 /// Polls without progress after which a datagram counts as lost.
 const MAX_POLLS: usize = 20_000;
@@ -82,6 +82,7 @@ impl Host<'_> {
 
 impl<'a> Suite<'a> {
     fn run(mut self) {
+        self.backend();
         self.addresses();
         self.limits_and_interfaces();
         self.single_datagrams();
@@ -157,6 +158,29 @@ impl<'a> Suite<'a> {
 
     fn collect(&mut self, transport: &mut dyn Transport, count: usize) -> Vec<Arrived> {
         self.collect_in_batches(transport, count, 8)
+    }
+
+    /// A backend is known by its name, and no other one is used instead.
+    fn backend(&mut self) {
+        let name = self.near.network.backend();
+        let named = |backend: &str| SocketSpec {
+            backend: Some(backend.into()),
+            ..SocketSpec::bound(SocketAddr::new(self.near.address, 0))
+        };
+        let (own, other) = (named(name), named("no such backend"));
+        let transport = self.open(&own);
+        assert_eq!(transport.capabilities().backend, name);
+        assert_eq!(self.open_any().capabilities().backend, name);
+        let source = transport.poll_source();
+        assert!(
+            source == PollSource::UNKNOWN || source.backend == name,
+            "{source:?}"
+        );
+        let refused = self.near.network.open(&other).map(|_| ());
+        assert!(
+            matches!(&refused, Err(NetError::Unavailable { backend, .. }) if **backend == *"no such backend"),
+            "a backend that is not there is refused, not {refused:?}"
+        );
     }
 
     fn addresses(&mut self) {

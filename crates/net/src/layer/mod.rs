@@ -159,6 +159,10 @@ impl<N: Network> LayeredNetwork<N> {
 }
 
 impl<N: Network> Network for LayeredNetwork<N> {
+    fn backend(&self) -> &'static str {
+        self.network.backend()
+    }
+
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
         let transport = self.network.open(spec)?;
         let layers: Vec<_> = self
@@ -174,6 +178,10 @@ impl<N: Network> Network for LayeredNetwork<N> {
 
     fn poller(&mut self, agent: AgentRole) -> Result<Box<dyn Poller>, NetError> {
         self.network.poller(agent)
+    }
+
+    fn on_timer(&mut self, now_ns: i64) {
+        self.network.on_timer(now_ns);
     }
 
     fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {

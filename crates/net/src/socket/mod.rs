@@ -12,7 +12,7 @@ mod control;
 mod interfaces;
 mod open;
 mod option;
-mod poller;
+pub(crate) mod poller;
 mod receive;
 mod segment_limiter;
 mod send;
@@ -57,7 +57,12 @@ impl Default for SocketNetwork {
 }
 
 impl Network for SocketNetwork {
+    fn backend(&self) -> &'static str {
+        Self::BACKEND
+    }
+
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
+        spec.check_backend(Self::BACKEND)?;
         Ok(Box::new(open::open(spec, self.offload && spec.offload)?))
     }
 

@@ -19,7 +19,7 @@ const SMALL_SET: usize = 5;
 
 /// Poller of sockets.
 #[derive(Debug)]
-pub(super) struct SocketPoller {
+pub(crate) struct SocketPoller {
     sources: Vec<PollSource>,
     /// The event descriptor of `signal`, and those of all sources that have one, in order.
     entries: Vec<libc::pollfd>,
@@ -27,7 +27,7 @@ pub(super) struct SocketPoller {
 }
 
 impl SocketPoller {
-    pub(super) fn new() -> Result<Self, NetError> {
+    pub(crate) fn new() -> Result<Self, NetError> {
         let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
         let event = rustix::event::eventfd(0, flags).map_err(|error| NetError::Query {
             what: "an event descriptor",
@@ -201,7 +201,7 @@ mod tests {
             .collect();
         let sources = sockets
             .iter()
-            .map(|socket| PollSource::new(Arrivals::Descriptor(socket.as_raw_fd())))
+            .map(|socket| PollSource::new("sockets", Arrivals::Descriptor(socket.as_raw_fd())))
             .collect();
         (sockets, sources)
     }

@@ -210,7 +210,10 @@ impl Transport for SocketTransport {
     }
 
     fn poll_source(&self) -> PollSource {
-        PollSource::new(Arrivals::Descriptor(self.socket.as_raw_fd()))
+        PollSource::new(
+            super::SocketNetwork::BACKEND,
+            Arrivals::Descriptor(self.socket.as_raw_fd()),
+        )
     }
 
     fn capabilities(&self) -> Capabilities {

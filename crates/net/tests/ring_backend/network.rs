@@ -17,6 +17,9 @@ use crate::queue::{
 };
 use crate::transport::RingTransport;
 
+/// Name of this backend.
+pub(crate) const BACKEND: &str = "ring";
+
 pub(crate) const LENGTHS: BufferLengths = BufferLengths {
     send: 4 << 20,
     receive: 4 << 20,
@@ -154,7 +157,12 @@ impl RingNetwork {
 }
 
 impl Network for RingNetwork {
+    fn backend(&self) -> &'static str {
+        BACKEND
+    }
+
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
+        spec.check_backend(BACKEND)?;
         let refused = |kind: io::ErrorKind| NetError::Bind {
             address: spec.bind,
             source: kind.into(),

@@ -10,7 +10,7 @@ use taran_net::{
     Transmit, TransmitLayout, TransmitScratch, Transport,
 };
 
-use crate::network::{Host, LENGTHS, Wire};
+use crate::network::{BACKEND, Host, LENGTHS, Wire};
 use crate::queue::{AgentRings, FRAME_LENGTH, Mailbox, Packet, Queue};
 
 /// Bytes of a frame that headers take.
@@ -205,12 +205,12 @@ impl Transport for RingTransport {
     }
 
     fn poll_source(&self) -> PollSource {
-        PollSource::new(Arrivals::Queue(self.id))
+        PollSource::new(BACKEND, Arrivals::Queue(self.id))
     }
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            backend: "ring",
+            backend: BACKEND,
             queues_sends: true,
             coalesces: true,
             receives_parts: true,

@@ -143,6 +143,7 @@ impl ChannelUriBuilder {
         flow_control(text: &str) => FlowControl;
         send_buffer(bytes: usize) => SendBuffer;
         receive_buffer(bytes: usize) => ReceiveBuffer;
+        backend(name: &str) => Backend;
         receiver_window(bytes: usize) => ReceiverWindow;
         reliable(reliable: bool) => Reliable;
         rejoin(rejoin: bool) => Rejoin;

@@ -55,6 +55,8 @@ pub struct UdpChannel {
     pub send_buffer: Option<usize>,
     /// `so-rcvbuf` in bytes; `None` selects the driver's option.
     pub receive_buffer: Option<usize>,
+    /// Name of the network backend; `None` selects the driver's first one.
+    pub backend: Option<Box<str>>,
     /// `media-rcv-ts-offset`
     pub media_receive_timestamp: Option<TimestampOffset>,
     /// `channel-rcv-ts-offset`
@@ -226,6 +228,7 @@ impl UdpChannel {
             tags: read_tags(&uri)?,
             send_buffer: socket_buffer(&uri, Param::SendBuffer)?,
             receive_buffer: socket_buffer(&uri, Param::ReceiveBuffer)?,
+            backend: uri.get(Param::Backend).map(Box::from),
             media_receive_timestamp: timestamp(&uri, Param::MediaReceiveTimestamp)?,
             channel_receive_timestamp: timestamp(&uri, Param::ChannelReceiveTimestamp)?,
             channel_send_timestamp: timestamp(&uri, Param::ChannelSendTimestamp)?,

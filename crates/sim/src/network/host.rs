@@ -9,6 +9,9 @@ use super::socket::LIMITS;
 use super::transport::SimTransport;
 use crate::process::Lease;
 
+/// Name of this backend.
+pub(super) const BACKEND: &str = "simulated";
+
 /// Id of a host on the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostId(pub(super) usize);
@@ -52,7 +55,12 @@ impl SimHost {
 }
 
 impl Network for SimHost {
+    fn backend(&self) -> &'static str {
+        BACKEND
+    }
+
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
+        spec.check_backend(BACKEND)?;
         let socket = self.network.lock().open(self.id, spec, &self.lease)?;
         let lease = self.lease.clone();
         let mut transport = SimTransport::new(self.network.clone(), socket, spec, lease);

@@ -7,6 +7,7 @@ use taran_net::{
 };
 
 use super::SimNetwork;
+use super::host::BACKEND;
 use super::ports::SocketId;
 use super::socket::LIMITS;
 use crate::process::Lease;
@@ -169,7 +170,7 @@ impl Transport for SimTransport {
             coalesces: self.inbox.coalesces,
             receive_timestamps: self.inbox.timestamps,
             receives_parts: true,
-            backend: "simulated",
+            backend: BACKEND,
             ..Capabilities::PLAIN
         }
     }

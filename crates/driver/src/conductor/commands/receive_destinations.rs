@@ -122,7 +122,7 @@ impl ConductorState {
         udp: &UdpChannel,
         prerequisites: &ResolvedPrerequisites,
     ) -> Result<(), CommandError> {
-        let resolved = self.resolve_channel(udp, prerequisites)?;
+        let mut resolved = self.resolve_channel(udp, prerequisites)?;
         let id = TransportId(command.correlation_id);
         if self.networking.receive_destinations.contains(id) {
             return Err(Failure::generic(format!(
@@ -135,7 +135,15 @@ impl ConductorState {
             return Err(Failure::generic("the endpoint of the subscription is gone").into());
         };
         let (buffers, status_id) = (endpoint.buffers, endpoint.status.id());
-        let opened = self.networking.open_receive_destination(&resolved, buffers);
+        // A destination without a backend gets that of its subscription.
+        let channel = &mut resolved.channel;
+        channel.backend = channel
+            .backend
+            .take()
+            .or(endpoint.resolved.channel.backend.clone());
+        let opened = self
+            .networking
+            .open_receive_destination(&resolved, id.0, buffers);
         let transport = opened.map_err(|error| {
             if error.is_in_use && self.is_destination_closing(&resolved) {
                 return Failure::new(

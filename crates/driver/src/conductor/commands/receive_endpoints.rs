@@ -32,7 +32,7 @@ impl ConductorState {
         let transport = if has_destinations {
             None
         } else {
-            Some(self.networking.open_receiver(&resolved)?)
+            Some(self.networking.open_receiver(&resolved, id.0)?)
         };
         let bound = transport
             .as_ref()

@@ -47,7 +47,7 @@ impl ConductorState {
         canonical: String,
     ) -> Result<EndpointId, Failure> {
         let id = EndpointId(new.correlation_id);
-        let opened = self.networking.open_sender(&resolved)?;
+        let opened = self.networking.open_sender(&resolved, id.0)?;
         let bound = opened.bound();
         let buffers = self.networking.sockets.requested_buffers(&resolved);
         let Capabilities {

@@ -233,6 +233,22 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Rejects a channel that names another network backend.
+    fn check_backend(&self, requested: &ResolvedChannel) -> Result<(), Failure> {
+        let (asks, has) = (&requested.channel.backend, &self.resolved.channel.backend);
+        match asks {
+            Some(backend) if asks != has => Err(Failure::generic(format!(
+                "{key}={backend} does not match existing value of {}, use the same value or another endpoint: \
+                 existingChannel={} channel={}",
+                has.as_deref().unwrap_or("none"),
+                self.resolved.text(),
+                requested.text(),
+                key = Param::Backend.key(),
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Rejects a channel with other buffer lengths, or any channel while the endpoint is closing.
     fn check_usable(&self, requested: &ResolvedChannel) -> Result<&Self, Failure> {
         if self.closing {
@@ -260,6 +276,7 @@ impl Endpoint {
                 )));
             }
         }
+        self.check_backend(requested)?;
         self.check_timestamps(requested)?;
         Ok(self)
     }

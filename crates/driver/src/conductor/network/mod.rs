@@ -74,32 +74,36 @@ impl Networking {
     pub(crate) fn open_sender(
         &mut self,
         resolved: &ResolvedChannel,
+        registration_id: i64,
     ) -> Result<SenderSockets, OpenError> {
         let endpoints = &self.send_endpoints;
         self.sockets
-            .open_sender(resolved, || endpoints.ports().collect())
+            .open_sender(resolved, registration_id, || endpoints.ports().collect())
     }
 
     /// Opens the socket of a subscription.
     pub(crate) fn open_receiver(
         &mut self,
         resolved: &ResolvedChannel,
+        registration_id: i64,
     ) -> Result<Box<dyn Transport>, OpenError> {
         let (endpoints, sources) = (&self.receive_endpoints, &self.receive_destinations);
         let in_use = || endpoints.ports().chain(sources.ports()).collect();
-        self.sockets.open_receiver(resolved, in_use)
+        self.sockets
+            .open_receiver(resolved, registration_id, in_use)
     }
 
     /// Opens the socket of a destination of a subscription, with the buffer lengths of the subscription.
     pub(crate) fn open_receive_destination(
         &mut self,
         resolved: &ResolvedChannel,
+        registration_id: i64,
         requested: RequestedBuffers,
     ) -> Result<Box<dyn Transport>, OpenError> {
         let (endpoints, sources) = (&self.receive_endpoints, &self.receive_destinations);
         let in_use = || endpoints.ports().chain(sources.ports()).collect();
         self.sockets
-            .open_receive_destination(resolved, requested, in_use)
+            .open_receive_destination(resolved, registration_id, requested, in_use)
     }
 
     /// Returns the channel URI of a receive endpoint.

@@ -108,12 +108,13 @@ impl Sockets {
     pub(crate) fn open_sender(
         &mut self,
         resolved: &ResolvedChannel,
+        registration_id: i64,
         in_use: impl FnOnce() -> BTreeSet<u16>,
     ) -> Result<SenderSockets, OpenError> {
         if resolved.roles.multicast && !resolved.has_destinations() {
-            return self.open_group_sender(resolved);
+            return self.open_group_sender(resolved, registration_id);
         }
-        let data = self.open_unicast_sender(resolved, in_use)?;
+        let data = self.open_unicast_sender(resolved, registration_id, in_use)?;
         Ok(SenderSockets {
             data,
             control: None,
@@ -124,17 +125,20 @@ impl Sockets {
     fn open_group_sender(
         &mut self,
         resolved: &ResolvedChannel,
+        registration_id: i64,
     ) -> Result<SenderSockets, OpenError> {
         let roles = &resolved.roles;
         let open_error = |error: NetError| open_error(&error, resolved.text());
         let control = self
             .group_spec(resolved, Some(roles.remote_control.ip()))
-            .used_by(AgentRole::Sender);
+            .used_by(AgentRole::Sender)
+            .tagged(registration_id);
         let data = SocketSpec {
             bind: scoped(roles.local, resolved.interface_index),
             connect: self.connect.then_some(roles.remote_data),
             reuse_address: false,
             agent: AgentRole::Sender,
+            tag: registration_id,
             ..self.group_spec(resolved, None)
         };
         Ok(SenderSockets {
@@ -155,11 +159,13 @@ impl Sockets {
     fn open_unicast_sender(
         &mut self,
         resolved: &ResolvedChannel,
+        registration_id: i64,
         in_use: impl FnOnce() -> BTreeSet<u16>,
     ) -> Result<Box<dyn Transport>, OpenError> {
         let mut spec = self
             .spec(resolved, resolved.roles.local)
-            .used_by(AgentRole::Sender);
+            .used_by(AgentRole::Sender)
+            .tagged(registration_id);
         if self.connect && !resolved.has_destinations() && !resolved.is_response() {
             spec.connect = Some(resolved.roles.remote_data);
         }
@@ -180,16 +186,18 @@ impl Sockets {
     pub(crate) fn open_receiver(
         &mut self,
         resolved: &ResolvedChannel,
+        registration_id: i64,
         in_use: impl FnOnce() -> BTreeSet<u16>,
     ) -> Result<Box<dyn Transport>, OpenError> {
         let requested = self.requested_buffers(resolved);
-        self.open_receive_destination(resolved, requested, in_use)
+        self.open_receive_destination(resolved, registration_id, requested, in_use)
     }
 
     /// Opens the socket of a destination of a subscription, with the buffer lengths of the subscription.
     pub(crate) fn open_receive_destination(
         &mut self,
         resolved: &ResolvedChannel,
+        registration_id: i64,
         requested: RequestedBuffers,
         in_use: impl FnOnce() -> BTreeSet<u16>,
     ) -> Result<Box<dyn Transport>, OpenError> {
@@ -201,6 +209,7 @@ impl Sockets {
         };
         let spec = SocketSpec {
             agent: AgentRole::Receiver,
+            tag: registration_id,
             send_buffer: requested.send,
             receive_buffer: requested.receive,
             receive_timestamps: requested.arrival_times,
@@ -232,6 +241,7 @@ impl Sockets {
     fn spec(&self, resolved: &ResolvedChannel, bind: SocketAddr) -> SocketSpec {
         let requested = self.requested_buffers(resolved);
         SocketSpec {
+            backend: resolved.channel.backend.clone(),
             send_buffer: requested.send,
             receive_buffer: requested.receive,
             ..SocketSpec::bound(bind)

@@ -44,6 +44,7 @@ impl ConductorState {
             self.remove_client(exit);
         }
         self.logs.retry_deletions();
+        self.networking.sockets.network.on_timer(self.now.nanos);
         self.timer_sweep.begin();
         self.resume_sweep();
         self.tick_images();

@@ -1,0 +1,95 @@
+//! Choice of the network backend of a channel, and what the driver tells backends and layers.
+
+use std::time::Duration;
+
+use taran_protocol::command::Command;
+
+use crate::fixture::DriverFixture;
+
+const PLAIN: &str = "aeron:udp?endpoint=localhost:40123";
+const NAMED: &str = "aeron:udp?endpoint=localhost:40123|taran.net=memory";
+
+#[test]
+fn channel_names_the_backend_of_its_sockets() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    for channel in [
+        NAMED,
+        "aeron:udp?endpoint=224.0.1.1:40124|taran.net=memory|interface=localhost",
+    ] {
+        driver.network.forget_opened();
+        let subscription = driver.add_subscription(client, channel, 10).unwrap();
+        let publication = driver.add_publication(client, channel, 10).unwrap();
+        let opened = driver.network.opened();
+        assert!(opened.len() >= 2, "{opened:?}");
+        for spec in opened {
+            assert_eq!(spec.backend.as_deref(), Some("memory"));
+            let ids = [subscription.0, publication.registration_id];
+            assert!(ids.contains(&spec.tag), "{spec:?}");
+        }
+    }
+    driver.network.forget_opened();
+    let plain = "aeron:udp?endpoint=localhost:40125";
+    driver.add_publication(client, plain, 10).unwrap();
+    assert_eq!(driver.network.opened()[0].backend, None);
+}
+
+#[test]
+fn channel_with_a_backend_that_is_not_there_is_refused() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let channel = "aeron:udp?endpoint=localhost:40123|taran.net=xdp";
+    let refused = [
+        driver.add_publication(client, channel, 10).map(drop),
+        driver.add_subscription(client, channel, 10).map(drop),
+    ];
+    for refused in refused {
+        let text = refused.unwrap_err().text;
+        for part in ["backend xdp is not available", "has memory", channel] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+    assert!(driver.network.open_ports().is_empty());
+}
+
+#[test]
+fn channels_of_one_endpoint_with_different_backends_conflict() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    driver.add_subscription(client, PLAIN, 10).unwrap();
+    let refused = driver.add_subscription(client, NAMED, 11).unwrap_err();
+    for part in ["taran.net=memory", "value of none", PLAIN, NAMED] {
+        assert!(refused.text.contains(part), "{}", refused.text);
+    }
+    driver.add_publication(client, NAMED, 10).unwrap();
+    driver.add_publication(client, NAMED, 11).unwrap();
+    driver.add_publication(client, PLAIN, 12).unwrap();
+}
+
+#[test]
+fn destination_without_backend_gets_that_of_its_subscription() {
+    let mut driver = DriverFixture::new();
+    let client_id = driver.client();
+    let manual = "aeron:udp?control-mode=manual|taran.net=memory";
+    let registration_id = driver.add_subscription(client_id, manual, 10).unwrap().0;
+    let correlation_id = driver.id();
+    driver.ask(&Command::AddReceiveDestination {
+        client_id,
+        correlation_id,
+        registration_id,
+        channel: PLAIN,
+    });
+    let opened = driver.network.opened();
+    assert_eq!(opened.len(), 1);
+    assert_eq!(opened[0].backend.as_deref(), Some("memory"));
+    assert_eq!(opened[0].tag, correlation_id);
+}
+
+#[test]
+fn backend_is_called_at_each_timer_interval() {
+    let mut driver = DriverFixture::new();
+    let before = driver.network.timer_calls();
+    driver.run_for(Duration::from_secs(10));
+    let calls = driver.network.timer_calls() - before;
+    assert!((9..=11).contains(&calls), "{calls}");
+}
