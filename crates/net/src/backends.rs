@@ -99,7 +99,7 @@ impl Network for Backends {
         let mut interfaces: Vec<Interface> = Vec::new();
         for network in &mut self.networks {
             for interface in network.interfaces()? {
-                if !interfaces.iter().any(|known| *known == interface) {
+                if !interfaces.contains(&interface) {
                     interfaces.push(interface);
                 }
             }

@@ -105,9 +105,9 @@ pub enum NetError {
     Unavailable {
         /// Name of the backend.
         backend: Box<str>,
-        /// What is missing.
+        /// The missing part, right or memory.
         reason: Box<str>,
-        /// What makes the backend available.
+        /// Remedy that makes the backend available.
         remedy: Box<str>,
     },
     /// A backend cannot take over an interface or device.
@@ -119,7 +119,7 @@ pub enum NetError {
         interface: Box<str>,
         /// The system's reason.
         source: io::Error,
-        /// What makes the interface usable, for example which program holds it.
+        /// Remedy that makes the interface usable, with its holder if that is known.
         remedy: Box<str>,
     },
     /// A query of the system (interfaces, limits, addresses) failed.

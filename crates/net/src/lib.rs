@@ -4,7 +4,9 @@
 //! [`ReceiveBatch`] what has arrived (source, bytes, stride, timestamp). [`Transport`] moves batches of them,
 //! [`Network`] opens transports and reports the machine's interfaces and buffer limits. A [`Poller`] tells an agent which
 //! of its transports to receive from, and waits for them. [`SocketNetwork`] uses the
-//! kernel's UDP sockets.
+//! kernel's UDP sockets. [`Backends`] combines several networks; [`SocketSpec::backend`] chooses one.
+//!
+//! `docs/design/network-backends.md` is the guide for a new backend, with a complete one as example.
 //!
 //! Layers lie between an agent and a backend, in one ordered stack ([`LayeredNetwork`]): [`FaultLayer`] loses,
 //! duplicates and reorders datagrams, [`FilterLayer`] drops those that a filter rejects.
@@ -88,3 +90,8 @@ pub use socket::SocketNetwork;
 pub use taran_core::interface::Interface;
 pub use transmit::{Transmit, TransmitLayout, TransmitScratch};
 pub use transport::{BufferLengths, Capabilities, Transport};
+
+/// The guide for backends, whose example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/design/network-backends.md")]
+struct BackendGuide;
