@@ -4,18 +4,35 @@
 //! Driver and client are invoked on the thread of the test, so every allocation of theirs is counted. Counts are per
 //! thread; other threads of the test harness do not matter.
 
+#[allow(dead_code, clippy::unwrap_used, reason = "a part of other tests")]
+#[path = "../../net/tests/ring_backend/network.rs"]
+mod network;
+#[allow(dead_code, clippy::unwrap_used, reason = "a part of other tests")]
+#[path = "../../net/tests/ring_backend/queue.rs"]
+mod queue;
+#[allow(dead_code, reason = "a part of other tests")]
+#[path = "../../net/tests/shared/sealer.rs"]
+mod sealer;
+#[allow(dead_code, clippy::unwrap_used, reason = "a part of other tests")]
+#[path = "../../net/tests/ring_backend/transport.rs"]
+mod transport;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
 use std::cell::Cell;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use network::{RingNetwork, Wire};
+use sealer::SealerLayer;
 use taran::{
     Action, Client, ControlledFragmentAssembler, ExclusivePublication, FragmentAssembler,
     OfferError, Pending, Publication, Subscription,
 };
 use taran_driver::{DriverContext, MediaDriver};
-use taran_net::{FaultLayer, FaultRates, FaultSpec, LayeredNetwork, Network, SocketNetwork};
+use taran_net::{
+    Backends, FaultLayer, FaultRates, FaultSpec, LayeredNetwork, Network, SocketNetwork,
+};
 use taran_protocol::option::ThreadingMode;
 
 thread_local! {
@@ -289,6 +306,33 @@ fn data_path_with_loss_allocates_nothing() {
     let network = LayeredNetwork::with_layer(SocketNetwork::new(), layer);
     assert_no_allocations(&udp(), network);
     assert!(control.counts().lost > 0);
+}
+
+#[test]
+fn data_path_through_a_layer_that_expands_datagrams_allocates_nothing() {
+    let network = LayeredNetwork::with_layer(SocketNetwork::new(), SealerLayer);
+    assert_no_allocations(&udp(), network);
+}
+
+/// A host of a wire in memory, with queues and frames of its own.
+fn ring() -> RingNetwork {
+    RingNetwork::new(&Wire::default(), Ipv4Addr::new(10, 0, 0, 1).into())
+}
+
+const RING: &str = "aeron:udp?endpoint=10.0.0.1:40123|";
+
+#[test]
+fn data_path_over_a_backend_with_queues_allocates_nothing() {
+    assert_no_allocations(RING, ring());
+    assert_no_allocations(RING, LayeredNetwork::with_layer(ring(), SealerLayer));
+}
+
+#[test]
+fn data_path_over_a_chosen_backend_allocates_nothing() {
+    let network = Backends::new(SocketNetwork::new()).with(ring());
+    assert_no_allocations(&format!("{RING}taran.net=ring|"), network);
+    let network = Backends::new(ring()).with(SocketNetwork::new());
+    assert_no_allocations(&format!("{}taran.net=sockets|", udp()), network);
 }
 
 #[test]

@@ -167,10 +167,13 @@ impl Network for RingNetwork {
             address: spec.bind,
             source: kind.into(),
         };
-        if spec.bind.ip() != self.host.address {
+        let mut local = spec.bind;
+        if local.ip().is_unspecified() {
+            local.set_ip(self.host.address);
+        }
+        if local.ip() != self.host.address {
             return Err(refused(io::ErrorKind::AddrNotAvailable));
         }
-        let mut local = spec.bind;
         if local.port() == 0 {
             local.set_port(self.host.next_port.fetch_add(1, Ordering::Relaxed));
         }
