@@ -41,9 +41,15 @@ impl Backends {
         self
     }
 
-    fn find(&mut self, backend: &str) -> Option<&mut Box<dyn Network>> {
-        let mut networks = self.networks.iter_mut();
-        networks.find(|network| network.backend() == backend)
+    fn named(&mut self, backend: &str) -> Result<&mut Box<dyn Network>, NetError> {
+        let mut names = self.networks.iter().map(Network::backend);
+        match names.position(|name| name == backend) {
+            Some(index) => Ok(&mut self.networks[index]),
+            None => {
+                let present: Vec<_> = self.networks.iter().map(Network::backend).collect();
+                Err(unavailable(backend, &present.join(", ")))
+            }
+        }
     }
 }
 
@@ -53,14 +59,10 @@ impl Network for Backends {
     }
 
     fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
-        let Some(backend) = &spec.backend else {
-            return self.networks[0].open(spec);
-        };
-        if let Some(network) = self.find(backend) {
-            return network.open(spec);
+        match &spec.backend {
+            Some(backend) => self.named(backend)?.open(spec),
+            None => self.networks[0].open(spec),
         }
-        let present: Vec<_> = self.networks.iter().map(Network::backend).collect();
-        Err(unavailable(backend, &present.join(", ")))
     }
 
     fn poller(&mut self, agent: AgentRole) -> Result<Box<dyn Poller>, NetError> {
@@ -92,6 +94,10 @@ impl Network for Backends {
     /// Returns the limits of the first backend.
     fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {
         self.networks[0].buffer_limits()
+    }
+
+    fn buffer_limits_of(&mut self, backend: &str) -> Result<BufferLimits, NetError> {
+        self.named(backend)?.buffer_limits()
     }
 
     /// Returns the interfaces of all backends, each once.

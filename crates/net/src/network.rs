@@ -33,8 +33,14 @@ pub trait Network: Send + Debug {
         let _ = now_ns;
     }
 
-    /// Returns the buffer lengths of a new socket, and the largest lengths that the system grants.
+    /// Returns the buffer lengths of a new transport, and the largest lengths that the system grants.
     fn buffer_limits(&mut self) -> Result<BufferLimits, NetError>;
+
+    /// Returns the same for the backend of this name. The default is for networks of one backend.
+    fn buffer_limits_of(&mut self, backend: &str) -> Result<BufferLimits, NetError> {
+        let _ = backend;
+        self.buffer_limits()
+    }
 
     /// Returns one entry for each address of each interface.
     fn interfaces(&mut self) -> Result<Vec<Interface>, NetError>;
@@ -59,6 +65,10 @@ impl<N: Network + ?Sized> Network for Box<N> {
 
     fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {
         (**self).buffer_limits()
+    }
+
+    fn buffer_limits_of(&mut self, backend: &str) -> Result<BufferLimits, NetError> {
+        (**self).buffer_limits_of(backend)
     }
 
     fn interfaces(&mut self) -> Result<Vec<Interface>, NetError> {

@@ -71,6 +71,12 @@ fn transport_is_opened_by_the_backend_that_its_specification_names() {
     };
     assert!(matches!(refused, NetError::Unavailable { .. }));
     assert!(refused.to_string().contains("sockets, ring"), "{refused}");
+    let limits = SocketNetwork::new().buffer_limits().unwrap();
+    assert_eq!(network.buffer_limits().unwrap(), limits);
+    assert_eq!(network.buffer_limits_of("sockets").unwrap(), limits);
+    let of_ring = network.buffer_limits_of("ring").unwrap();
+    assert_eq!(of_ring.default, network::LENGTHS);
+    network.buffer_limits_of("xdp").unwrap_err();
     let interfaces = network.interfaces().unwrap();
     let has = |address| interfaces.iter().any(|entry| entry.address == address);
     assert!(has(LOCALHOST) && has(NEAR), "{interfaces:?}");

@@ -67,6 +67,23 @@ fn channels_of_one_endpoint_with_different_backends_conflict() {
 }
 
 #[test]
+fn window_is_checked_against_the_buffers_of_the_chosen_backend() {
+    let mut driver = DriverFixture::with(&[("aeron.socket.so_rcvbuf", "0")]);
+    let client = driver.client();
+    for (channel, is_accepted) in [
+        (format!("{PLAIN}|rcv-wnd=512k"), false),
+        (format!("{NAMED}|rcv-wnd=512k"), true),
+        (format!("{NAMED}|rcv-wnd=2m"), false),
+    ] {
+        let added = driver.add_subscription(client, &channel, 10);
+        assert_eq!(added.is_ok(), is_accepted, "{channel}: {added:?}");
+        if let Err(refused) = added {
+            assert!(refused.text.contains("rcv-wnd="), "{}", refused.text);
+        }
+    }
+}
+
+#[test]
 fn destination_without_backend_gets_that_of_its_subscription() {
     let mut driver = DriverFixture::new();
     let client_id = driver.client();

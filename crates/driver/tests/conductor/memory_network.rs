@@ -174,6 +174,23 @@ impl Network for MemoryNetwork {
         })
     }
 
+    /// Larger buffers for channels that name this backend.
+    fn buffer_limits_of(&mut self, backend: &str) -> Result<BufferLimits, NetError> {
+        let spec = SocketSpec {
+            backend: Some(backend.into()),
+            ..SocketSpec::bound(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+        };
+        spec.check_backend(self.backend())?;
+        let lengths = BufferLengths {
+            send: 1 << 20,
+            receive: 1 << 20,
+        };
+        Ok(BufferLimits {
+            default: lengths,
+            max: lengths,
+        })
+    }
+
     fn interfaces(&mut self) -> Result<Vec<Interface>, NetError> {
         let interface = |name: &str, index, address: &str, prefix| Interface {
             name: name.to_owned(),

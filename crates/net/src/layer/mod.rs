@@ -188,6 +188,10 @@ impl<N: Network> Network for LayeredNetwork<N> {
         self.network.buffer_limits()
     }
 
+    fn buffer_limits_of(&mut self, backend: &str) -> Result<BufferLimits, NetError> {
+        self.network.buffer_limits_of(backend)
+    }
+
     fn interfaces(&mut self) -> Result<Vec<Interface>, NetError> {
         self.network.interfaces()
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taran_core::counters::Counter;
+use taran_net::BufferLimits;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::uri::{Param, SubscriptionParams, TimestampOffset};
 
@@ -23,6 +24,8 @@ pub(crate) struct RequestedBuffers {
     pub(crate) receive: Option<usize>,
     /// Not a buffer length, but requested and inherited like one: receive timestamps.
     pub(crate) arrival_times: bool,
+    /// Limits of the backend that the channel names; `None`: those of the first backend.
+    pub(crate) limits: Option<BufferLimits>,
 }
 
 /// Conductor's view of an open endpoint. The sender or the receiver owns the sockets.

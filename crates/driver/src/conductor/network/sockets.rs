@@ -56,6 +56,7 @@ impl Sockets {
                 send: settings.send_buffer,
                 receive: settings.receive_buffer,
                 arrival_times: false,
+                limits: None,
             },
             receive_buffers_grow: settings.receive_buffers_grow,
             connect: settings.connect,
@@ -66,22 +67,39 @@ impl Sockets {
     }
 
     /// Returns the buffer lengths to request for a new endpoint.
-    pub(crate) fn requested_buffers(&self, resolved: &ResolvedChannel) -> RequestedBuffers {
+    pub(crate) fn requested_buffers(&mut self, resolved: &ResolvedChannel) -> RequestedBuffers {
+        let backend = resolved.channel.backend.as_deref();
         RequestedBuffers {
-            send: resolved.channel.send_buffer.or(self.defaults.send),
-            receive: resolved.channel.receive_buffer.or(self.defaults.receive),
+            send: self.send_length(resolved),
+            receive: self.receive_length(resolved),
             arrival_times: resolved.channel.media_receive_timestamp.is_some(),
+            // A backend that cannot be asked does not open a socket either, and says why.
+            limits: backend.and_then(|backend| self.network.buffer_limits_of(backend).ok()),
         }
+    }
+
+    fn send_length(&self, resolved: &ResolvedChannel) -> Option<usize> {
+        resolved.channel.send_buffer.or(self.defaults.send)
+    }
+
+    fn receive_length(&self, resolved: &ResolvedChannel) -> Option<usize> {
+        resolved.channel.receive_buffer.or(self.defaults.receive)
+    }
+
+    fn limits_of(&self, requested: RequestedBuffers) -> BufferLimits {
+        requested.limits.unwrap_or(self.limits)
     }
 
     /// Returns the guaranteed length of a send buffer.
     pub(crate) fn send_buffer(&self, requested: RequestedBuffers) -> usize {
-        requested.send.unwrap_or(self.limits.default.send)
+        let limits = self.limits_of(requested);
+        requested.send.unwrap_or(limits.default.send)
     }
 
     /// Returns the guaranteed length of a receive buffer.
     pub(crate) fn receive_buffer(&self, requested: RequestedBuffers) -> usize {
-        requested.receive.unwrap_or(self.limits.default.receive)
+        let limits = self.limits_of(requested);
+        requested.receive.unwrap_or(limits.default.receive)
     }
 
     /// Returns true if the receive buffer of a channel may grow beyond its initial length.
@@ -97,7 +115,7 @@ impl Sockets {
             default: saturated(default),
             max: saturated(max),
         };
-        let (default, max) = (self.limits.default, self.limits.max);
+        let BufferLimits { default, max } = self.limits_of(requested);
         LogSocketBuffers {
             send: lengths(requested.send, default.send, max.send),
             receive: lengths(requested.receive, default.receive, max.receive),
@@ -239,11 +257,10 @@ impl Sockets {
     }
 
     fn spec(&self, resolved: &ResolvedChannel, bind: SocketAddr) -> SocketSpec {
-        let requested = self.requested_buffers(resolved);
         SocketSpec {
             backend: resolved.channel.backend.clone(),
-            send_buffer: requested.send,
-            receive_buffer: requested.receive,
+            send_buffer: self.send_length(resolved),
+            receive_buffer: self.receive_length(resolved),
             ..SocketSpec::bound(bind)
         }
     }
