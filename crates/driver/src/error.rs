@@ -129,7 +129,7 @@ pub enum DriverError {
         /// The reason.
         reason: String,
     },
-    /// The limits of the system could not be read.
+    /// The network cannot be used: its limits could not be read, or a backend is not available.
     #[error("{0}")]
     Network(#[from] NetError),
     /// A thread could not be started.

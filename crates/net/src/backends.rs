@@ -43,13 +43,11 @@ impl Backends {
 
     fn named(&mut self, backend: &str) -> Result<&mut Box<dyn Network>, NetError> {
         let mut names = self.networks.iter().map(Network::backend);
-        match names.position(|name| name == backend) {
-            Some(index) => Ok(&mut self.networks[index]),
-            None => {
-                let present: Vec<_> = self.networks.iter().map(Network::backend).collect();
-                Err(unavailable(backend, &present.join(", ")))
-            }
+        if let Some(index) = names.position(|name| name == backend) {
+            return Ok(&mut self.networks[index]);
         }
+        let present: Vec<_> = self.networks.iter().map(Network::backend).collect();
+        Err(unavailable(backend, &present.join(", ")))
     }
 }
 
