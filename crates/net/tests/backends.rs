@@ -12,14 +12,19 @@ mod queue;
 #[path = "ring_backend/transport.rs"]
 mod transport;
 
+use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use network::{RingNetwork, Wire};
 use taran_net::{
-    AgentRole, Backends, NetError, Network, Poller, ReceiveBatch, SocketNetwork, SocketSpec,
-    Transmit, Transport, conformance,
+    AgentRole, Backends, BufferLimits, Interface, NetError, Network, PollSource, Poller,
+    ReceiveBatch, SocketNetwork, SocketSpec, Transmit, Transport, conformance,
 };
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -180,6 +185,90 @@ fn wait_for_sockets_alone_is_not_cut_into_short_ones() {
     assert!(start.elapsed() < LONG, "the waker ends the wait");
 }
 
+/// A ring whose poller has a descriptor, which a test makes readable.
+#[derive(Debug)]
+struct WithDescriptor {
+    ring: RingNetwork,
+    readable: Arc<UnixStream>,
+}
+
+impl Network for WithDescriptor {
+    fn backend(&self) -> &'static str {
+        self.ring.backend()
+    }
+
+    fn open(&mut self, spec: &SocketSpec) -> Result<Box<dyn Transport>, NetError> {
+        self.ring.open(spec)
+    }
+
+    fn poller(&mut self, agent: AgentRole) -> Result<Box<dyn Poller>, NetError> {
+        Ok(Box::new(PollerWithDescriptor {
+            poller: self.ring.poller(agent)?,
+            readable: Arc::clone(&self.readable),
+        }))
+    }
+
+    fn buffer_limits(&mut self) -> Result<BufferLimits, NetError> {
+        self.ring.buffer_limits()
+    }
+
+    fn interfaces(&mut self) -> Result<Vec<Interface>, NetError> {
+        self.ring.interfaces()
+    }
+}
+
+#[derive(Debug)]
+struct PollerWithDescriptor {
+    poller: Box<dyn Poller>,
+    readable: Arc<UnixStream>,
+}
+
+impl Poller for PollerWithDescriptor {
+    fn set_sources(&mut self, sources: &[PollSource]) {
+        self.poller.set_sources(sources);
+    }
+
+    fn poll(&mut self, receive: &mut dyn FnMut(usize) -> usize) -> usize {
+        self.poller.poll(receive)
+    }
+
+    fn wait(&mut self, max: Duration) {
+        self.poller.wait(max);
+    }
+
+    fn waker(&self) -> Waker {
+        self.poller.waker()
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.readable.as_raw_fd())
+    }
+}
+
+#[test]
+fn wait_covers_the_descriptor_of_a_backend() {
+    let (readable, mut signal) = UnixStream::pair().unwrap();
+    let with_descriptor = WithDescriptor {
+        ring: RingNetwork::new(&Wire::default(), NEAR),
+        readable: Arc::new(readable),
+    };
+    let mut network = Backends::new(SocketNetwork::new()).with(with_descriptor);
+    let transport = network.open(&spec(NEAR, Some("ring"))).unwrap();
+    let mut poller = network.poller(AgentRole::Receiver).unwrap();
+    poller.start();
+    poller.set_sources(&[transport.poll_source()]);
+    let start = Instant::now();
+    let max = Duration::from_millis(20);
+    poller.wait(max);
+    assert!(
+        start.elapsed() >= max,
+        "the wait is not cut into short ones"
+    );
+    signal.write_all(b"x").unwrap();
+    poller.wait(LONG);
+    assert!(start.elapsed() < LONG, "the descriptor ends the wait");
+}
+
 #[test]
 fn transport_that_no_backend_knows_is_reported_by_each_poll() {
     let mut agent = Mixed::new(8);
@@ -188,7 +277,7 @@ fn transport_that_no_backend_knows_is_reported_by_each_poll() {
         .iter()
         .map(|each| each.poll_source())
         .collect();
-    sources[5] = taran_net::PollSource::UNKNOWN;
+    sources[5] = PollSource::UNKNOWN;
     agent.poller.set_sources(&sources);
     assert_eq!(agent.poll().0, [5]);
     let start = Instant::now();

@@ -121,6 +121,13 @@ impl UdpChannel {
 
     fn check_send_destination(&self) -> Result<(), UriError> {
         self.check_destination()?;
+        if let Some(backend) = &self.backend {
+            return Err(UriError::rejected(format!(
+                "destinations of a publication must not contain the key: {}={backend} belongs into the channel, whose \
+                 socket sends to all of them",
+                Param::Backend.key()
+            )));
+        }
         match &self.endpoint {
             None => Err(UriError::rejected(
                 "incorrect URI format for destination: a destination to send to needs endpoint=host:port",

@@ -97,6 +97,10 @@ fn errors_contain_official_texts() {
             "destinations must not contain the key: mtu",
         ),
         (
+            "aeron:udp?endpoint=a:1|taran.net=xdp",
+            "destinations of a publication must not contain the key: taran.net",
+        ),
+        (
             "aeron:udp?endpoint=a:1|control-mode=response",
             "destinations may not specify control-mode=response",
         ),
