@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod api;
 mod compare;
 mod fuzz;
 mod kills;
@@ -86,6 +87,12 @@ const TASKS: &[Task] = &[
         name: "readme",
         help: "[test-command]: run the commands of README.md as written, in a fresh clone of HEAD; or print its test command",
         run: |arguments| readme::run(arguments).map(ran),
+    },
+    Task {
+        name: "api",
+        help: "[--write]: compare the public API of the crates with the snapshots in docs/api, or write these (needs a nightly \
+               toolchain)",
+        run: api::run,
     },
     Task {
         name: "soak",

@@ -198,6 +198,12 @@ const SUITES: &[Suite] = &[
         ),
     },
     Suite {
+        name: "public API",
+        paths: &[TRANSPORT, &[STORAGE, "docs/api/"]],
+        slice: Slice::Everything,
+        full: run(&["xtask", "api"], SLICE),
+    },
+    Suite {
         name: "property tests",
         paths: &[],
         slice: Slice::Nothing,
