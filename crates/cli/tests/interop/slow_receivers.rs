@@ -51,7 +51,7 @@ struct Case {
     slow: &'static str,
     /// Number of required receivers, if the flow control counts them.
     counted: i64,
-    then: Effect,
+    expected: Effect,
 }
 
 const CASES: [Case; 5] = [
@@ -73,14 +73,14 @@ const fn case(
     fast: &'static str,
     slow: &'static str,
     counted: i64,
-    then: Effect,
+    expected: Effect,
 ) -> Case {
     Case {
         flow_control,
         fast,
         slow,
         counted,
-        then,
+        expected,
     }
 }
 
@@ -305,7 +305,12 @@ fn run(medium: Medium, case: &Case, fast: Party, from: &Path, [to_fast, to_slow]
         sent: 0,
     };
     let all = sending.send();
-    assert_eq!(all, case.then == Effect::GoesOn, "sent {}", sending.sent);
+    assert_eq!(
+        all,
+        case.expected == Effect::GoesOn,
+        "sent {}",
+        sending.sent
+    );
     assert_eq!(slow.images()[0].position(), 0);
     let mut check = Check::new(&LENGTHS, 1, 0);
     if all {
@@ -319,7 +324,7 @@ fn run(medium: Medium, case: &Case, fast: Party, from: &Path, [to_fast, to_slow]
         assert!(check.received < COUNT / 2, "{}", check.received);
     } else {
         assert!(sending.sender_position() <= WINDOW);
-        if case.then == Effect::WaitsUntilItLeaves {
+        if case.expected == Effect::WaitsUntilItLeaves {
             slow.close();
             sending.send_all();
         } else {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use taran::{ImageHandlers, Subscription};
 
 use crate::exchange::{connect, udp};
-use crate::lives;
 use crate::require_java;
+use crate::stream_ends;
 
 const STREAM: i32 = 1_004;
 const LENGTH: usize = 1_000;
@@ -140,7 +140,7 @@ fn run(from: &Path, to: &Path, channel: &str) {
 #[test]
 fn untethered_subscriber_falls_behind_and_rejoins() {
     require_java!();
-    let (ours, theirs) = (lives::ours(), lives::theirs());
+    let (ours, theirs) = (stream_ends::ours(), stream_ends::theirs());
     let (ours, theirs) = (ours.dir(), theirs.dir());
     for (from, to) in [
         (ours, ours),

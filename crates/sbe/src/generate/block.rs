@@ -3,7 +3,7 @@
 use super::scope::{Scope, Thing};
 use super::type_names::TypeNames;
 use super::value::{self, Place, Value};
-use super::{names, own};
+use super::{extra_members, names};
 use crate::model::{self, Data, Field, Group, TypeKind};
 use crate::problem::Problems;
 
@@ -56,7 +56,7 @@ pub(super) struct GroupPlan<'a> {
     /// Version before which entries take no bytes: they have no fields, and all groups and data in them are newer.
     pub(super) empty_before: Option<u32>,
     /// Type of the dimensions composite, if it has members beyond those of the standard.
-    pub(super) own: Option<String>,
+    pub(super) extended_dimensions: Option<String>,
 }
 
 /// Scope suffix of markers, which have a module of their own and cannot conflict with other types.
@@ -125,7 +125,7 @@ impl<'a> Plan<'a> {
             let [marker, next] = at else { continue };
             let name = thing.0;
             let method = methods.take(names::method(name), thing, plans.problems);
-            let (description, deprecated, own) = match what {
+            let (description, deprecated, of_element) = match what {
                 Ok(group) => (&group.description, group.deprecated, group.since),
                 Err(data) => (&data.description, data.deprecated, data.since),
             };
@@ -147,7 +147,7 @@ impl<'a> Plan<'a> {
                 marker: marker.clone(),
                 description: description.as_deref(),
                 deprecated,
-                since: (own > since).then_some(own),
+                since: (of_element > since).then_some(of_element),
                 kind,
             });
         }
@@ -197,7 +197,7 @@ impl<'a> GroupPlan<'a> {
         let came = came.filter(|_| entry.fixed == 0);
         Self {
             empty_before: came.and_then(|came| came.into_iter().min()),
-            own: own::dimensions(&group.dimensions.kind, plans.types),
+            extended_dimensions: extra_members::dimensions(&group.dimensions.kind, plans.types),
             each: String::new(),
             group,
             decoder,

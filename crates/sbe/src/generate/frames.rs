@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::own;
+use super::extra_members;
 use crate::model::{Block, Schema, Type, TypeKind};
 
 /// Returns the types to generate code for, in schema order.
@@ -51,7 +51,7 @@ fn add_block<'a>(block: &'a Block, used: &mut HashSet<&'a str>) {
     }
 }
 
-/// Names of the composites used for headers, dimensions and data; [`own`] decides which of them need code.
+/// Names of the composites used for headers, dimensions and data; [`extra_members`] decides which of them need code.
 struct Frames<'a> {
     schema: &'a Schema,
     names: HashSet<&'a str>,
@@ -82,7 +82,9 @@ impl<'a> Frames<'a> {
         let has = |name| composite.member(name).is_some();
         let is_header = self.schema.header.kind.name == kind.name;
         let is_dimensions = has("numInGroup") && has("blockLength");
-        if is_header && own::is_own_header(kind) || is_dimensions && own::are_own_dimensions(kind) {
+        if is_header && extra_members::in_header(kind)
+            || is_dimensions && extra_members::in_dimensions(kind)
+        {
             return false;
         }
         is_dimensions || has("varData") || self.names.contains(kind.name.as_str())

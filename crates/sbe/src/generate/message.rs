@@ -5,7 +5,7 @@ use super::code::{Code, named, prose};
 use super::names;
 use super::scope::Scope;
 use super::type_names::TypeNames;
-use super::{decoder, encoder, group, number, own, value};
+use super::{decoder, encoder, extra_members, group, number, value};
 use crate::model::{Message, Schema};
 use crate::problem::Problems;
 
@@ -15,7 +15,7 @@ pub(super) fn write(code: &mut Code, schema: &Schema, name: &Name<'_>, types: &T
     // Name conflicts were reported by `names`.
     let mut problems = Problems::default();
     let plan = Plan::message(message, &mut Plans::new(types, &mut problems));
-    let own_header = own::header(&schema.header.kind, types);
+    let extended_header = extra_members::header(&schema.header.kind, types);
     code.doc(&format!("The message {}.", named(&message.name)));
     code.line(super::root::ALLOWED);
     code.block(format!("pub mod {} {{", name.module), |code| {
@@ -27,7 +27,7 @@ pub(super) fn write(code: &mut Code, schema: &Schema, name: &Name<'_>, types: &T
         code.blank();
         documented(code, message, "Writes");
         encoder::write(code, &plan, order, |code| {
-            encode(code, schema, message, own_header);
+            encode(code, schema, message, extended_header);
         });
         for tail in &plan.tails {
             if let TailKind::Group(inner) = &tail.kind {
@@ -72,32 +72,32 @@ fn decode(code: &mut Code, message: &Message) {
     });
 }
 
-fn encode(code: &mut Code, schema: &Schema, message: &Message, own: Option<String>) {
+fn encode(code: &mut Code, schema: &Schema, message: &Message, extended: Option<String>) {
     let result = "Result<Self, runtime::EncodeError>";
     let argument = "buffer: &'a mut [u8]";
     code.doc("Writes a message that begins with its header.");
     code.doc("\nUnset fields are null if optional, otherwise zero.");
     code.doc("\n# Errors\n\nWhen the buffer is too small.");
     code.line("#[inline]");
-    match own {
+    match extended {
         None => code.function("pub fn encode", &[argument], result, |code| {
             header(code, schema, message, None);
         }),
-        Some(own) => {
-            let own = format!("{own}Encoder");
+        Some(extended) => {
+            let extended = format!("{extended}Encoder");
             code.function("pub fn encode", &[argument], result, |code| {
                 code.line("Self::encode_with(buffer, |_| {})");
             });
             code.blank();
-            code.doc("Writes a message that begins with its header; `own` writes the additional members of the header.");
+            code.doc("Writes a message that begins with its header; `additional` writes the additional members of the header.");
             code.doc(
-                "\nThe standard members are written afterwards and override what `own` writes.",
+                "\nThe standard members are written afterwards and override what `additional` writes.",
             );
             code.doc("\n# Errors\n\nWhen the buffer is too small.");
             code.line("#[inline]");
-            let with = format!("own: impl FnOnce(&mut {own}<'_>)");
+            let with = format!("additional: impl FnOnce(&mut {extended}<'_>)");
             code.function("pub fn encode_with", &[argument, &with], result, |code| {
-                header(code, schema, message, Some(&own));
+                header(code, schema, message, Some(&extended));
             });
         }
     }
@@ -111,7 +111,7 @@ fn encode(code: &mut Code, schema: &Schema, message: &Message, own: Option<Strin
 }
 
 /// Writes the statements that encode the header and continue after it.
-fn header(code: &mut Code, schema: &Schema, message: &Message, own: Option<&str>) {
+fn header(code: &mut Code, schema: &Schema, message: &Message, extended: Option<&str>) {
     let header = &schema.header;
     let length = header.length;
     code.line("let mut tail = runtime::Writer::new(buffer);");
@@ -120,12 +120,12 @@ fn header(code: &mut Code, schema: &Schema, message: &Message, own: Option<&str>
         header.kind.name
     ));
     code.line(format!("*header = [0; {length}];"));
-    if let Some(own) = own {
-        code.line(format!("let mut all = {own}::wrap(header);"));
+    if let Some(extended) = extended {
+        code.line(format!("let mut all = {extended}::wrap(header);"));
         if !value::is_blank(&header.kind) {
             code.line("all.blank();");
         }
-        code.line("own(&mut all);");
+        code.line("additional(&mut all);");
     }
     for (slot, value) in [
         (Some(&header.block_length), message.block.length.into()),

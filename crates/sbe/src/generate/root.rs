@@ -4,7 +4,7 @@ use super::code::{Code, named, prose};
 use super::composite::Types;
 use super::message::Name;
 use super::type_names::TypeNames;
-use super::{frames, message, number, own};
+use super::{extra_members, frames, message, number};
 use crate::model::Schema;
 use crate::printable;
 use crate::problem::Problems;
@@ -89,25 +89,25 @@ fn header(code: &mut Code, schema: &Schema, names: &TypeNames<'_>) {
         code.close("};");
         code.line("Ok((header, tail.rest()))");
     });
-    if let Some(own) = own::header(&schema.header.kind, names) {
+    if let Some(extended) = extra_members::header(&schema.header.kind, names) {
         code.blank();
-        whole_header(code, schema, &own);
+        whole_header(code, schema, &extended);
     }
 }
 
 /// Writes the function that returns a header with additional members.
-fn whole_header(code: &mut Code, schema: &Schema, own: &str) {
+fn whole_header(code: &mut Code, schema: &Schema, extended: &str) {
     code.doc("Reads the header of a message, including its additional members.");
     code.doc("\n# Errors\n\nIf there are too few bytes.");
     code.line("#[inline]");
-    let result = format!("Result<{own}Decoder<'_>, taran_sbe::runtime::DecodeError>");
+    let result = format!("Result<{extended}Decoder<'_>, taran_sbe::runtime::DecodeError>");
     code.function("pub fn whole_header", &["bytes: &[u8]"], &result, |code| {
         let (length, name) = (schema.header.length, &schema.header.kind.name);
         code.line("let mut tail = taran_sbe::runtime::Tail::new(bytes);");
         code.line(format!(
             "let header: &[u8; {length}] = tail.chunk({name:?})?;"
         ));
-        code.line(format!("Ok({own}Decoder::wrap(header))"));
+        code.line(format!("Ok({extended}Decoder::wrap(header))"));
     });
 }
 

@@ -4,7 +4,7 @@ use super::NAMELESS;
 use super::attributes::{self, Attributes};
 use super::frame;
 use super::message;
-use super::taken::Taken;
+use super::names_in_use::NamesInUse;
 use super::types::Types;
 use crate::model::{Block, Constant, Data, Field, MAX_LENGTH, Presence, Type, TypeKind, ValueRef};
 use crate::problem::GREATEST_ID;
@@ -29,7 +29,7 @@ pub(super) fn block(
         groups: Vec::new(),
         data: Vec::new(),
     };
-    let (mut names, mut ids) = (Taken::default(), Taken::default());
+    let (mut names, mut ids) = (NamesInUse::default(), NamesInUse::default());
     let mut last = "field";
     for child in &element.children {
         match child.name.as_str() {
@@ -55,10 +55,10 @@ pub(super) fn block(
         // Also done for invalid elements, so that one pass reports every problem.
         let attributes = Attributes { element: child };
         if let Some(name) = attributes.value("name") {
-            names.take("name", name, &child.position, problems);
+            names.add("name", name, &child.position, problems);
         }
         if let Some(Ok(id)) = attributes.value("id").map(str::parse::<u32>) {
-            ids.take("id", &id.to_string(), &child.position, problems);
+            ids.add("id", &id.to_string(), &child.position, problems);
             if id > GREATEST_ID.into() {
                 let element = child.name.clone();
                 let id = id.into();
@@ -156,9 +156,9 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
         }
         None
     };
-    let (own, of_type) = (common.since, kind.since);
+    let (of_field, of_type) = (common.since, kind.since);
     // A `deprecated` earlier than the field's own `sinceVersion` is reported by the version check.
-    let is_later = |deprecated: &u32| (own..of_type).contains(deprecated);
+    let is_later = |deprecated: &u32| (of_field..of_type).contains(deprecated);
     if let Some(deprecated) = common.deprecated.filter(is_later) {
         let since = of_type;
         let problem = Problem::DeprecatedBefore { deprecated, since };
@@ -174,7 +174,7 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
         id: id.unwrap_or(0),
         description: common.description,
         // As in the official tool: a sender that does not know the type does not have the field.
-        since: own.max(of_type),
+        since: of_field.max(of_type),
         deprecated: common.deprecated,
         semantic_type,
         kind,
@@ -190,11 +190,11 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
 
 fn semantic_type(
     attributes: &Attributes<'_>,
-    own: Option<String>,
+    of_field: Option<String>,
     kind: &Type,
     problems: &mut Problems,
 ) -> Option<String> {
-    match (own, &kind.semantic_type) {
+    match (of_field, &kind.semantic_type) {
         (Some(field), Some(kind)) if field != *kind => {
             let problem = Problem::SemanticTypes {
                 field: field.clone(),
@@ -203,7 +203,7 @@ fn semantic_type(
             attributes.at("semanticType", problems, problem);
             Some(field)
         }
-        (own, of_type) => own.or_else(|| of_type.clone()),
+        (of_field, of_type) => of_field.or_else(|| of_type.clone()),
     }
 }
 

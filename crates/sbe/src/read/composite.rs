@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::NAMELESS;
 use super::attributes::{self, Attributes};
-use super::taken::Taken;
+use super::names_in_use::NamesInUse;
 use super::types::Types;
 use crate::model::{
     Composite, Lost, MAX_DEPTH, MAX_LEAVES, MAX_LENGTH, Member, Presence, Type, TypeKind,
@@ -24,7 +24,7 @@ pub(super) fn composite<'tree>(
         depth: 1,
         leaves: 0,
     };
-    let mut names = Taken::default();
+    let mut names = NamesInUse::default();
     let mut lost = Lost::default();
     for child in &element.children {
         let name = Attributes { element: child }.value("name");
@@ -44,7 +44,7 @@ pub(super) fn composite<'tree>(
         };
         // Also done for invalid elements, so that one pass reports every problem.
         let member = member.filter(|(member, _)| has_a_value(member, problems));
-        let is_new = name.is_none_or(|name| names.take("member", name, &child.position, problems));
+        let is_new = name.is_none_or(|name| names.add("member", name, &child.position, problems));
         lost.nameless |= name.is_none_or(str::is_empty);
         let Some((member, offset)) = member.filter(|_| is_new) else {
             lost.names.extend(name.map(str::to_owned));

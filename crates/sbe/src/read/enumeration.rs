@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::NAMELESS;
 use super::attributes::{self, Attributes};
-use super::taken::Taken;
+use super::names_in_use::NamesInUse;
 use super::types::{Types, wrong_kind};
 use crate::model::{
     Choice, Enum, MAX_CHOICES, Presence, Primitive, Scalar, Set, Simple, TypeKind, ValidValue,
@@ -31,7 +31,7 @@ pub(super) fn enumeration(
         null: null_value(element, attributes, simple, problems),
     });
     let mut values = Vec::new();
-    let (mut names, mut numbers) = (Taken::default(), Taken::default());
+    let (mut names, mut numbers) = (NamesInUse::default(), NamesInUse::default());
     for child in &element.children {
         if child.name != "validValue" {
             attributes::unknown_element(child, element, problems);
@@ -41,11 +41,11 @@ pub(super) fn enumeration(
         let mut is_new = true;
         // Also done for invalid elements, so that one pass reports every problem.
         if let Some(name) = (Attributes { element: child }).value("name") {
-            is_new &= names.take("value", name, &child.position, problems);
+            is_new &= names.add("value", name, &child.position, problems);
         }
         if let Some(value) = &value {
             let number = value.value.to_string();
-            is_new &= numbers.take("value", &number, &child.position, problems);
+            is_new &= numbers.add("value", &number, &child.position, problems);
         }
         values.extend(value.filter(|_| is_new));
     }
@@ -161,7 +161,7 @@ pub(super) fn set(
         attributes.at("encodingType", problems, problem);
     }
     let mut choices = Vec::new();
-    let mut names = Taken::default();
+    let mut names = NamesInUse::default();
     let mut bits: HashMap<u8, String> = HashMap::new();
     for child in &element.children {
         if child.name != "choice" {
@@ -171,7 +171,7 @@ pub(super) fn set(
         let choice = choice(child, primitive, problems);
         // Also done for invalid elements, so that one pass reports every problem.
         let name = Attributes { element: child }.value("name");
-        let is_new = name.is_none_or(|name| names.take("choice", name, &child.position, problems));
+        let is_new = name.is_none_or(|name| names.add("choice", name, &child.position, problems));
         let Some(choice) = choice.filter(|_| is_new) else {
             continue;
         };

@@ -9,17 +9,17 @@ mod composite;
 mod customs;
 mod enumeration;
 mod frame;
-mod life;
 mod message;
+mod names_in_use;
 mod simple;
-mod taken;
 mod types;
+mod versions;
 
 use crate::model::{ByteOrder, Index, Schema};
 use crate::problem::{Problem, Problems};
 use crate::xml::Element;
 use attributes::Attributes;
-use taken::Taken;
+use names_in_use::NamesInUse;
 use types::Types;
 
 const KNOWN: &[&str] = &[
@@ -64,13 +64,13 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
     customs::check(root, problems);
     // Skipped if the schema version is invalid.
     if let Some(version) = version {
-        life::check(root, version, problems);
+        versions::check(root, version, problems);
     }
     let mut types = Types::collect(root, is_whole, problems);
     let all_types = types.resolve_all(problems);
     let header = frame::header(root, &header_type, &mut types, problems);
     let mut messages = Vec::new();
-    let (mut names, mut ids) = (Taken::default(), Taken::default());
+    let (mut names, mut ids) = (NamesInUse::default(), NamesInUse::default());
     let mut any_messages = false;
     for element in &root.children {
         match element.name.as_str() {
@@ -81,10 +81,10 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
                 // Also done for invalid elements, so that one pass reports every problem.
                 let attributes = Attributes { element };
                 if let Some(name) = attributes.value("name") {
-                    names.take("message", name, &element.position, problems);
+                    names.add("message", name, &element.position, problems);
                 }
                 if let Some(Ok(id)) = attributes.value("id").map(str::parse::<u32>) {
-                    ids.take("message id", &id.to_string(), &element.position, problems);
+                    ids.add("message id", &id.to_string(), &element.position, problems);
                 }
             }
             _ => attributes::unknown_element(element, root, problems),

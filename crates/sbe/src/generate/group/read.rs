@@ -42,7 +42,7 @@ impl Shape {
         if self != Self::Flat {
             fields.push(("left", "u64".to_owned()));
         }
-        if plan.own.is_some() {
+        if plan.extended_dimensions.is_some() {
             let dimensions = format!("&'a [u8; {}]", plan.group.dimensions.length);
             let or_none = if is_added {
                 format!("Option<{dimensions}>")
@@ -86,9 +86,9 @@ pub(super) fn entries(code: &mut Code, plan: &GroupPlan<'_>, is_added: bool, ord
             code.blank();
         }
         open(code, plan, shape, is_added, order);
-        if let Some(own) = &plan.own {
+        if let Some(extended) = &plan.extended_dimensions {
             code.blank();
-            own_dimensions(code, own, is_added);
+            dimensions_method(code, extended, is_added);
         }
     });
     code.blank();
@@ -123,7 +123,7 @@ fn open(code: &mut Code, plan: &GroupPlan<'_>, shape: Shape, is_added: bool, ord
     let tail = "tail: &mut runtime::Tail<'a>";
     if shape == Shape::Deep {
         code.line("#[inline]");
-        let (kind, value) = match &plan.own {
+        let (kind, value) = match &plan.extended_dimensions {
             Some(_) => {
                 let dimensions = format!("&'a [u8; {}]", plan.group.dimensions.length);
                 (
@@ -184,7 +184,7 @@ pub(in super::super) fn opened(
     tail: &str,
     version: &str,
 ) {
-    let names = match (&plan.own, decoder) {
+    let names = match (&plan.extended_dimensions, decoder) {
         (Some(_), "Self") => "left, block_length, dimensions",
         (Some(_), _) => "left, block_length, _",
         (None, _) => "left, block_length",
@@ -196,7 +196,7 @@ pub(in super::super) fn opened(
 }
 
 /// Writes the method that returns the dimensions, for dimensions with members beyond those of the standard.
-fn own_dimensions(code: &mut Code, own: &str, is_added: bool) {
+fn dimensions_method(code: &mut Code, extended: &str, is_added: bool) {
     code.doc("The dimensions of the group, including their additional members.");
     if is_added {
         code.doc("\n`None` if the acting version does not include the group.");
@@ -204,14 +204,14 @@ fn own_dimensions(code: &mut Code, own: &str, is_added: bool) {
     code.line("#[inline]");
     code.line("#[must_use]");
     if is_added {
-        let result = format!("Option<{own}Decoder<'a>>");
+        let result = format!("Option<{extended}Decoder<'a>>");
         code.function("pub fn dimensions", &["&self"], &result, |code| {
-            code.line(format!("self.dimensions.map({own}Decoder::wrap)"));
+            code.line(format!("self.dimensions.map({extended}Decoder::wrap)"));
         });
     } else {
-        let result = format!("{own}Decoder<'a>");
+        let result = format!("{extended}Decoder<'a>");
         code.function("pub const fn dimensions", &["&self"], &result, |code| {
-            code.line(format!("{own}Decoder::wrap(self.dimensions)"));
+            code.line(format!("{extended}Decoder::wrap(self.dimensions)"));
         });
     }
 }

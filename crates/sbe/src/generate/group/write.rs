@@ -22,9 +22,9 @@ pub(super) fn entries(code: &mut Code, plan: &GroupPlan<'_>, order: ByteOrder) {
     code.blank();
     code.block(format!("impl<'a> {name}<'a> {{"), |code| {
         start(code, plan, layout, order);
-        if let Some(own) = &plan.own {
+        if let Some(extended) = &plan.extended_dimensions {
             code.blank();
-            own_dimensions(code, own);
+            dimensions_method(code, extended);
         }
         code.blank();
         entry(code, plan, layout);
@@ -63,10 +63,10 @@ fn start(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout, order: Byt
                 group.name
             ));
             code.line(format!("*dimensions = [0; {length}];"));
-            match &plan.own {
+            match &plan.extended_dimensions {
                 // The standard members are written when the group ends.
-                Some(own) if !value::is_blank(&layout.kind) => {
-                    code.line(format!("{own}Encoder::wrap(dimensions).blank();"));
+                Some(extended) if !value::is_blank(&layout.kind) => {
+                    code.line(format!("{extended}Encoder::wrap(dimensions).blank();"));
                 }
                 Some(_) => {}
                 None => slots(code, plan, layout, order, "dimensions"),
@@ -92,13 +92,13 @@ fn slots(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout, order: Byt
 }
 
 /// Writes the method that returns the dimensions, for dimensions with members beyond those of the standard.
-fn own_dimensions(code: &mut Code, own: &str) {
+fn dimensions_method(code: &mut Code, extended: &str) {
     code.doc("The dimensions of the group, for writing their additional members.");
     code.doc("\nThe standard members are written when the group is done, overriding what is written here.");
     code.line("#[inline]");
-    let result = format!("{own}Encoder<'_>");
+    let result = format!("{extended}Encoder<'_>");
     code.function("pub const fn dimensions", &["&mut self"], &result, |code| {
-        code.line(format!("{own}Encoder::wrap(self.dimensions)"));
+        code.line(format!("{extended}Encoder::wrap(self.dimensions)"));
     });
 }
 
@@ -152,7 +152,7 @@ fn done(code: &mut Code, plan: &GroupPlan<'_>, layout: &GroupLayout, order: Byte
     code.doc("Ends the group and continues with the next element.");
     let count = encoder::cast("self.count", layout.count.primitive);
     let store = |code: &mut Code| {
-        if plan.own.is_some() {
+        if plan.extended_dimensions.is_some() {
             slots(code, plan, layout, order, "self.dimensions");
         }
         code.line(number::write_slot(

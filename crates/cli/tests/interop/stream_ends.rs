@@ -10,11 +10,11 @@ use crate::program::Program;
 use crate::require_java;
 
 pub(crate) fn ours() -> Driver {
-    Driver::taran("lives-ours", &OURS)
+    Driver::taran("stream-ends-ours", &OURS)
 }
 
 pub(crate) fn theirs() -> Driver {
-    Driver::official("lives-theirs", &THEIRS)
+    Driver::official("stream-ends-theirs", &THEIRS)
 }
 
 const OURS: [(&str, &str); 4] = [
@@ -33,16 +33,16 @@ const THEIRS: [(&str, &str); 4] = [
 /// Image liveness timeout of drivers that have to detect silent streams quickly. Not for tests in which streams must
 /// last: a busy machine can stall for such a time, and with a lingering untethered subscriber the official receiver
 /// never accepts the stream again.
-const SHORT: &str = "2s";
+const SHORT_LIVENESS: &str = "2s";
 
 fn ours_with_short_timeouts() -> Driver {
-    let forget = ("AERON_IMAGE_LIVENESS_TIMEOUT", SHORT);
-    Driver::taran("lives-ours", &[&OURS[..], &[forget]].concat())
+    let liveness = ("AERON_IMAGE_LIVENESS_TIMEOUT", SHORT_LIVENESS);
+    Driver::taran("stream-ends-ours", &[&OURS[..], &[liveness]].concat())
 }
 
 fn theirs_with_short_timeouts() -> Driver {
-    let forget = ("aeron.image.liveness.timeout", SHORT);
-    Driver::official("lives-theirs", &[&THEIRS[..], &[forget]].concat())
+    let liveness = ("aeron.image.liveness.timeout", SHORT_LIVENESS);
+    Driver::official("stream-ends-theirs", &[&THEIRS[..], &[liveness]].concat())
 }
 
 fn start(program: &str, dir: &Path, channel: &str, more: &[String]) -> Program {
@@ -169,9 +169,9 @@ fn stream_timed_out_with_lingering_subscriber_rejoins() {
         ("AERON_TIMER_INTERVAL", "100ms"),
         ("AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT", "500ms"),
         ("AERON_UNTETHERED_LINGER_TIMEOUT", "60s"),
-        ("AERON_IMAGE_LIVENESS_TIMEOUT", SHORT),
+        ("AERON_IMAGE_LIVENESS_TIMEOUT", SHORT_LIVENESS),
     ];
-    let to = Driver::taran("lives-patient", &patient);
+    let to = Driver::taran("stream-ends-patient", &patient);
     let channel = udp("|term-length=64k");
     let mut tethered = start("live-subscriber", to.dir(), &channel, &[]);
     tethered.expect("SUBSCRIBED");

@@ -7,23 +7,23 @@ const COUNTS: [&str; 2] = ["numGroups", "numVarDataFields"];
 
 /// Returns the type of a message header with additional members, as a path in message modules.
 pub(super) fn header(kind: &Type, types: &TypeNames<'_>) -> Option<String> {
-    is_own_header(kind).then(|| path(kind, types))
+    in_header(kind).then(|| path(kind, types))
 }
 
 /// Returns the type of group dimensions with additional members, as a path in message modules.
 pub(super) fn dimensions(kind: &Type, types: &TypeNames<'_>) -> Option<String> {
-    are_own_dimensions(kind).then(|| path(kind, types))
+    in_dimensions(kind).then(|| path(kind, types))
 }
 
-pub(super) fn is_own_header(kind: &Type) -> bool {
-    has_own(kind, &["blockLength", "templateId", "schemaId", "version"])
+pub(super) fn in_header(kind: &Type) -> bool {
+    has_others(kind, &["blockLength", "templateId", "schemaId", "version"])
 }
 
-pub(super) fn are_own_dimensions(kind: &Type) -> bool {
-    has_own(kind, &["blockLength", "numInGroup"])
+pub(super) fn in_dimensions(kind: &Type) -> bool {
+    has_others(kind, &["blockLength", "numInGroup"])
 }
 
-fn has_own(kind: &Type, standard: &[&str]) -> bool {
+fn has_others(kind: &Type, standard: &[&str]) -> bool {
     let TypeKind::Composite(composite) = &kind.kind else {
         return false;
     };

@@ -7,11 +7,11 @@ use crate::problem::{Problem, Problems};
 
 /// Names or numbers in use, with their first positions.
 #[derive(Default)]
-pub(super) struct Taken(HashMap<String, Position>);
+pub(super) struct NamesInUse(HashMap<String, Position>);
 
-impl Taken {
+impl NamesInUse {
     /// Adds a name; reports a problem and returns false if it is already in use.
-    pub(super) fn take(
+    pub(super) fn add(
         &mut self,
         what: &'static str,
         name: &str,
