@@ -112,8 +112,9 @@ impl ImageShared {
         self.receiver.status_position.load(Ordering::Acquire)
     }
 
-    /// Returns the end of the highest frame that arrived, also if it could not be inserted because its pages are not
-    /// reserved. The join position before the first frame. Not updated when all pages are reserved.
+    /// Returns the position up to which the stream needs pages: the end of the data that has arrived within the window,
+    /// and of padding that was dropped because its pages are not reserved. The join position before the first data
+    /// frame. Not updated when all pages are reserved.
     #[must_use]
     pub fn demand_position(&self) -> i64 {
         self.receiver.demand_position.load(Ordering::Acquire)

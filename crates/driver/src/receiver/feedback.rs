@@ -30,8 +30,8 @@ impl ReceiverImage {
 
     /// Schedules a status message when the subscribers have advanced far enough. The position is limited so that the
     /// sender cannot write into memory that is not free: it may send up to half a term beyond it, and that must be less
-    /// than a log length (three terms) beyond the free position. Position and window together are limited to the pages
-    /// that are reserved; where they are too few, the window shrinks down to 0.
+    /// than a log length (three terms) beyond the free position. The end of the window stays within the pages that are
+    /// reserved: where it has reached their end, the window becomes shorter as the position advances, down to 0.
     fn update_status_schedule(&mut self, window_throttle: &mut WindowThrottle, now_ns: i64) {
         let Some(consumed) = self.subscribers.min_position(self.rebuild_position) else {
             return;

@@ -59,7 +59,7 @@ pub struct ReceiverImage {
     // Fields used in every poll.
     /// Rebuild position last published to the conductor.
     published_position: i64,
-    /// End of the highest frame that was refused because its pages are not reserved; 0 before.
+    /// Position up to which frames need pages that were dropped because these are not reserved; 0 before.
     refused_end: i64,
     /// True once all pages of the log are reserved.
     is_reserved: bool,
@@ -172,18 +172,33 @@ impl ReceiverImage {
     /// longer needed, neither is the header slot behind the frame, and their pages are reserved.
     pub(super) fn is_reusable(&mut self, end: i64) -> bool {
         if end >= self.reuse_limit {
-            self.refresh_reuse_limit(end);
+            self.refresh_reuse_limit();
         }
         end < self.reuse_limit
     }
 
     #[cold]
-    fn refresh_reuse_limit(&mut self, end: i64) {
-        let free = free_limit(&self.spec);
-        self.reuse_limit = free.min(self.spec.shared.reserved_position());
-        if (self.reuse_limit..free).contains(&end) {
-            self.refused_end = self.refused_end.max(end);
+    fn refresh_reuse_limit(&mut self) {
+        self.reuse_limit = free_limit(&self.spec).min(self.spec.shared.reserved_position());
+    }
+
+    /// Returns the end of the window of the status message that was scheduled last: how far the sender may send.
+    fn window_end(&self) -> i64 {
+        self.status_schedule.position() + i64::from(self.status_schedule.window())
+    }
+
+    /// Requests pages for a frame from `position` to `end` that was dropped because they are not reserved, if the sender
+    /// was allowed to send it: its `wire_length` bytes lie within the window. Such a frame is padding, which extends
+    /// beyond the window. A single frame requests at most the longest message beyond the window. Longer padding is
+    /// requested bit by bit, each time that it is retransmitted.
+    pub(super) fn on_unreserved(&mut self, position: i64, end: i64, wire_length: i64) {
+        let window_end = self.window_end();
+        if end < self.reserved_position() || position + wire_length > window_end {
+            return;
         }
+        let longest = i64::from(self.spec.log.max_message_length());
+        let limit = self.refused_end.max(window_end) + longest;
+        self.refused_end = self.refused_end.max(end.min(limit));
     }
 
     /// Returns the reserved position; `i64::MAX` if all pages of the log are reserved.
@@ -273,16 +288,17 @@ impl ReceiverImage {
         }
     }
 
-    /// Publishes which positions the stream has reached, until all pages are reserved.
+    /// Publishes which positions the stream has reached, until all pages are reserved: the end of the data within the
+    /// window, so that frames with forged positions request no pages.
     fn publish_demand(&mut self) {
         if self.is_reserved {
             return;
         }
-        let shared = &self.spec.shared;
-        self.is_reserved = shared.reserved_position() == i64::MAX;
-        let demand = self.high_water_mark.max(self.refused_end);
-        if demand != shared.demand_position() {
-            shared.receiver_demand(demand);
+        self.is_reserved = self.spec.shared.reserved_position() == i64::MAX;
+        let received = self.cleared_to.min(self.window_end());
+        let demand = received.max(self.refused_end);
+        if demand > self.spec.shared.demand_position() {
+            self.spec.shared.receiver_demand(demand);
         }
     }
 

@@ -152,6 +152,7 @@ impl ReceiverImage {
             counters.over_runs.increment();
             if !frame.is_heartbeat() {
                 self.on_dropped(position + extent.wire_length);
+                self.on_unreserved(position, extent.end, extent.wire_length);
             }
         } else if frame.is_heartbeat() {
             self.on_heartbeat(frame, position, origin, counters);
@@ -232,9 +233,9 @@ impl ReceiverImage {
         }
     }
 
-    /// Returns true if a packet lies beyond what the sender may send, or where the memory may still be read. Bytes are
-    /// counted as by the sender: the body of padding is neither sent nor written, so padding may extend beyond the
-    /// window, to the end of its term at most.
+    /// Returns true if a packet lies beyond what the sender may send, where the memory may still be read, or where pages
+    /// are not reserved. Bytes are counted as by the sender, which does not send the body of padding: padding may extend
+    /// beyond the window, to the end of its term at most.
     fn is_over_run(&mut self, extent: Extent) -> bool {
         if !self.is_reusable(extent.end) {
             return true;

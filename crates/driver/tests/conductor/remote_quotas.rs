@@ -138,12 +138,14 @@ fn from_host(host: u8) -> SocketAddr {
 }
 
 /// A file system of 8 GiB, 28 SETUPs with terms of 1 GiB a second for 30 s without any data, and an honest stream every
-/// 600 ms, with terms of 16 MiB and the same retransmission of SETUP and heartbeats as a publication.
+/// 600 ms, with terms of 16 MiB and the same retransmission of SETUP and heartbeats as a publication. Of the images of the
+/// attacker, 280 would be alive at once: more than the lower limit of its address.
 #[test]
 fn flood_of_setups_refuses_no_honest_stream() {
-    for attackers in [1, 50] {
+    for (attackers, limit, is_limited) in [(1, "1g", false), (50, "1g", false), (1, "64m", true)] {
         let storage = MemoryStorage::with_capacity(8 << 30);
-        let mut driver = DriverFixture::in_storage(storage.clone(), &[]);
+        let options = [("taran.pending.images.source.limit", limit)];
+        let mut driver = DriverFixture::in_storage(storage.clone(), &options);
         let client = driver.client();
         driver.add_subscription(client, UDP, 10).unwrap();
         let (mut honest, mut made) = (0, 0);
@@ -170,11 +172,17 @@ fn flood_of_setups_refuses_no_honest_stream() {
             "{attackers}: {:?}",
             driver.errors()
         );
+        let most = if is_limited { 512 << 20 } else { 2 << 30 };
         assert!(
-            storage.reserved() < 2 << 30,
+            storage.reserved() < most,
             "{attackers}: {}",
             storage.reserved()
         );
+        let errors = driver.errors();
+        let refusals = errors
+            .iter()
+            .filter(|error| error.0.contains("taran.pending.images.source.limit"));
+        assert_eq!(refusals.count() > 0, is_limited, "{errors:?}");
     }
 }
 

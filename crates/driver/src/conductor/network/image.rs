@@ -215,17 +215,22 @@ impl Image {
         work | self.free()
     }
 
-    /// Returns the position up to which pages are to be reserved if the receiver needs more. They are doubled in time:
-    /// the window and padding of the maximum length behind the highest frame fit, and half as much again for the time
-    /// that a reservation takes. An image without data keeps those that it was created with.
+    /// Returns the position up to which pages are to be reserved if the receiver needs more; an image without data keeps
+    /// those that it was created with. Needed are those from the join position to the end of the window, and to the end
+    /// of the term if padding within the window may reach it. More are reserved as soon as less than one and a half
+    /// times that is: a reservation takes time. Then twice of it is reserved.
     fn required_position(&self, demand_position: i64) -> Option<i64> {
         let reserved = self.file.reservation().position();
         if reserved == i64::MAX || demand_position <= self.join_position {
             return None;
         }
-        let need = (demand_position - self.join_position)
-            + i64::from(self.window)
-            + i64::from(self.buffers.max_message_length());
+        let window_end = demand_position + i64::from(self.window);
+        let term_length = i64::from(self.buffers.term_length());
+        // Bytes from the end of the window to the end of its term.
+        let left = (term_length - window_end % term_length) % term_length;
+        let may_be_padded = left <= i64::from(self.buffers.max_message_length());
+        let end = window_end + if may_be_padded { left } else { 0 };
+        let need = end - self.join_position;
         let is_short = self.join_position + need + need / 2 > reserved;
         is_short.then_some(self.join_position + 2 * need)
     }
