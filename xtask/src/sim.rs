@@ -3,9 +3,10 @@
 use std::process::Command;
 
 /// Programs that run suites of random scenarios: name of the suite, package, example of the package.
-const SUITES: [(&str, &str, &str); 2] = [
+const SUITES: [(&str, &str, &str); 3] = [
     ("streams", "taran-sim", "random-scenarios"),
     ("log-writer", "taran-sim", "random-scenarios"),
+    ("full-memory", "taran-sim", "random-scenarios"),
 ];
 
 /// Builds the program of the suite with optimisation and debug assertions, and runs it with these arguments.

@@ -36,8 +36,8 @@
 //! 2. A record of what its users know, such as what was acknowledged to them, which process and operations update
 //!    ([`Turn::shared`], [`World::shared_mut`]), and [`Invariant`]s over it, which are checked after each step.
 //! 3. [`scenario::Operation`]s: what happens to it in random worlds. Each kind has a generator, is shrunk when a scenario
-//!    fails, and is part of the text of the scenario. [`scenario::DiskFault`], [`scenario::BitRot`] and power cuts are there
-//!    for all.
+//!    fails, and is part of the text of the scenario. [`scenario::DiskFault`], [`scenario::BitRot`],
+//!    [`scenario::MemoryLimit`] and power cuts are there for all.
 //! 4. A [`scenario::Suite`] that puts them together, on hosts with or without drivers and streams.
 //!
 //! [`log_writer`] is an example with an asynchronous disk queue; its tests plant defects, and require that random worlds
@@ -206,6 +206,7 @@
 pub mod check;
 pub mod command;
 pub mod disk;
+pub mod full_memory;
 mod history;
 pub mod link_profiles;
 pub mod log_writer;

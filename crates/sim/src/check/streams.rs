@@ -410,6 +410,11 @@ fn has_destinations(text: &str) -> bool {
 }
 
 impl Position {
+    /// Returns the counter.
+    pub(crate) fn counter(&self) -> &Counter {
+        &self.counter
+    }
+
     /// Returns the id shared by the counters of a stream: that of the publication or image.
     fn stream(&self) -> i64 {
         if self.type_id == type_id::SUBSCRIBER_POSITION {

@@ -14,6 +14,7 @@ use super::clock::HostClock;
 use super::driver::{Driver, DriverProcess, DriverStart};
 use super::resolver::Names;
 use super::{HostIndex, World};
+use crate::check::streams::Streams;
 use crate::disk::{SimDisk, SimDiskOptions};
 use crate::network::{HostId, SimHost};
 use crate::process::ProcessId;
@@ -267,6 +268,11 @@ impl World {
     fn driver(&self, host: HostIndex) -> Option<&Driver> {
         let id = self.hosts[host.0].driver?;
         self.process::<DriverProcess>(id).running()
+    }
+
+    /// Returns the streams of a host's driver, as the checks saw them last.
+    pub(crate) fn driver_streams(&self, host: HostIndex) -> Option<&Streams> {
+        self.driver(host).map(|driver| &driver.streams)
     }
 
     /// Steps the wall clock of a host forward or backward.
