@@ -198,6 +198,15 @@ const SUITES: &[Suite] = &[
         ),
     },
     Suite {
+        name: "full file systems",
+        paths: &[TRANSPORT, &[SIM]],
+        slice: part(&["xtask", "sim", "--suite", "full-memory", "--seeds", "100"]),
+        full: run(
+            &["xtask", "sim", "--suite", "full-memory", "--seeds", "5000"],
+            minutes(30),
+        ),
+    },
+    Suite {
         name: "public API",
         paths: &[TRANSPORT, &[STORAGE, "docs/api/"]],
         slice: Slice::Everything,

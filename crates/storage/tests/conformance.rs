@@ -47,6 +47,7 @@ fn os_disk_conforms_on_tmpfs() {
 fn run<Q: DiskQueue>(
     name: &str,
     start: impl Fn(&Arc<dyn Disk>) -> Q,
+    passes_panics: bool,
     now_ns: &mut dyn FnMut() -> i64,
 ) {
     let scratch = Scratch::new(&std::env::temp_dir(), name);
@@ -59,6 +60,7 @@ fn run<Q: DiskQueue>(
         disk,
         failures,
         directory: scratch.0.clone(),
+        passes_panics,
         now_ns,
     });
 }
@@ -72,6 +74,7 @@ fn threaded_queue_conforms_with_any_number_of_workers() {
         run(
             &format!("threads-{workers}"),
             |disk| ThreadedQueue::start(disk, &options).unwrap(),
+            false,
             &mut || {
                 std::thread::yield_now();
                 0
@@ -103,11 +106,13 @@ fn inline_queue_conforms_with_and_without_service_times() {
         run(
             &format!("inline-{workers}"),
             |disk| InlineQueue::new(disk, workers, 16, ()),
+            true,
             &mut tick,
         );
         run(
             &format!("slow-{workers}"),
             |disk| InlineQueue::new(disk, workers, 16, Slow),
+            true,
             &mut tick,
         );
     }

@@ -66,6 +66,7 @@ fn queue_over_sim_disk_conforms() {
             disk: Arc::clone(&failing),
             failures,
             directory: Path::new(ROOT).to_path_buf(),
+            passes_panics: true,
             now_ns: &mut || {
                 now_ns += 50_000;
                 now_ns

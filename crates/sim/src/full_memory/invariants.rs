@@ -98,6 +98,7 @@ impl Invariant for StreamsWaitOnlyForSpace {
             let progress = progress(world, known);
             let now = world.elapsed();
             let has_nothing_to_do = world.has_all(known.subscriber, known.publisher)
+                || world.subscriber(known.subscriber).is_over()
                 || world.publisher(known.publisher).failure().is_some();
             let seen = self.seen.entry(label).or_insert(Seen {
                 progress,
@@ -131,7 +132,9 @@ fn is_waiting(
     known: &Known,
     since: Duration,
 ) -> Result<bool, Violation> {
-    let last_change = world.shared().map_or(Duration::ZERO, MemoryLimits::last_change);
+    let last_change = world
+        .shared()
+        .map_or(Duration::ZERO, MemoryLimits::last_change);
     if world.elapsed() < since.max(last_change) + WAITING {
         return Ok(false);
     }

@@ -48,7 +48,11 @@ const RECOVERY_BOUND: Duration = Duration::from_secs(60);
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Texts of errors that a driver may record: about space, and that there is little of it.
-const EXPECTED_ERRORS: &[&str] = &["insufficient usable storage", "space is running low"];
+const EXPECTED_ERRORS: &[&str] = &[
+    "insufficient usable storage",
+    "insufficient storage space",
+    "space is running low",
+];
 
 /// Returns the suite, with or without a defect.
 #[must_use]

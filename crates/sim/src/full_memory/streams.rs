@@ -98,10 +98,7 @@ pub(super) fn progress(world: &World, known: &Known) -> (i64, i64) {
     let publisher = world.publisher(known.publisher);
     let subscriber = world.subscriber(known.subscriber);
     let image = publisher.key().and_then(|key| subscriber.image(&key));
-    (
-        publisher.position(),
-        image.map_or(-1, ImageCheck::position),
-    )
+    (publisher.position(), image.map_or(-1, ImageCheck::position))
 }
 
 fn streams(world: &World) -> Vec<(u32, Known)> {
@@ -241,7 +238,10 @@ fn parameters(random: &mut Rng) -> String {
 fn term_length(parameters: &str) -> i64 {
     let value = parameters.strip_prefix("term-length=").unwrap_or_default();
     let value = value.split('|').next().unwrap_or_default();
-    match value.strip_suffix('k').and_then(|it| it.parse::<i64>().ok()) {
+    match value
+        .strip_suffix('k')
+        .and_then(|it| it.parse::<i64>().ok())
+    {
         Some(kibibytes) => kibibytes << 10,
         None => 1 << 20,
     }

@@ -26,7 +26,11 @@ fn streams_survive_full_file_systems() {
     let totals = *totals.lock().unwrap();
     println!("{totals:?}\n{coverage}");
     for (what, count, least) in [
-        ("changes of limits", coverage.get("operation: memory limit"), 150),
+        (
+            "changes of limits",
+            coverage.get("operation: memory limit"),
+            150,
+        ),
         ("operations", coverage.get("operation: long stream"), 150),
         ("refused publications", totals.refused, 5),
         ("back-pressured streams", totals.back_pressured, 20),
@@ -52,7 +56,7 @@ fn limit_that_passes_the_reservation_is_found_and_shrunk() {
     let (seed, scenario, failure) = found.expect("the defect was not found");
     let found_after = start.elapsed();
     assert!(failure.text.contains("not reserved"), "{}", failure.text);
-    let shrunk = suite.shrink(&scenario, &failure, |attempts| attempts > 150);
+    let shrunk = suite.shrink(&scenario, &failure, |attempts| attempts > 400);
     let text = shrunk.scenario.to_text();
     println!(
         "found by seed {seed} after {found_after:?}, shrunk from {} operations by {} attempts to\n{text}{}",

@@ -1,5 +1,6 @@
 //! The rules of [`DiskQueue`].
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,6 +24,8 @@ pub struct Subject<'a> {
     pub failures: Arc<Failures>,
     /// An empty directory.
     pub directory: PathBuf,
+    /// Whether a panic of the disk reaches the caller of `poll`.
+    pub passes_panics: bool,
     /// Lets a short time pass, real or virtual, and returns the time.
     pub now_ns: &'a mut dyn FnMut() -> i64,
 }
@@ -55,13 +58,28 @@ impl Subject<'_> {
 
     /// Polls until nothing is in flight.
     fn drain(&mut self) -> Vec<Completion> {
-        let mut completions = Vec::new();
+        self.drain_after_panics(0)
+    }
+
+    /// Polls until nothing is in flight. The disk panics this many times.
+    fn drain_after_panics(&mut self, expected: usize) -> Vec<Completion> {
+        let (mut completions, mut panics) = (Vec::new(), 0);
         while self.queue.in_flight() > 0 {
             let now_ns = (self.now_ns)();
-            while let Some(completion) = self.queue.poll(now_ns) {
-                completions.push(completion);
+            loop {
+                match catch_unwind(AssertUnwindSafe(|| self.queue.poll(now_ns))) {
+                    Ok(Some(completion)) => completions.push(completion),
+                    Ok(None) => break,
+                    Err(payload) => {
+                        let message = payload.downcast_ref::<String>();
+                        assert!(message.is_some_and(|it| it.contains("on request")));
+                        panics += 1;
+                    }
+                }
             }
         }
+        let expected = if self.passes_panics { expected } else { 0 };
+        assert_eq!(expected, panics, "panics of `poll`");
         assert!(self.queue.poll(i64::MAX).is_none(), "one completion each");
         completions
     }
@@ -274,7 +292,7 @@ impl Subject<'_> {
         let (file, path) = (self.open("file"), self.path("file"));
         self.failures.panics.store(1, Ordering::SeqCst);
         self.write(0, &file, 0, 1);
-        let failed = self.drain().remove(0);
+        let failed = self.drain_after_panics(1).remove(0);
         assert!(
             failed.buffer.is_some(),
             "the buffer of a write that panicked"
@@ -289,13 +307,14 @@ impl Subject<'_> {
         self.failures.panics.store(1, Ordering::SeqCst);
         self.sync(3, &file);
         self.sync(4, &file);
-        let syncs = self.drain();
+        let syncs = self.drain_after_panics(1);
         assert_eq!(3, syncs.len(), "each request has its completion");
         assert!(syncs.iter().skip(1).all(|sync| sync.result.is_err()));
         self.clear(5, &file);
         self.drain();
         self.failures.panics.store(1, Ordering::SeqCst);
-        let metadata = self.one(Request::Metadata { path: path.clone() });
+        self.submit(8, Request::Metadata { path: path.clone() });
+        let metadata = self.drain_after_panics(1).remove(0);
         assert_eq!(path, panicked(metadata.result));
         self.write(6, &file, 0, 2);
         self.sync(7, &file);

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use crate::{Disk, DiskFile, Operation};
+use crate::{Disk, DiskFile, ErrorKind, Operation};
 
 use super::engine::{Engine, Step, Submission};
 use super::{Completion, DiskQueue, QueuedFile, RejectReason, Rejected, Request};
@@ -34,6 +35,9 @@ impl ServiceTimes for () {
 /// A [`DiskQueue`] without threads: requests are executed by [`poll`](DiskQueue::poll), with the order and group commit of
 /// [`ThreadedQueue`](super::ThreadedQueue), and their completions are delivered at times that [`ServiceTimes`] decides.
 /// The same calls give the same results: simulators use it.
+///
+/// A panic of the disk is a defect of it, and reaches the caller of `poll`, so that no test passes in spite of it. Its
+/// request completes at the next call, with [`ErrorKind::Panicked`].
 #[derive(Debug)]
 pub struct InlineQueue<T> {
     identity: Arc<()>,
@@ -90,6 +94,9 @@ impl<T: ServiceTimes> InlineQueue<T> {
 impl Worker {
     /// Executes all that takes effect until `now_ns`. The first step starts at that time, later ones when the one before
     /// is complete.
+    ///
+    /// # Panics
+    /// If the disk panics, after the step has ended.
     fn advance(&mut self, now_ns: i64, times: &mut impl ServiceTimes) {
         let mut free_ns = now_ns;
         loop {
@@ -100,7 +107,13 @@ impl Worker {
                 if let Some(step) = current.step.take() {
                     let (done, at) = (&mut self.done, current.completion_ns);
                     let service_ns = at.saturating_sub(current.start_ns);
+                    let mut panic = None;
                     self.engine.execute(step, &mut |completion| {
+                        if let Err(error) = &completion.result
+                            && let ErrorKind::Panicked { message } = &error.kind
+                        {
+                            panic = Some(message.clone());
+                        }
                         done.push_back((
                             at,
                             Completion {
@@ -109,6 +122,10 @@ impl Worker {
                             },
                         ));
                     });
+                    if let Some(message) = panic {
+                        // The panic hook was called when the disk panicked.
+                        resume_unwind(Box::new(message));
+                    }
                 }
                 if current.completion_ns > now_ns {
                     return;

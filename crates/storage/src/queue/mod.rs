@@ -37,7 +37,8 @@ use crate::DiskFile;
 ///   write it again, or truncate the file.
 ///
 /// A panic of a [`Disk`](crate::Disk) or [`DiskFile`] completes its request with
-/// [`ErrorKind::Panicked`](crate::ErrorKind::Panicked), with its buffers; it is sticky as any failure is.
+/// [`ErrorKind::Panicked`](crate::ErrorKind::Panicked), with its buffers; it is sticky as any failure is. A queue that
+/// executes on the caller's thread lets `poll` panic first.
 ///
 /// A success of a sync therefore always covers all writes before it, or those that the owner wrote after it had cleared
 /// a failure.
