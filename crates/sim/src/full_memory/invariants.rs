@@ -132,17 +132,22 @@ fn is_waiting(
     known: &Known,
     since: Duration,
 ) -> Result<bool, Violation> {
-    let last_change = world
-        .shared()
-        .map_or(Duration::ZERO, MemoryLimits::last_change);
-    if world.elapsed() < since.max(last_change) + WAITING {
-        return Ok(false);
+    let limits = world.shared::<MemoryLimits>();
+    let limited_since = |host: &HostIndex| limits.and_then(|it| it.limited_since(*host));
+    if known.hosts.iter().all(|host| limited_since(host).is_none()) {
+        let last_change = limits.map_or(Duration::ZERO, MemoryLimits::last_change);
+        if world.elapsed() < since.max(last_change) + WAITING {
+            return Ok(false);
+        }
     }
     let is_limited = |host: &HostIndex| {
-        let limits = world.shared::<MemoryLimits>();
-        limits.is_some_and(|limits| limits.limited_since(*host).is_some())
+        let limited = limited_since(host);
+        limited.is_some_and(|limited| world.elapsed() >= since.max(limited) + WAITING)
     };
     let limited: Vec<_> = known.hosts.into_iter().filter(is_limited).collect();
+    if limited.is_empty() && known.hosts.iter().any(|host| limited_since(host).is_some()) {
+        return Ok(false);
+    }
     let (published, consumed) = progress(world, known);
     if limited.is_empty() {
         violation!(
