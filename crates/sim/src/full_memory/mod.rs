@@ -39,7 +39,7 @@ pub enum Defect {
 }
 
 /// Times over which the operations of a scenario are distributed, in milliseconds.
-const DURATION_MS: std::ops::RangeInclusive<u64> = 2_000..=30_000;
+const DURATION_MS: std::ops::RangeInclusive<u64> = 2_000..=90_000;
 
 /// Time within which refused publications are added and all is delivered when no file system is full.
 const RECOVERY_BOUND: Duration = Duration::from_secs(60);

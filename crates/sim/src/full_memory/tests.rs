@@ -17,7 +17,7 @@ fn streams_survive_full_file_systems() {
         Ok(())
     });
     let mut coverage = Coverage::default();
-    for seed in 0..30 {
+    for seed in 0..50 {
         match suite.run(&suite.random(seed)) {
             Ok(happened) => coverage.merge(&happened),
             Err(failure) => panic!("seed {seed}: {}", failure.text),

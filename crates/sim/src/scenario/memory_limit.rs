@@ -81,6 +81,7 @@ impl Operation for MemoryLimit {
     const NAME: &'static str = "memory limit";
 
     fn generate(random: &mut fastrand::Rng, setting: &Setting) -> Vec<(u64, Self)> {
+        let count = random.usize(1..=CHANGES);
         let mut change = || {
             let host = random.usize(0..setting.hosts);
             let change = if random.u32(0..3) == 0 {
@@ -92,7 +93,7 @@ impl Operation for MemoryLimit {
             };
             (random.u64(0..=setting.duration_ms), change)
         };
-        (0..CHANGES).map(|_| change()).collect()
+        (0..count).map(|_| change()).collect()
     }
 
     fn apply(&self, world: &mut World) -> bool {
