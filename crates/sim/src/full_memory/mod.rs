@@ -27,7 +27,7 @@ use crate::scenario::{MemoryLimit, Suite};
 use crate::{HostIndex, World};
 
 pub use invariants::{StreamsWaitOnlyForSpace, WritesAreReserved};
-pub use streams::{LongStream, Totals};
+pub use streams::{LongStream, Totals, totals};
 
 use streams::LongStreams;
 

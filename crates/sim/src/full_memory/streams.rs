@@ -108,7 +108,8 @@ fn streams(world: &World) -> Vec<(u32, Known)> {
 }
 
 /// Returns the counts of a world, without the streams that were closed by the scenario.
-pub(super) fn totals(world: &World) -> Totals {
+#[must_use]
+pub fn totals(world: &World) -> Totals {
     let mut totals = Totals {
         refused: world.shared::<LongStreams>().map_or(0, |it| it.refused),
         waited: world
