@@ -140,6 +140,10 @@ fn is_waiting(
             return Ok(false);
         }
     }
+    // The stream may have waited for the host whose limit was lifted, and have had no time to go on.
+    if limits.is_some_and(|it| world.elapsed() < it.last_lift() + WAITING) {
+        return Ok(false);
+    }
     let is_limited = |host: &HostIndex| {
         let limited = limited_since(host);
         limited.is_some_and(|limited| world.elapsed() >= since.max(limited) + WAITING)
@@ -162,12 +166,7 @@ fn is_waiting(
         let mut errors = errors.iter();
         errors.any(|it| it.contains("insufficient usable storage") && it.contains(&directory))
     };
-    // A host that is limited for a shorter time can be the one that the stream waits for.
-    let mut any_limited = known
-        .hosts
-        .iter()
-        .filter(|host| limited_since(host).is_some());
-    if !any_limited.any(names_file_system) {
+    if !limited.iter().any(names_file_system) {
         violation!(
             "stream {label} from host {} to {} stands at {published}, consumed to {consumed}: no error names the file system",
             known.hosts[0].number(),

@@ -31,6 +31,7 @@ pub struct MemoryLimits {
     since: BTreeMap<usize, Duration>,
     changes: u64,
     last_change: Duration,
+    last_lift: Duration,
 }
 
 impl MemoryLimits {
@@ -44,6 +45,12 @@ impl MemoryLimits {
     #[must_use]
     pub fn last_change(&self) -> Duration {
         self.last_change
+    }
+
+    /// Returns the time of the last change that ended a limit.
+    #[must_use]
+    pub fn last_lift(&self) -> Duration {
+        self.last_lift
     }
 
     /// Returns the number of changes.
@@ -73,6 +80,7 @@ impl World {
             return false;
         }
         (limits.changes, limits.last_change) = (limits.changes + 1, now);
+        limits.last_lift = now;
         true
     }
 }
