@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use taran_core::memory::{FileStorage, MemoryError, Storage};
+use taran_core::memory::{FileStorage, MemoryError};
 use taran_protocol::log::LogBuffers;
 
 use crate::failure::Failure;
@@ -16,8 +16,8 @@ use crate::failure::Failure;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Log buffers are the files NUMBER.logbuffer in the subdirectories publications and images of a driver's directory. NUMBER
-is the registration id of a publication or the correlation id of an image. A log buffer may be in use; a frame that is
-being written then appears as the end of its term.
+is the registration id of a publication or the correlation id of an image. A log buffer may be in use: it is read once,
+and a frame that is being written then appears as the end of its term.
 
 The output is the metadata of the log buffer, then each frame of each of its three terms, in the order of the partitions
 in the file. A term ends at its first uncommitted frame.
@@ -79,8 +79,9 @@ pub(crate) enum LogFailure {
 
 /// Prints the log buffer.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    // A mapping would allocate pages of the driver's file system where the log has holes, or fail with SIGBUS.
     let region = FileStorage
-        .open(&arguments.file)
+        .copy(&arguments.file)
         .map_err(LogFailure::from)?;
     let log = LogBuffers::open(&region).map_err(|source| LogFailure::NoLog {
         path: arguments.file.clone(),

@@ -1,9 +1,9 @@
 //! Storage in real files.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Write},
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{FileExt, MetadataExt},
     path::Path,
 };
 
@@ -20,6 +20,10 @@ use super::{
 const LOCK_CONTENTS_MAX: u64 = 1024;
 /// Maximum length of the id of a kernel, in bytes.
 const KERNEL_ID_MAX: u64 = 64;
+/// Bytes that are copied at once.
+const COPY_BLOCK: usize = 1 << 20;
+/// Granularity in bytes in which copies leave out zeros.
+const COPY_PAGE: usize = 4096;
 
 /// Files of the file system, mapped for all processes that open them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,29 +82,8 @@ impl Storage for FileStorage {
     }
 
     fn open(&self, path: &Path) -> Result<Region, MemoryError> {
-        let metadata =
-            fs::metadata(path).map_err(|error| MemoryError::from_io("open", path, error))?;
-        if !metadata.is_file() {
-            return Err(MemoryError::NotAFile {
-                path: path.to_path_buf(),
-            });
-        }
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .open(path)
-            .map_err(|error| MemoryError::from_io("open", path, error))?;
-        // The length of the open file: the name may refer to another file by now.
-        let len = file
-            .metadata()
-            .map_err(|error| MemoryError::from_io("examine", path, error))?
-            .len();
-        if len == 0 {
-            return Err(MemoryError::Empty {
-                path: path.to_path_buf(),
-            });
-        }
-        map(&file, path, mappable(len)?)
+        let (file, len) = open_regular(path, File::options().read(true).write(true))?;
+        map(&file, path, len)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -189,6 +172,38 @@ impl Storage for FileStorage {
 }
 
 impl FileStorage {
+    /// Returns a copy of the contents of a file, in memory of this process. Unlike a mapping, it allocates no pages where
+    /// the file has holes, so it cannot fail for lack of space in the file system. The copy of a file that is being
+    /// written has each byte as it was at some time during the call, earlier bytes at an earlier time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Storage::open`], but needs no permission to write; if the file cannot be read, or memory is short.
+    pub fn copy(&self, path: &Path) -> Result<Region, MemoryError> {
+        let (file, len) = open_regular(path, File::options().read(true))?;
+        let copy = Region::anonymous(len)?;
+        let mut block = vec![0; COPY_BLOCK];
+        let mut offset = 0;
+        while offset < len {
+            let wanted = COPY_BLOCK.min(len - offset);
+            let count = match file.read_at(&mut block[..wanted], offset as u64) {
+                // Another process has cut the file.
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(MemoryError::from_io("read", path, error)),
+            };
+            // Pages without contents are not touched in the copy either.
+            for (index, page) in block[..count].chunks(COPY_PAGE).enumerate() {
+                if page.iter().any(|&byte| byte != 0) {
+                    copy.write(offset + index * COPY_PAGE, page);
+                }
+            }
+            offset += count;
+        }
+        Ok(copy)
+    }
+
     /// Sets the length of a new file, reserves its pages if requested, and maps it.
     fn fill(
         &self,
@@ -235,6 +250,30 @@ impl FileStorage {
             shortage: self.insufficient_space(directory(path), len),
         }
     }
+}
+
+/// Opens a regular file that is not empty. Returns it with its length.
+fn open_regular(path: &Path, options: &OpenOptions) -> Result<(File, usize), MemoryError> {
+    let metadata = fs::metadata(path).map_err(|error| MemoryError::from_io("open", path, error))?;
+    if !metadata.is_file() {
+        return Err(MemoryError::NotAFile {
+            path: path.to_path_buf(),
+        });
+    }
+    let file = options
+        .open(path)
+        .map_err(|error| MemoryError::from_io("open", path, error))?;
+    // The length of the open file: the name may refer to another file by now.
+    let len = file
+        .metadata()
+        .map_err(|error| MemoryError::from_io("examine", path, error))?
+        .len();
+    if len == 0 {
+        return Err(MemoryError::Empty {
+            path: path.to_path_buf(),
+        });
+    }
+    Ok((file, mappable(len)?))
 }
 
 /// Returns the id of the running kernel, which changes with each boot and is the same in all its containers.

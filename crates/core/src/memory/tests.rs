@@ -27,9 +27,13 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Self {
+        Self::within(&std::env::temp_dir())
+    }
+
+    fn within(directory: &std::path::Path) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("taran-core-{}-{number}", std::process::id()));
+        let path = directory.join(format!("taran-core-{}-{number}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
@@ -537,4 +541,39 @@ fn any_part_of_a_mapping_can_be_populated_and_flushed() {
         );
     }
     Region::anonymous(64).unwrap().populate().unwrap();
+}
+
+/// In memory, because there a mapping allocates pages that are only read.
+#[cfg(all(target_os = "linux", not(miri)))]
+#[test]
+fn copy_of_sparse_file_allocates_no_pages() {
+    use std::os::unix::fs::MetadataExt;
+
+    let scratch = Scratch::within(std::path::Path::new("/dev/shm"));
+    let path = scratch.0.join("sparse");
+    let created = FileStorage.create(&path, 64 << 20, CreateOptions::SPARSE);
+    let region = created.unwrap();
+    region.write((48 << 20) + 7, b"contents");
+    let before = std::fs::metadata(&path).unwrap().blocks();
+    let copy = FileStorage.copy(&path).unwrap();
+    assert_eq!(copy.len(), 64 << 20);
+    assert_eq!(copy.bytes((48 << 20) + 7, 8), b"contents");
+    assert!(copy.bytes(0, 1 << 20).iter().all(|&byte| byte == 0));
+    assert_eq!(std::fs::metadata(&path).unwrap().blocks(), before);
+}
+
+#[cfg(not(miri))]
+#[test]
+fn copy_of_unsuitable_file_fails_as_open() {
+    let scratch = Scratch::new();
+    let path = scratch.0.join("file");
+    let kind = |error: MemoryError| std::mem::discriminant(&error);
+    let check = |path: &std::path::Path| {
+        let copied = kind(FileStorage.copy(path).unwrap_err());
+        assert_eq!(copied, kind(FileStorage.open(path).unwrap_err()));
+    };
+    check(&path);
+    check(&scratch.0);
+    std::fs::write(&path, b"").unwrap();
+    check(&path);
 }
