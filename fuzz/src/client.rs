@@ -61,7 +61,7 @@ impl Shared {
         let path = Path::new(DIRECTORY).join(CNC_FILE_NAME);
         let length = spec.file_length() as u64;
         let region = storage
-            .create(&path, length, CreateOptions::SPARSE)
+            .create(&path, length, CreateOptions::RESERVED)
             .expect("there is memory");
         let cnc = Cnc::create(&region, &spec).expect("the lengths are sound");
         let mut table = CounterTable::new(
@@ -107,7 +107,7 @@ impl Shared {
         let length = file_length(TERM_LENGTH, spec.page_size) as u64;
         let region = self
             .storage
-            .create(Path::new(name), length, CreateOptions::SPARSE)
+            .create(Path::new(name), length, CreateOptions::RESERVED)
             .expect("there is memory");
         let log = LogBuffers::create(&region, &spec, 0).expect("the spec is sound");
         (log, region)

@@ -94,7 +94,7 @@ impl FakeDriver {
         let spec = small_cnc();
         let length = spec.file_length() as u64;
         let region = storage
-            .create(&directory.join("cnc.dat"), length, CreateOptions::SPARSE)
+            .create(&directory.join("cnc.dat"), length, CreateOptions::RESERVED)
             .unwrap();
         let cnc = Cnc::create(&region, &spec).unwrap();
         let mut driver = Self {
@@ -455,7 +455,7 @@ impl FakeDriver {
         let length = taran_protocol::log::file_length(spec.term_length, spec.page_size) as u64;
         let region = self
             .storage
-            .create(name.as_ref(), length, CreateOptions::SPARSE)
+            .create(name.as_ref(), length, CreateOptions::RESERVED)
             .unwrap();
         LogBuffers::create(&region, spec, 0).unwrap()
     }

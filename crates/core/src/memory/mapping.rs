@@ -8,6 +8,7 @@ use std::{
 };
 
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
+use rustix::mm::{MprotectFlags, mprotect};
 
 /// Anonymous memory up to this length is allocated on the heap, where sanitizers detect accesses beyond its end.
 const HEAP_LIMIT: usize = 1 << 20;
@@ -90,6 +91,32 @@ impl Mapping {
             Origin::Heap(_) => Ok(()),
             Origin::Mmap(_) => Err(io::ErrorKind::Unsupported.into()),
         }
+    }
+
+    /// Permits or forbids accesses to the pages of a range. Memory on the heap stays accessible.
+    ///
+    /// # Safety
+    ///
+    /// Nothing may rely on the contents of forbidden pages: an access ends the process with SIGSEGV. `offset + len` is at
+    /// most the length, and `offset` is a multiple of the page size.
+    pub(super) unsafe fn set_accessible(
+        &self,
+        offset: usize,
+        len: usize,
+        is_accessible: bool,
+    ) -> io::Result<()> {
+        if len == 0 || matches!(self.origin, Origin::Heap(_)) {
+            return Ok(());
+        }
+        let flags = if is_accessible {
+            MprotectFlags::READ | MprotectFlags::WRITE
+        } else {
+            MprotectFlags::empty()
+        };
+        // SAFETY: the range lies within this mapping.
+        let start = unsafe { self.base.as_ptr().add(offset) };
+        // SAFETY: as the caller states.
+        unsafe { mprotect(start.cast(), len, flags) }.map_err(io::Error::from)
     }
 
     /// Writes modified pages of a range to the file and waits for completion.

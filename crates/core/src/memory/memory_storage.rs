@@ -15,6 +15,9 @@ use super::{
 
 /// Files in the memory of this process, for tests and simulation. Clones share the files. Behaves as a file system: a
 /// directory must exist before a file in it, and the mappings of a removed file remain valid.
+///
+/// Pages that are not reserved are as on a full file system, in files of more than 1 MiB: a process that reads or writes
+/// them is killed, here by SIGSEGV instead of SIGBUS. Tests need not check for that.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStorage {
     state: Arc<Mutex<State>>,
@@ -28,6 +31,7 @@ struct State {
     locks: BTreeMap<PathBuf, Weak<LockToken>>,
     directories: BTreeSet<PathBuf>,
     capacity: Option<u64>,
+    has_accessible_holes: bool,
 }
 
 #[derive(Debug)]
@@ -84,6 +88,14 @@ impl MemoryStorage {
         storage
     }
 
+    /// Storage in which pages can be accessed that are not reserved: for simulations, which have to go on after such an
+    /// access. [`unreserved_writes`](Self::unreserved_writes) finds those that leave something behind.
+    pub fn with_accessible_holes() -> Self {
+        let storage = Self::default();
+        storage.state().has_accessible_holes = true;
+        storage
+    }
+
     /// Changes the limit; `None` removes it. Existing files are kept.
     pub fn set_capacity(&self, capacity: Option<u64>) {
         self.state().capacity = capacity;
@@ -106,7 +118,7 @@ impl MemoryStorage {
 
     /// Returns the mapped files in which bytes were written that are not reserved, with the offset of the first one. On
     /// a real file system such a write kills the process when the file system is full. A file that was created without
-    /// any reserved pages counts as well.
+    /// any reserved pages counts as well. For storage [`with_accessible_holes`](Self::with_accessible_holes).
     pub fn unreserved_writes(&self) -> Vec<(PathBuf, u64)> {
         let state = self.state();
         let written = |file: &File| {
@@ -199,6 +211,11 @@ impl Storage for MemoryStorage {
             return Err(state.storage_full(path, len));
         }
         let region = Region::anonymous(map_len)?;
+        if !options.reserve && !state.has_accessible_holes {
+            region
+                .set_accessible(0..map_len, false)
+                .map_err(|error| MemoryError::from_io("protect", path, error))?;
+        }
         let nothing = Reserved::default();
         let reserved = if options.reserve {
             nothing.with(0..len)
@@ -237,6 +254,11 @@ impl Storage for MemoryStorage {
         }
         if let Some(file) = state.mapped.get_mut(path) {
             file.reserved = reserved;
+            // Both are at most the length of a region.
+            let range = offset as usize..end as usize;
+            file.region
+                .set_accessible(range, true)
+                .map_err(|error| MemoryError::from_io("unprotect", path, error))?;
         }
         Ok(())
     }

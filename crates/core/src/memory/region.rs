@@ -1,6 +1,6 @@
 //! Checked views of mapped memory.
 
-use std::{fmt, io, ptr::NonNull, slice, sync::Arc};
+use std::{fmt, io, ops::Range, ptr::NonNull, slice, sync::Arc};
 
 use super::{
     MemoryError, OutOfBounds, Overlay, OverlayField,
@@ -43,6 +43,28 @@ impl Region {
         let mapping =
             Mapping::anonymous(len).map_err(|_| MemoryError::OutOfMemory { len: len as u64 })?;
         Ok(Self::whole(mapping))
+    }
+
+    /// Permits or forbids accesses to the whole pages of a range of anonymous memory that is longer than 1 MiB: an access
+    /// to forbidden pages ends the process with SIGSEGV.
+    pub(super) fn set_accessible(
+        &self,
+        range: Range<usize>,
+        is_accessible: bool,
+    ) -> io::Result<()> {
+        let page = rustix::param::page_size();
+        let (start, end) = if is_accessible {
+            (range.start / page * page, range.end.next_multiple_of(page))
+        } else {
+            (range.start.next_multiple_of(page), range.end / page * page)
+        };
+        let end = end.min(self.len);
+        // SAFETY: the range is one of pages within this mapping. Only `MemoryStorage` calls this, to detect accesses to
+        // pages that are not reserved, which on a full file system would end the process too.
+        unsafe {
+            self.mapping
+                .set_accessible(start, end.saturating_sub(start), is_accessible)
+        }
     }
 
     pub(super) fn whole(mapping: Mapping) -> Self {

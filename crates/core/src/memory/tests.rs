@@ -311,13 +311,54 @@ fn memory_storage_counts_reserved_ranges_once() {
     assert_eq!((501, 500), (shortage.requested, shortage.available));
     storage.reserve(&path, 600, 500).unwrap();
     assert_eq!(0, storage.available(&PathBuf::from("/")).unwrap());
-
     region.write(100, &[1; 1000]);
     assert!(storage.unreserved_writes().is_empty());
     region.write(1100, &[1]);
     assert_eq!(vec![(path.clone(), 1100)], storage.unreserved_writes());
     region.write(99, &[1]);
     assert_eq!(vec![(path, 99)], storage.unreserved_writes());
+}
+
+/// Runs this test again in a process of its own, which must be killed by an access beyond the reserved pages.
+#[cfg(not(miri))]
+#[test]
+fn memory_storage_access_to_unreserved_page_kills_the_process() {
+    use std::os::unix::process::ExitStatusExt;
+
+    const OFFSET: &str = "TARAN_TEST_UNRESERVED_OFFSET";
+    const RESERVED: u64 = 1 << 20;
+    if let Ok(offset) = std::env::var(OFFSET) {
+        let storage = MemoryStorage::new();
+        let path = PathBuf::from("/log");
+        let region = storage
+            .create(&path, 4 << 20, CreateOptions::SPARSE)
+            .unwrap();
+        storage.reserve(&path, RESERVED, RESERVED).unwrap();
+        let read = region.bytes(offset.parse().unwrap(), 1)[0];
+        assert_eq!(read, 0);
+        return;
+    }
+    for (offset, is_reserved) in [
+        (RESERVED, true),
+        (2 * RESERVED - 1, true),
+        (RESERVED - 1, false),
+        (2 * RESERVED, false),
+        (0, false),
+    ] {
+        let name = "memory::tests::memory_storage_access_to_unreserved_page_kills_the_process";
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name])
+            .env(OFFSET, offset.to_string())
+            .stdout(std::process::Stdio::null())
+            .status()
+            .unwrap();
+        assert_eq!(status.success(), is_reserved, "{offset}: {status}");
+        assert_eq!(
+            status.signal().is_some(),
+            !is_reserved,
+            "{offset}: {status}"
+        );
+    }
 }
 
 #[test]

@@ -72,7 +72,7 @@ mod tests {
     fn create_cnc(storage: &MemoryStorage, pid: i64) -> Cnc {
         let (spec, path) = (spec(pid), Path::new(DIRECTORY).join(CNC_FILE_NAME));
         let len = spec.file_length() as u64;
-        let region = storage.create(&path, len, CreateOptions::SPARSE).unwrap();
+        let region = storage.create(&path, len, CreateOptions::RESERVED).unwrap();
         let cnc = Cnc::create(&region, &spec).unwrap();
         cnc.publish();
         cnc

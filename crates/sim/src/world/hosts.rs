@@ -154,7 +154,7 @@ impl World {
     pub fn add_host_without_driver(&mut self, spec: HostSpec) -> HostIndex {
         let index = self.hosts.len();
         let host = Host {
-            storage: MemoryStorage::new(),
+            storage: MemoryStorage::with_accessible_holes(),
             disk: SimDisk::new(self.disk_seeds.u64(..), spec.disk),
             is_on: true,
             directory: PathBuf::from(format!("/aeron-{index}")),
@@ -310,7 +310,7 @@ impl World {
 
     /// Removes all files of a host, like a reboot.
     pub fn remove_files(&mut self, host: HostIndex) {
-        self.hosts[host.0].storage = MemoryStorage::new();
+        self.hosts[host.0].storage = MemoryStorage::with_accessible_holes();
     }
 
     /// Returns the network id of a host, which selects its links.

@@ -39,7 +39,7 @@ impl World {
             self.processes.kill(id);
         }
         let host = &mut self.hosts[host.0];
-        host.storage = MemoryStorage::new();
+        host.storage = MemoryStorage::with_accessible_holes();
         host.disk.power_cut();
         host.is_on = false;
     }

@@ -1,5 +1,5 @@
 //! Pages of logs are reserved as streams proceed. While the file system is full, publishers wait; no process writes to
-//! pages that are not reserved.
+//! pages that are not reserved: the memory storage of these tests kills it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -108,7 +108,6 @@ impl Stream {
         let position = self.log.producer_position();
         self.driver.set(self.image.position_counter_id, position);
         self.driver.run_for(Duration::from_millis(20));
-        assert_eq!(self.storage.unreserved_writes(), []);
         position
     }
 }
@@ -227,7 +226,6 @@ fn next_term_is_reserved_before_the_limit_needs_it() {
                 "{channel}: {window} at {position}"
             );
         }
-        assert_eq!(stream.storage.unreserved_writes(), []);
     }
 }
 
@@ -249,7 +247,6 @@ fn claims_beyond_the_limit_stay_within_reserved_pages() {
     stream.driver.set(stream.image.position_counter_id, TERM);
     stream.driver.run_for(SECOND);
     assert_eq!(stream.limit(), TERM);
-    assert_eq!(stream.storage.unreserved_writes(), []);
 }
 
 const PORT: u16 = 40_200;
@@ -372,7 +369,6 @@ impl Received {
         self.driver.set(self.image.position_counter_id, position);
         self.driver.run_for(Duration::from_millis(250));
         *window_end = self.window_end().unwrap_or(*window_end);
-        assert_eq!(self.storage.unreserved_writes(), []);
         position
     }
 }
@@ -413,7 +409,6 @@ fn image_reserves_a_megabyte_until_data_arrives() {
         assert!(received.reserved() >= expected + METADATA);
         let window = received.window_end().unwrap();
         assert!(window >= window_end, "{subscribe}: {window}");
-        assert_eq!(received.storage.unreserved_writes(), []);
     }
 }
 
@@ -429,7 +424,6 @@ fn frames_with_forged_positions_reserve_no_pages() {
         received.driver.run_for(SECOND);
         assert_eq!(received.reserved(), created, "at {position}");
     }
-    assert_eq!(received.storage.unreserved_writes(), []);
     // Padding may be sent, but one frame of 32 bytes does not reserve all that it covers.
     received.send_padding(0);
     received.driver.run_for(SECOND);
@@ -448,7 +442,6 @@ fn padding_of_a_whole_term_is_received_by_retransmissions() {
         .set(received.image.position_counter_id, TERM);
     received.driver.run_for(SECOND);
     assert_eq!(received.window_end(), Some(TERM + 128 * 1024));
-    assert_eq!(received.storage.unreserved_writes(), []);
 }
 
 #[test]
@@ -482,7 +475,6 @@ fn sender_waits_while_pages_of_the_image_cannot_be_reserved() {
             received.driver.duty_cycle();
         }
         received.driver.run_for(SECOND);
-        assert_eq!(received.storage.unreserved_writes(), []);
         assert_eq!(received.storage.reserved(), full);
         let errors = received.driver.errors();
         assert!(errors[0].0.contains("available=512"), "{errors:?}");
