@@ -3,8 +3,8 @@
 //! `request` starts the creation of a file after a check of the usable space, `poll` returns the created file, `extend`
 //! (on each poll of the stream) starts to reserve more of its pages if they are needed soon, and `poll` returns the
 //! outcome, which belongs to [`LogFile::on_reserved`]. `retire` takes a file back when the driver has stopped using it,
-//! and `delete_retired` (once per duty cycle) starts the deletion of a few retired files. Counted are mapped bytes (system counter 35) and failed deletions (17); the next timer tick
-//! retries a failed deletion.
+//! and `delete_retired` (once per duty cycle) starts the deletion of a few retired files. Counted are mapped bytes
+//! (system counter 35) and failed deletions (17); the next timer tick retries a failed deletion.
 
 mod space;
 
@@ -326,7 +326,7 @@ impl LogFiles {
                 } => {
                     self.pending_bytes -= length;
                     if let Err(error) = &result {
-                        let failure = extension_failure(&self.directory(log), error);
+                        let failure = extension_failure(&self.directory(log), error, log.origin());
                         self.record(&failure, now_epoch_ms);
                     }
                     return Some(LogEvent::Reserved(ReservationOutcome {
@@ -410,13 +410,13 @@ fn creation_failure(path: &Path, error: &MemoryError) -> Failure {
     }
 }
 
-fn extension_failure(directory: &Path, error: &MemoryError) -> Failure {
+fn extension_failure(directory: &Path, error: &MemoryError, origin: RequestOrigin) -> Failure {
     match error {
         MemoryError::StorageFull { shortage, .. } => {
-            storage_errors::cannot_extend(directory, shortage)
+            storage_errors::cannot_extend(directory, shortage, origin)
         }
         other => Failure::generic(format!(
-            "cannot reserve pages of a log, its publisher waits: {other}"
+            "cannot reserve pages of a log in use, its stream waits: {other}"
         )),
     }
 }

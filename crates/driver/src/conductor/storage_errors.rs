@@ -8,6 +8,7 @@ use taran_protocol::log::{PAGE_SIZE_MIN, file_length};
 use taran_protocol::position::{TERM_LENGTH_MAX, TERM_LENGTH_MIN};
 
 use super::failure::Failure;
+use super::file_worker::RequestOrigin;
 
 /// Returns the failure for a log that does not fit into the directory.
 pub(crate) fn insufficient_storage(directory: &Path, shortage: &InsufficientSpace) -> Failure {
@@ -25,8 +26,13 @@ pub(crate) fn insufficient_storage(directory: &Path, shortage: &InsufficientSpac
     )
 }
 
-/// Returns the failure for pages of a log in use that cannot be reserved.
-pub(crate) fn cannot_extend(directory: &Path, shortage: &InsufficientSpace) -> Failure {
+/// Returns the failure for pages of a log in use that cannot be reserved: of a publication if `origin` is a client, of an
+/// image if it is a peer.
+pub(crate) fn cannot_extend(
+    directory: &Path,
+    shortage: &InsufficientSpace,
+    origin: RequestOrigin,
+) -> Failure {
     // Rounded to powers of two, since each distinct text takes a record in the error log.
     let shortage = InsufficientSpace {
         requested: shortage
@@ -39,11 +45,17 @@ pub(crate) fn cannot_extend(directory: &Path, shortage: &InsufficientSpace) -> F
             .map_or(0, |bits| 1 << bits),
         ..*shortage
     };
+    let effect = match origin {
+        RequestOrigin::Client => "its publisher is back-pressured",
+        RequestOrigin::Peer => {
+            "its receive window does not advance and its sender is back-pressured"
+        }
+    };
     Failure::new(
         ErrorCode::StorageSpace,
         format!(
-            "insufficient usable storage for the next pages of a log in {}: its publisher is back-pressured until there \
-             is space: {shortage}, or use shorter terms, or reserve whole logs when they are created (sparse=false or \
+            "insufficient usable storage for the next pages of a log in {}: {effect} until there is space: {shortage}, \
+             or use shorter terms, or reserve whole logs when they are created (sparse=false or \
              aeron.term.buffer.sparse.file=false)",
             directory.display()
         ),

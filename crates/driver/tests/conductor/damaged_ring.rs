@@ -35,7 +35,7 @@ fn damage_records(driver: &DriverFixture) -> usize {
 }
 
 #[test]
-fn overwritten_tail_is_recorded_and_repaired_after_client_liveness_timeout() {
+fn overwritten_tail_is_recorded_and_repaired_before_clients_time_out() {
     let capacity = DriverFixture::new().commands.capacity() as i64;
     for offset in [
         -64,
@@ -51,13 +51,9 @@ fn overwritten_tail_is_recorded_and_repaired_after_client_liveness_timeout() {
         driver.add_publication(client, IPC, 10).unwrap();
         let sound = position(&driver, HEAD);
         set_position(&driver, TAIL, sound + offset);
-        driver.run_for(Duration::from_secs(9));
-        assert_eq!(
-            damage_records(&driver),
-            0,
-            "{offset}: may still be repaired"
-        );
-        driver.run_for(Duration::from_secs(3));
+        driver.run_for(Duration::from_millis(900));
+        assert_eq!(damage_records(&driver), 0, "{offset}: seen once");
+        driver.run_for(Duration::from_millis(2_100));
         assert_eq!(
             damage_records(&driver),
             1,
@@ -65,6 +61,7 @@ fn overwritten_tail_is_recorded_and_repaired_after_client_liveness_timeout() {
             driver.errors()
         );
         assert_eq!(driver.system(SystemCounter::Errors), 1, "{offset}");
+        assert_eq!(driver.system(SystemCounter::ClientTimeouts), 0, "{offset}");
         driver.drain();
         driver
             .add_publication(client, IPC, 11)
@@ -87,7 +84,7 @@ fn tail_set_back_to_head_before_unread_command_is_recorded_and_repaired() {
     let head = position(&driver, HEAD);
     driver.commands.write(1, &[0; 40]).unwrap();
     set_position(&driver, TAIL, head);
-    driver.run_for(Duration::from_secs(12));
+    driver.run_for(Duration::from_secs(3));
     assert_eq!(damage_records(&driver), 1, "{:?}", driver.errors());
     driver.add_publication(client, IPC, 11).unwrap();
 }

@@ -63,7 +63,9 @@ impl LogFiles {
         match self.storage.available(directory) {
             Ok(available) if origin == RequestOrigin::Peer && self.settings.check_storage => self
                 .check_remote_quota(directory, length, available)
-                .map_err(|(_, shortage)| storage_errors::cannot_extend(directory, &shortage)),
+                .map_err(|(_, shortage)| {
+                    storage_errors::cannot_extend(directory, &shortage, origin)
+                }),
             _ => Ok(()),
         }
     }
