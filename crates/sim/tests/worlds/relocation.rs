@@ -28,6 +28,18 @@ struct MobileHosts {
 
 impl MobileHosts {
     fn new(seed: u64, hosts: usize) -> Self {
+        Self::of(seed, hosts, &HostSpec::new())
+    }
+
+    /// For publishers that move: padding that is lost during the move is NAKed at the old address of the publisher, and
+    /// frames beyond it do not keep the image alive. With the default timeout of 10 s the image could end just before
+    /// the new address is known.
+    fn with_long_image_liveness(seed: u64, hosts: usize) -> Self {
+        let spec = HostSpec::new().option("aeron.image.liveness.timeout", "20s");
+        Self::of(seed, hosts, &spec)
+    }
+
+    fn of(seed: u64, hosts: usize, spec: &HostSpec) -> Self {
         let mut world = World::new(seed);
         let random = world.random();
         let faults = if random.bool() {
@@ -37,7 +49,7 @@ impl MobileHosts {
         };
         world.set_faults(faults);
         let hosts: Vec<_> = (0..hosts)
-            .map(|_| world.add_host(HostSpec::new()))
+            .map(|_| world.add_host(spec.clone()))
             .collect();
         let clients = hosts.iter().map(|host| world.connect(*host)).collect();
         Self {
@@ -154,7 +166,7 @@ seeded! {
 seeded! {
     /// The publisher's host moves: the receivers resolve its control address again, and the image stays.
     control_address, 30, |seed| {
-        let mut mobile = MobileHosts::new(seed, 2);
+        let mut mobile = MobileHosts::with_long_image_liveness(seed, 2);
         let subscriber = mobile.subscribe(1, "aeron:udp?endpoint=10.0.0.2:40123|control=host0:40200");
         let publisher = mobile.publish(PublisherSpec::new(ON_DEMAND, STREAM));
         await_offered(&mut mobile.world, publisher, 10);
@@ -168,7 +180,7 @@ seeded! {
 seeded! {
     /// The same for one source of a subscription with several sources, while another source stays.
     source, 30, |seed| {
-        let mut mobile = MobileHosts::new(seed, 3);
+        let mut mobile = MobileHosts::with_long_image_liveness(seed, 3);
         let subscription = SubscriberSpec::new("aeron:udp?control-mode=manual", STREAM)
             .source("aeron:udp?endpoint=10.0.0.2:40123|control=host0:40200")
             .source("aeron:udp?endpoint=10.0.0.2:40124");
