@@ -48,9 +48,7 @@ impl MobileHosts {
             link_profiles::faulty(random)
         };
         world.set_faults(faults);
-        let hosts: Vec<_> = (0..hosts)
-            .map(|_| world.add_host(spec.clone()))
-            .collect();
+        let hosts: Vec<_> = (0..hosts).map(|_| world.add_host(spec.clone())).collect();
         let clients = hosts.iter().map(|host| world.connect(*host)).collect();
         Self {
             world,

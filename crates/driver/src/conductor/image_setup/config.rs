@@ -11,6 +11,7 @@ use super::super::failure::Failure;
 use super::super::publication_config::LogSocketBuffers;
 use super::super::state::ConductorState;
 use super::super::subscriptions::{Source, Subscription};
+use super::ImageRefusal;
 use super::congestion::unknown_congestion_control;
 use crate::boundary::{CreateImage, ImageId, NakDelaySpec};
 use crate::context::ReceiverSettings;
@@ -98,7 +99,7 @@ impl ConductorState {
     pub(super) fn validate_setup(
         &self,
         request: &CreateImage,
-    ) -> Result<Option<ImageConfig>, Failure> {
+    ) -> Result<Option<ImageConfig>, ImageRefusal> {
         let Some(endpoint) = self.networking.receive_endpoints.get(request.endpoint) else {
             return Ok(None);
         };
@@ -121,7 +122,7 @@ impl ConductorState {
             .min(request.term_length.unsigned_abs() as usize / 2);
         let congestion_control = self.settings.receiver.congestion_control.as_ref();
         let congestion_control = congestion_control.unwrap_or(&params.congestion_control);
-        let invalid = |reason: String| refusal(request, channel, &reason);
+        let invalid = |reason: String| ImageRefusal::Request(Failure::generic(reason));
         let join_position = check(request, window).map_err(invalid)?;
         if let CongestionControl::Unknown(name) = congestion_control
             && self.networking.congestion_control.is_none()
@@ -165,11 +166,4 @@ fn check(request: &CreateImage, window: usize) -> Result<i64, String> {
         ));
     }
     Ok(position)
-}
-
-fn refusal(request: &CreateImage, channel: &str, reason: &str) -> Failure {
-    Failure::generic(format!(
-        "no image for SETUP from {}: {reason}: session-id={} stream={} channel={channel}",
-        request.source, request.session_id, request.stream_id
-    ))
 }

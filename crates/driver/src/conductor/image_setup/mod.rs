@@ -57,6 +57,21 @@ pub(crate) struct PendingImage {
     request: CreateImage,
 }
 
+/// Reason why a SETUP gets no image.
+#[derive(Debug)]
+enum ImageRefusal {
+    /// The SETUP is invalid, or its source or stream exceeds a limit: recorded with source and session id.
+    Request(Failure),
+    /// Files or counters are short: recorded once for all sources.
+    Resources(Failure),
+}
+
+impl From<Failure> for ImageRefusal {
+    fn from(failure: Failure) -> Self {
+        Self::Resources(failure)
+    }
+}
+
 impl ConductorState {
     /// Starts the creation of the next requested image. Returns the number of images started.
     pub(crate) fn begin_image(&mut self) -> usize {
@@ -79,15 +94,15 @@ impl ConductorState {
         }
         match self.request_image_file(&request) {
             Ok(Some(pending)) => self.networking.image_queue.wait(pending),
-            Ok(None) => self.refuse_image(&request, None),
-            Err(failure) => self.refuse_image(&request, Some(failure)),
+            Ok(None) => self.ignore_setup(&request),
+            Err(refusal) => self.refuse_image(&request, refusal),
         }
     }
 
     fn request_image_file(
         &mut self,
         request: &CreateImage,
-    ) -> Result<Option<PendingImage>, Failure> {
+    ) -> Result<Option<PendingImage>, ImageRefusal> {
         let Some(config) = self.validate_setup(request)? else {
             return Ok(None);
         };
@@ -121,7 +136,7 @@ impl ConductorState {
     }
 
     /// Checks that images which have received nothing yet leave space for this one.
-    fn check_budget(&mut self, request: &CreateImage, bytes: u64) -> Result<(), Failure> {
+    fn check_budget(&mut self, request: &CreateImage, bytes: u64) -> Result<(), ImageRefusal> {
         let settings = &self.settings.receiver;
         let limits = BudgetLimits {
             per_source: settings.pending_images_per_source,
@@ -145,21 +160,17 @@ impl ConductorState {
                 "a quarter",
             )
         };
-        Err(Failure::new(
+        Err(ImageRefusal::Request(Failure::new(
             ErrorCode::StorageSpace,
             format!(
-                "no image for SETUP from {}: images from {whose} that have received nothing have {} bytes, this one \
-                 needs {bytes}, the limit is {} ({}, at most {share} of the file system): raise it, or look for a host \
-                 that sends SETUP frames without data: session-id={} stream={} channel={}",
-                request.source,
+                "images from {whose} that have received nothing have {} bytes, this one needs {bytes}, the limit is {} \
+                 ({}, at most {share} of the file system): raise it, or look for a host that sends SETUP frames without \
+                 data",
                 over.used,
                 over.limit,
                 option.spec().property,
-                request.session_id,
-                request.stream_id,
-                self.networking.receive_channel(request.endpoint)
             ),
-        ))
+        )))
     }
 
     /// Handles the created log file of an image, or the failure to create it.
@@ -175,42 +186,49 @@ impl ConductorState {
         let PendingImage { id, request, .. } = pending;
         let file = match file {
             Ok(file) => file,
-            Err(failure) => return self.refuse_image(&request, Some(failure)),
+            Err(failure) => return self.refuse_image(&request, failure.into()),
         };
         match self.validate_setup(&request) {
             Ok(Some(config)) => {
                 if let Err(failure) = self.create_image(id, &request, &config, file) {
-                    self.refuse_image(&request, Some(failure));
+                    self.refuse_image(&request, failure.into());
                 }
             }
             Ok(None) => {
                 self.logs.retire(file);
-                self.refuse_image(&request, None);
+                self.ignore_setup(&request);
             }
-            Err(failure) => {
+            Err(refusal) => {
                 self.logs.retire(file);
-                self.refuse_image(&request, Some(failure));
+                self.refuse_image(&request, refusal);
             }
         }
     }
 
-    fn refuse_image(&mut self, request: &CreateImage, failure: Option<Failure>) {
-        if let Some(failure) = failure {
-            let channel = self.networking.receive_channel(request.endpoint);
-            let cause = format!(
-                "no image for SETUP: stream={} channel={channel}",
-                request.stream_id
-            );
-            let details = if failure.text.starts_with("no image for SETUP") {
-                failure.text
-            } else {
-                // The cause is the same for all sources.
-                format!("{cause}: {}", failure.text)
-            };
-            self.record_remote_error(failure.code, &cause, &details);
-            self.events
-                .log(EventCode::TextData, &[FieldValue::Text(&details)]);
-        }
+    /// Records why a SETUP gets no image, and tells the receiver.
+    fn refuse_image(&mut self, request: &CreateImage, refusal: ImageRefusal) {
+        let channel = self.networking.receive_channel(request.endpoint);
+        let stream_id = request.stream_id;
+        let cause = format!("no image for SETUP: stream={stream_id} channel={channel}");
+        let (details, code) = match refusal {
+            ImageRefusal::Request(Failure { code, text }) => {
+                let (source, session_id) = (request.source, request.session_id);
+                let details = format!(
+                    "no image for SETUP from {source}: {text}: session-id={session_id} stream={stream_id} \
+                     channel={channel}"
+                );
+                (details, code)
+            }
+            ImageRefusal::Resources(Failure { code, text }) => (format!("{cause}: {text}"), code),
+        };
+        self.record_remote_error(code, &cause, &details);
+        self.events
+            .log(EventCode::TextData, &[FieldValue::Text(&details)]);
+        self.ignore_setup(request);
+    }
+
+    /// Tells the receiver that a SETUP gets no image.
+    fn ignore_setup(&mut self, request: &CreateImage) {
         self.networking
             .receiver
             .send(ReceiverCommand::ImageRefused {
