@@ -349,8 +349,9 @@ fn memory_storage_access_to_unreserved_page_kills_the_process() {
         let status = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name])
             .env(OFFSET, offset.to_string())
-            // AddressSanitizer would end the process with an exit status instead of the signal.
+            // Sanitizers would end the process with an exit status instead of the signal.
             .env("ASAN_OPTIONS", "handle_segv=0:handle_sigbus=0")
+            .env("TSAN_OPTIONS", "handle_segv=0:handle_sigbus=0")
             .stdout(std::process::Stdio::null())
             .status()
             .unwrap();
