@@ -54,7 +54,7 @@ pub(crate) fn seeds() -> Vec<Seed> {
         Seed::new(
             "cnc",
             "file",
-            Composer::new().u8(0).raw(&cnc::sound()).done(),
+            Composer::new().u8(0).raw(&cnc::valid()).done(),
         ),
         // The first ten fields of the header, each with another value.
         Seed::new("cnc", "version", patch(0, &[0, 3, 0, 0])),

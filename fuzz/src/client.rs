@@ -144,7 +144,7 @@ impl Shared {
         self.send_raw(type_id, &bytes);
     }
 
-    /// Sends a record with any bytes, if it fits.
+    /// Sends a record of arbitrary bytes, if it fits.
     pub fn send_raw(&mut self, type_id: i32, bytes: &[u8]) {
         let _ = self.responses.transmit(type_id, bytes);
     }

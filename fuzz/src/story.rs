@@ -22,20 +22,21 @@ thread_local! {
 /// Reused state, with the number of inputs after which it is recreated.
 #[derive(Debug)]
 pub struct ReusedState<T> {
-    it: Option<(T, usize)>,
+    /// The state, and the number of inputs it may still serve.
+    state: Option<(T, usize)>,
 }
 
 impl<T> ReusedState<T> {
     /// Creates an instance whose state is created on the first input.
     pub const fn new() -> Self {
-        Self { it: None }
+        Self { state: None }
     }
 
     /// Runs one input. `act` returns true if the state can be reused.
     pub fn run(
         &mut self,
         input: &[u8],
-        lives: usize,
+        inputs_per_state: usize,
         make: impl Fn() -> T,
         mut act: impl FnMut(&mut T, &[u8]) -> bool,
     ) {
@@ -49,29 +50,32 @@ impl<T> ReusedState<T> {
             STORY.set(file);
             if let Some(story) = story {
                 for input in recorded_inputs(&story) {
-                    self.step(input, lives, &make, &mut act);
+                    self.step(input, inputs_per_state, &make, &mut act);
                 }
             }
         });
-        self.step(input, lives, &make, &mut act);
+        self.step(input, inputs_per_state, &make, &mut act);
     }
 
     fn step(
         &mut self,
         input: &[u8],
-        lives: usize,
+        inputs_per_state: usize,
         make: &impl Fn() -> T,
         act: &mut impl FnMut(&mut T, &[u8]) -> bool,
     ) {
-        let is_new = self.it.is_none();
+        let is_new = self.state.is_none();
         STORY.with_borrow_mut(|story| {
             if let Some(file) = story {
                 add(file, is_new, input).expect("the inputs can be recorded");
             }
         });
-        let (mut it, left) = self.it.take().unwrap_or_else(|| (make(), lives));
-        if act(&mut it, input) && left > 1 {
-            self.it = Some((it, left - 1));
+        let (mut state, left) = self
+            .state
+            .take()
+            .unwrap_or_else(|| (make(), inputs_per_state));
+        if act(&mut state, input) && left > 1 {
+            self.state = Some((state, left - 1));
         }
     }
 }

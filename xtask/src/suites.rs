@@ -69,49 +69,62 @@ const fn part(arguments: &'static [&'static str]) -> Slice {
     Slice::Part(run(arguments, SLICE))
 }
 
+/// Returns a suite that is quick enough to run in full whenever a change affects it.
+const fn quick(name: &'static str, paths: &'static [&'static [&'static str]], full: Run) -> Suite {
+    Suite {
+        name,
+        paths,
+        slice: Slice::Everything,
+        full,
+    }
+}
+
+/// Returns a suite without a slice.
+const fn nightly_only(name: &'static str, full: Run) -> Suite {
+    Suite {
+        name,
+        paths: &[],
+        slice: Slice::Nothing,
+        full,
+    }
+}
+
 const SUITES: &[Suite] = &[
-    Suite {
-        name: "loom core",
-        paths: &[&[CORE]],
-        slice: Slice::Everything,
-        full: run(&["xtask", "loom", "taran-core"], LOOM),
-    },
-    Suite {
-        name: "loom protocol",
-        paths: &[&[CORE, PROTOCOL]],
-        slice: Slice::Everything,
-        full: run(&["xtask", "loom", "taran-protocol"], LOOM),
-    },
-    Suite {
-        name: "loom storage",
-        paths: &[&[CORE, STORAGE]],
-        slice: Slice::Everything,
-        full: run(&["xtask", "loom", "taran-storage"], LOOM),
-    },
-    Suite {
-        name: "loom driver",
-        paths: &[&[CORE, DRIVER]],
-        slice: Slice::Everything,
-        full: run(&["xtask", "loom", "taran-driver"], LOOM),
-    },
-    Suite {
-        name: "AddressSanitizer core",
-        paths: &[&[CORE]],
-        slice: Slice::Everything,
-        full: run(&["xtask", "asan", "taran-core"], SLICE),
-    },
-    Suite {
-        name: "AddressSanitizer net",
-        paths: &[&[CORE, NET]],
-        slice: Slice::Everything,
-        full: run(&["xtask", "asan", "taran-net"], SLICE),
-    },
-    Suite {
-        name: "AddressSanitizer client",
-        paths: &[TRANSPORT],
-        slice: Slice::Everything,
-        full: run(&["xtask", "asan", "taran"], SLICE),
-    },
+    quick(
+        "loom core",
+        &[&[CORE]],
+        run(&["xtask", "loom", "taran-core"], LOOM),
+    ),
+    quick(
+        "loom protocol",
+        &[&[CORE, PROTOCOL]],
+        run(&["xtask", "loom", "taran-protocol"], LOOM),
+    ),
+    quick(
+        "loom storage",
+        &[&[CORE, STORAGE]],
+        run(&["xtask", "loom", "taran-storage"], LOOM),
+    ),
+    quick(
+        "loom driver",
+        &[&[CORE, DRIVER]],
+        run(&["xtask", "loom", "taran-driver"], LOOM),
+    ),
+    quick(
+        "AddressSanitizer core",
+        &[&[CORE]],
+        run(&["xtask", "asan", "taran-core"], SLICE),
+    ),
+    quick(
+        "AddressSanitizer net",
+        &[&[CORE, NET]],
+        run(&["xtask", "asan", "taran-net"], SLICE),
+    ),
+    quick(
+        "AddressSanitizer client",
+        &[TRANSPORT],
+        run(&["xtask", "asan", "taran"], SLICE),
+    ),
     Suite {
         name: "ThreadSanitizer",
         paths: &[&[CORE]],
@@ -169,12 +182,10 @@ const SUITES: &[Suite] = &[
             minutes(30),
         ),
     },
-    Suite {
-        name: "fuzz with AddressSanitizer",
-        paths: &[],
-        slice: Slice::Nothing,
-        full: run(&["xtask", "fuzz", "--asan", "--runs", "2000"], minutes(30)),
-    },
+    nightly_only(
+        "fuzz with AddressSanitizer",
+        run(&["xtask", "fuzz", "--asan", "--runs", "2000"], minutes(30)),
+    ),
     Suite {
         name: "soak",
         paths: &[
@@ -206,18 +217,15 @@ const SUITES: &[Suite] = &[
             minutes(30),
         ),
     },
-    Suite {
-        name: "public API",
-        paths: &[TRANSPORT, &[STORAGE, "docs/api/"]],
-        slice: Slice::Everything,
-        full: run(&["xtask", "api"], SLICE),
-    },
-    Suite {
-        name: "property tests",
-        paths: &[],
-        slice: Slice::Nothing,
-        full: run(&["xtask", "properties", "--seeds", "20"], minutes(60)),
-    },
+    quick(
+        "public API",
+        &[TRANSPORT, &[STORAGE, "docs/api/"]],
+        run(&["xtask", "api"], SLICE),
+    ),
+    nightly_only(
+        "property tests",
+        run(&["xtask", "properties", "--seeds", "20"], minutes(60)),
+    ),
     Suite {
         name: "power cuts",
         paths: &[&[SIM, STORAGE]],
@@ -227,24 +235,15 @@ const SUITES: &[Suite] = &[
             minutes(30),
         ),
     },
-    Suite {
-        name: "killed clients",
-        paths: &[],
-        slice: Slice::Nothing,
-        full: run(&["xtask", "kills"], minutes(30)),
-    },
-    Suite {
-        name: "killed drivers",
-        paths: &[],
-        slice: Slice::Nothing,
-        full: run(&["xtask", "kills", "--drivers", "100"], minutes(60)),
-    },
-    Suite {
-        name: "churn",
-        paths: &[],
-        slice: Slice::Nothing,
-        full: run(&["xtask", "churn", "--rounds", "100"], minutes(30)),
-    },
+    nightly_only("killed clients", run(&["xtask", "kills"], minutes(30))),
+    nightly_only(
+        "killed drivers",
+        run(&["xtask", "kills", "--drivers", "100"], minutes(60)),
+    ),
+    nightly_only(
+        "churn",
+        run(&["xtask", "churn", "--rounds", "100"], minutes(30)),
+    ),
 ];
 
 /// Outcome of one suite.

@@ -18,6 +18,7 @@ const DRIVER_CYCLES_PER_CLIENT_CYCLE: u32 = 64;
 
 /// Reason why a benchmark could not run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// An option or the setup is invalid.
     #[error("{0}")]

@@ -379,7 +379,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Calls `handler` once if connecting has found no running driver for a second; connecting goes on. `Display` of the
+    /// Calls `handler` once if connecting has found no running driver for a second; connecting continues. `Display` of the
     /// notice is a line for the user. Default: nothing.
     ///
     /// ```no_run

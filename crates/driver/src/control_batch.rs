@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use taran_core::clock::Now;
 use taran_net::Transmit;
 
-/// Most frames in a batch: the number of segments that kernels split one send into.
+/// Maximum number of frames in a batch: the number of segments that kernels split one send into.
 const MAX_FRAMES: usize = 64;
 /// Length in bytes of the longest frame: a status message with a group tag.
 const MAX_FRAME_LENGTH: usize = 44;

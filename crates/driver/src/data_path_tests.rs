@@ -76,7 +76,7 @@ impl DataPath {
             errors: ErrorHandler::detached(),
             status_poll_ratio: 6,
             status_poll_interval_ns: 100 * MS,
-            reresolution_check_interval_ns: 0,
+            re_resolution_check_interval_ns: 0,
         });
         let (mut receiver_commands, commands) = queue::spsc(8);
         let (events, receiver_events) = queue::spsc(8);
@@ -88,7 +88,7 @@ impl DataPath {
             cycle: cycle(),
             errors: ErrorHandler::detached(),
             losses: LossReport::open(Region::anonymous(4096).unwrap()),
-            reresolution_check_interval_ns: 0,
+            re_resolution_check_interval_ns: 0,
         });
 
         let log = log(LogKind::Exclusive, 0);

@@ -13,7 +13,7 @@ use crate::sender::MAX_LIVE_ENTRIES;
 /// Time in which an error of a channel is recorded once: a send that fails does so in every duty cycle.
 const SUPPRESSION_NS: i64 = 1_000_000_000;
 
-/// Most errors recorded in that time.
+/// Maximum number of errors recorded in that time.
 const MAX_RECENT: usize = 64;
 
 /// Records errors in the error log without formatting text in every duty cycle while a network is broken.

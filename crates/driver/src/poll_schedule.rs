@@ -47,15 +47,15 @@ const MAX_INTERVAL_NS_PER_ITEM: usize = 40;
 const MAX_INTERVAL_NS_FLOOR: usize = 2_000;
 /// Upper bound of that limit.
 const MAX_INTERVAL_NS_CEILING: usize = 10_000;
-/// Most checks per cycle of a busy agent.
+/// Maximum number of checks per cycle of a busy agent.
 const MAX_CHECKS_PER_BUSY_CYCLE: usize = 64;
 /// Fewest checks per cycle of an idle agent, where the elapsed time permits.
 const MIN_CHECKS_PER_IDLE_CYCLE: usize = 64;
 /// Elapsed time per check of an idle agent.
 const MIN_CHECK_INTERVAL_NS: usize = 2_000;
 
-/// Most items that are prefetched at once, of about a dozen cache lines each: the number of outstanding misses is
-/// limited.
+/// Maximum number of items that are prefetched at once, of about a dozen cache lines each: the number of outstanding
+/// misses is limited.
 const MAX_PREFETCHED: usize = 4;
 
 /// An item that can be scheduled.
@@ -299,13 +299,13 @@ impl<T: Pollable> PollSchedule<T> {
         (entries.map(Entry::end_idle), next)
     }
 
-    /// Has an item polled in every cycle for [`ACTIVE_NS`].
+    /// Polls an item in every cycle for [`ACTIVE_NS`].
     pub(crate) fn mark_active(&mut self, slot: Slot, now_ns: i64) -> Option<&mut T> {
         self.entries.get_mut(slot.0)?.as_mut()?.last_active_ns = now_ns;
         self.schedule_once(slot)
     }
 
-    /// Has an item polled in the next cycle; it becomes active if it does something then.
+    /// Polls an item in the next cycle; it becomes active if it does something then.
     pub(crate) fn schedule_once(&mut self, slot: Slot) -> Option<&mut T> {
         self.set_active(slot);
         self.get_mut(slot)

@@ -146,7 +146,7 @@ impl FakeSocket {
         self.state().queues_sends = true;
     }
 
-    /// Has a layer that transforms datagrams, for endpoints created from now on.
+    /// Adds a layer that transforms datagrams to all endpoints created from now on.
     pub(crate) fn set_transforms(&self) {
         self.state().transforms = true;
     }

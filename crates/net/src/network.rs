@@ -27,7 +27,7 @@ pub trait Network: Send + Debug {
         Ok(Box::new(UnconditionalPoller::default()))
     }
 
-    /// Called about once per second, by the conductor: for backends that follow changes of routes, neighbours and links.
+    /// Called about once per second, by the conductor: for backends that follow changes of routes, neighbors and links.
     /// Neither waits nor does more than a bounded part of the work.
     fn on_timer(&mut self, now_ns: i64) {
         let _ = now_ns;

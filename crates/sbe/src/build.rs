@@ -34,7 +34,7 @@ use crate::{Rejected, compile};
 ///
 /// # Panics
 ///
-/// When a schema is broken or a file cannot be written, with everything that is wrong: that is how build scripts fail.
+/// If a schema is invalid or a file cannot be written; the message lists all problems. A build script fails by a panic.
 pub fn schemas<I>(paths: I)
 where
     I: IntoIterator,
@@ -140,7 +140,7 @@ fn one(path: &Path, folders: &[PathBuf], target: &Path, quiet: bool) -> Result<(
     let files = Watched(folders.iter().fold(Disk::around(path), Disk::and));
     let compiled = compile(&path.to_string_lossy(), &files).map_err(BuildError::Schema)?;
     for warning in compiled.warnings.iter().filter(|_| !quiet) {
-        tell("warning", &warning.to_string());
+        instruct_cargo("warning", &warning.to_string());
     }
     let text: String = generate::rust(&compiled.schema)
         .map_err(BuildError::Generate)?
@@ -162,7 +162,7 @@ fn one(path: &Path, folders: &[PathBuf], target: &Path, quiet: bool) -> Result<(
 
 /// Prints a Cargo instruction. The value is reduced to one line because it can contain text of a schema, and Cargo
 /// treats each output line as an instruction.
-fn tell(what: &str, value: &str) {
+fn instruct_cargo(what: &str, value: &str) {
     println!("cargo::{what}={}", printable::one_line(value));
 }
 
@@ -172,7 +172,7 @@ struct Watched(Disk);
 impl Sources for Watched {
     fn read(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
         // If a file name does not fit on one line, Cargo does not find the file and runs the build script every time.
-        tell("rerun-if-changed", name);
+        instruct_cargo("rerun-if-changed", name);
         self.0.read(name, limit)
     }
 }

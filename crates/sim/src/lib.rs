@@ -34,7 +34,7 @@
 //!    power cut ([`World::power_cut`]) loses any part of what was not synced. If it tells its
 //!    [deadline](Process::next_deadline_ns), the world jumps there.
 //! 2. A record of what its users know, such as what was acknowledged to them, which process and operations update
-//!    ([`Turn::shared`], [`World::shared_mut`]), and [`Invariant`]s over it, which are checked after each step.
+//!    ([`CycleContext::shared`], [`World::shared_mut`]), and [`Invariant`]s over it, which are checked after each step.
 //! 3. [`scenario::Operation`]s: what happens to it in random worlds. Each kind has a generator, is shrunk when a scenario
 //!    fails, and is part of the text of the scenario. [`scenario::DiskFault`], [`scenario::BitRot`],
 //!    [`scenario::MemoryLimit`] and power cuts are there for all.
@@ -49,7 +49,7 @@
 //! use std::time::Duration;
 //! use taran_sim::disk::ProcessDisk;
 //! use taran_sim::scenario::{DiskFault, Operation, Setting, Suite};
-//! use taran_sim::{AfterKill, HostEnv, HostIndex, Invariant, Process, Turn, Violation, World};
+//! use taran_sim::{AfterKill, HostEnv, HostIndex, Invariant, Process, CycleContext, Violation, World};
 //! use taran_storage::{Create, Disk, DiskError, OpenOptions, SyncKind};
 //!
 //! /// Counts its starts in a file of one byte for each, and acknowledges a start when it is durable.
@@ -85,8 +85,8 @@
 //! }
 //!
 //! impl Process for StartCounter {
-//!     fn do_work(&mut self, turn: &mut Turn<'_>) -> Result<usize, Violation> {
-//!         let now_ns = turn.now().nanos;
+//!     fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
+//!         let now_ns = context.now().nanos;
 //!         if now_ns < self.next_attempt_ns {
 //!             return Ok(0);
 //!         }
@@ -95,7 +95,7 @@
 //!             return Ok(1);
 //!         };
 //!         self.next_attempt_ns = i64::MAX;
-//!         let starts = turn.shared::<Starts>();
+//!         let starts = context.shared::<Starts>();
 //!         starts.acknowledged_before = starts.acknowledged;
 //!         (starts.found, starts.acknowledged) = (found, found + 1);
 //!         Ok(1)
@@ -219,6 +219,6 @@ mod world;
 
 pub use check::Violation;
 pub use history::Event;
-pub use process::{AfterKill, HostEnv, Invariant, Process, ProcessId, Turn};
+pub use process::{AfterKill, CycleContext, HostEnv, Invariant, Process, ProcessId};
 pub use traffic::{Lengths, PublisherSpec, SubscriberSpec};
 pub use world::{ClientId, ClientState, HostIndex, HostSpec, PublisherId, SubscriberId, World};

@@ -13,7 +13,7 @@ pub(super) struct GoodStream {
     ends: Option<(Publication, Subscription)>,
     offered: u64,
     received: u64,
-    left: Vec<u8>,
+    partial: Vec<u8>,
 }
 
 impl GoodStream {
@@ -26,7 +26,7 @@ impl GoodStream {
 
     /// Offers the next message.
     pub(super) fn offer(&mut self, driver: &mut DriverFixture) {
-        let (publication, _) = self.ends.as_ref().expect("the stream was made");
+        let (publication, _) = self.ends.as_ref().expect("the stream was created");
         let message = message(self.offered);
         for _ in 0..200 {
             match publication.offer(&message) {
@@ -43,19 +43,19 @@ impl GoodStream {
 
     /// Polls the subscription. Returns true if all offered messages were received.
     pub(super) fn take(&mut self) -> bool {
-        let (_, subscription) = self.ends.as_mut().expect("the stream was made");
+        let (_, subscription) = self.ends.as_mut().expect("the stream was created");
         let polled = subscription.poll(
             |part, header| {
-                self.left.extend_from_slice(part);
+                self.partial.extend_from_slice(part);
                 if header.is_end() {
                     assert_eq!(
-                        self.left,
+                        self.partial,
                         message(self.received),
                         "message {}",
                         self.received
                     );
                     self.received += 1;
-                    self.left.clear();
+                    self.partial.clear();
                 }
             },
             16,

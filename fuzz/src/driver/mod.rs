@@ -1,5 +1,5 @@
-//! A whole driver in memory and virtual time, a client of it with a stream that the inputs must not disturb, and a remote
-//! on the network.
+//! A whole driver in memory and virtual time, a client of it with a stream that the inputs must not disturb, and remote
+//! hosts on the network.
 
 mod good;
 pub mod wire;
@@ -28,9 +28,9 @@ use good::GoodStream;
 
 /// The driver's address.
 pub const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// The remote's addresses; it has a socket on each of [`PORTS`] of each.
+/// Addresses of the remote hosts, which have a socket on each of [`PORTS`].
 pub const REMOTE_HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(10, 0, 0, 3)];
-/// The remote's ports.
+/// Ports of the remote hosts.
 pub const PORTS: [u16; 2] = [30_001, 30_002];
 
 const DIRECTORY: &str = "/fuzz";
@@ -140,16 +140,16 @@ pub struct DriverFixture {
     remotes: Vec<Box<dyn Transport>>,
     receive_batch: ReceiveBatch,
     good: GoodStream,
-    calm: Option<Belongings>,
+    baseline: Option<Resources>,
     /// Allocated bytes at the baseline.
     held: isize,
-    /// Datagrams of remotes.
+    /// Datagrams sent by remote hosts.
     sent: u64,
 }
 
 /// Resources of a driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Belongings {
+struct Resources {
     /// Ids and types.
     counters: Vec<(i32, i32)>,
     files: Vec<PathBuf>,
@@ -206,7 +206,7 @@ impl DriverFixture {
             remotes,
             receive_batch: ReceiveBatch::new(1),
             good: GoodStream::default(),
-            calm: None,
+            baseline: None,
             held: 0,
             sent: 0,
         };
@@ -223,7 +223,7 @@ impl DriverFixture {
         for _ in 0..12 {
             self.step(4 * TICK);
         }
-        self.calm = Some(self.belongings());
+        self.baseline = Some(self.resources());
         self.held = allocation::held();
     }
 
@@ -325,12 +325,12 @@ impl DriverFixture {
         self.answer(pending.expect("the command ring has space"))
     }
 
-    /// Sends a datagram of a remote.
+    /// Sends a datagram from a remote host.
     pub fn send(&mut self, remote: usize, to: SocketAddr, datagram: &[u8]) {
         let count = self.remotes.len();
         self.sent += 1;
         let transmit = Transmit::to(to, datagram);
-        // An empty port, or one that cannot be sent to, is the remote's own fault.
+        // Errors are ignored: the input may have chosen an address without a socket.
         let _ = self.remotes[remote % count].send(&[transmit]);
     }
 
@@ -356,8 +356,8 @@ impl DriverFixture {
     /// If the file does not exist.
     pub fn cnc(&self) -> Cnc {
         let path = Path::new(DIRECTORY).join(CNC_FILE_NAME);
-        let region = self.storage.open(&path).expect("the file is there");
-        Cnc::open(&region).expect("the file is sound")
+        let region = self.storage.open(&path).expect("the file exists");
+        Cnc::open(&region).expect("the file is valid")
     }
 
     /// Returns the texts of the driver's error log.
@@ -384,7 +384,7 @@ impl DriverFixture {
             self.step(Duration::from_millis(1));
         }
         panic!(
-            "the good stream stands still: {good:?}\n{}",
+            "the good stream is stuck: {good:?}\n{}",
             self.errors().join("\n")
         );
     }
@@ -396,23 +396,26 @@ impl DriverFixture {
     /// If the resources differ from the baseline.
     pub fn check_baseline(&mut self) {
         self.settle();
-        let mut left = quiet();
-        while Some(&self.belongings()) != self.calm.as_ref() && !left.is_zero() {
+        let mut left = expiry();
+        while Some(&self.resources()) != self.baseline.as_ref() && !left.is_zero() {
             self.clock.advance(PAUSE);
             self.settle();
             left = left.saturating_sub(PAUSE);
         }
-        let calm = self.calm.as_ref().map_or(0, |calm| calm.counters.len());
-        let now = self.belongings();
+        let baseline = self
+            .baseline
+            .as_ref()
+            .map_or(0, |baseline| baseline.counters.len());
+        let now = self.resources();
         assert_eq!(
             Some(&now),
-            self.calm.as_ref(),
-            "{calm} counters are normal, left are\n{}",
+            self.baseline.as_ref(),
+            "{baseline} counters are in the baseline, left are\n{}",
             self.describe()
         );
     }
 
-    /// All counters but the system's, one on each line.
+    /// Returns the counters except system counters, one per line.
     fn describe(&self) -> String {
         let mut text = String::new();
         self.parts.counters.for_each(|meta| {
@@ -428,12 +431,12 @@ impl DriverFixture {
         text
     }
 
-    fn belongings(&self) -> Belongings {
+    fn resources(&self) -> Resources {
         let mut counters = Vec::new();
         self.parts
             .counters
             .for_each(|meta| counters.push((meta.id, meta.type_id)));
-        Belongings {
+        Resources {
             counters,
             files: self.storage.mapped_files(),
             sockets: self.network.open_sockets(self.host),
@@ -441,15 +444,15 @@ impl DriverFixture {
     }
 }
 
-/// How long what remotes began may last when they are quiet: each timeout once, an image's twice (for its publisher and
-/// for its subscribers) and that of status messages five times more (for the last of them), and each is noticed a pause
-/// late.
-fn quiet() -> Duration {
+/// Returns the time after which all state of silent remote hosts has expired: each timeout once, an image's twice (for its
+/// publisher and for its subscribers), that of status messages five times more (for the last of them), and for each the
+/// delay of one pause until it is noticed.
+fn expiry() -> Duration {
     let timeouts = TIMEOUTS.iter().map(|(_, timeout)| *timeout + PAUSE);
     timeouts.sum::<Duration>() + IMAGE_TIMEOUT + 5 * STATUS_TIMEOUT + 2 * PAUSE
 }
 
-/// A client of the driver, without a thread of its own.
+/// Connects a client in invoker mode.
 fn connect(storage: &MemoryStorage, clock: &ManualClock) -> Client {
     let nothing: [(&str, &str); 0] = [];
     let builder = ClientBuilder::with_environment(nothing)
@@ -457,7 +460,7 @@ fn connect(storage: &MemoryStorage, clock: &ManualClock) -> Client {
         .storage(Arc::new(storage.clone()))
         .clock(clock.clone())
         .on_error(|_| ())
-        // What a client keeps mapped for a while would count as held.
+        // Logs that a client keeps mapped for a while would count as held.
         .resource_linger(Duration::ZERO)
         .invoker(true);
     match builder.connecting().poll(clock.read()) {

@@ -1,4 +1,4 @@
-//! Datagrams from scripts: any bytes, or frames whose fields are near what the other side knows.
+//! Datagrams from scripts: arbitrary bytes, or frames whose fields are near valid ones.
 
 use taran_protocol::frame::{
     DataHeader, ERROR_FRAME_LENGTH_MAX, ErrorFrame, FrameHeader, FrameType, IntoBytes, Nak,
@@ -26,10 +26,10 @@ const LENGTHS: [i64; 8] = [0, 32, 33, 64, 256, 1376, 1408, 65_536];
 const WINDOWS: [i64; 5] = [0, 1408, 8192, 32_768, 131_072];
 const TIMES: [i64; 4] = [0, 1_000_000_000_000, 1_000_000_000, i64::MAX];
 
-/// Longest payload of a frame that is made here.
+/// Longest payload of a generated frame.
 const PAYLOAD_MAX: usize = 256;
 
-/// Reads one datagram.
+/// Generates one datagram.
 pub fn datagram(script: &mut Script<'_>, known: &Known) -> Vec<u8> {
     let kind = script.u8();
     let mut datagram = match kind % 10 {
@@ -54,21 +54,22 @@ pub fn datagram(script: &mut Script<'_>, known: &Known) -> Vec<u8> {
     datagram
 }
 
-fn narrow(number: i64) -> i32 {
+/// Truncates to the low 32 bits.
+fn low_half(number: i64) -> i32 {
     number as i32
 }
 
 fn setup(script: &mut Script<'_>, known: &Known) -> Vec<u8> {
     Setup {
         header: Setup::header(script.u8() & (Setup::GROUP | Setup::SEND_RESPONSE_SETUP)),
-        session_id: narrow(script.near(&known.sessions)).into(),
-        stream_id: narrow(script.near(&known.streams)).into(),
-        initial_term_id: narrow(script.near(&known.terms)).into(),
-        active_term_id: narrow(script.near(&known.terms)).into(),
-        term_offset: narrow(script.near(&OFFSETS)).into(),
-        term_length: narrow(script.near(&[65_536, 131_072, 1 << 20, 1 << 30])).into(),
-        mtu: narrow(script.near(&[1408, 64, 32, 8192, 65_504])).into(),
-        ttl: narrow(script.near(&[0, 1, 255])).into(),
+        session_id: low_half(script.near(&known.sessions)).into(),
+        stream_id: low_half(script.near(&known.streams)).into(),
+        initial_term_id: low_half(script.near(&known.terms)).into(),
+        active_term_id: low_half(script.near(&known.terms)).into(),
+        term_offset: low_half(script.near(&OFFSETS)).into(),
+        term_length: low_half(script.near(&[65_536, 131_072, 1 << 20, 1 << 30])).into(),
+        mtu: low_half(script.near(&[1408, 64, 32, 8192, 65_504])).into(),
+        ttl: low_half(script.near(&[0, 1, 255])).into(),
     }
     .as_bytes()
     .to_vec()
@@ -77,20 +78,20 @@ fn setup(script: &mut Script<'_>, known: &Known) -> Vec<u8> {
 fn header(script: &mut Script<'_>, known: &Known) -> DataHeader {
     DataHeader {
         header: FrameHeader::new(0, 0, FrameType::DATA),
-        session_id: narrow(script.near(&known.sessions)).into(),
-        stream_id: narrow(script.near(&known.streams)).into(),
-        term_id: narrow(script.near(&known.terms)).into(),
-        term_offset: narrow(script.near(&OFFSETS)).into(),
+        session_id: low_half(script.near(&known.sessions)).into(),
+        stream_id: low_half(script.near(&known.streams)).into(),
+        term_id: low_half(script.near(&known.terms)).into(),
+        term_offset: low_half(script.near(&OFFSETS)).into(),
         reserved_value: 0.into(),
     }
 }
 
-/// Up to four frames, one behind the other.
+/// Returns up to four consecutive frames.
 fn data(script: &mut Script<'_>, known: &Known) -> Vec<u8> {
     let mut header = header(script, known);
     let mut datagram = Vec::new();
     for _ in 0..=script.below(4) {
-        let length = narrow(script.near(&LENGTHS));
+        let length = low_half(script.near(&LENGTHS));
         let kind = if script.u8() & 1 == 0 {
             FrameType::DATA
         } else {
@@ -125,11 +126,11 @@ fn status(script: &mut Script<'_>, known: &Known) -> Vec<u8> {
     let flags = script.u8() & (StatusMessage::SEND_SETUP | StatusMessage::EOS);
     let message = StatusMessage {
         header: StatusMessage::header(flags),
-        session_id: narrow(script.near(&known.sessions)).into(),
-        stream_id: narrow(script.near(&known.streams)).into(),
-        consumption_term_id: narrow(script.near(&known.terms)).into(),
-        consumption_term_offset: narrow(script.near(&OFFSETS)).into(),
-        receiver_window: narrow(script.near(&WINDOWS)).into(),
+        session_id: low_half(script.near(&known.sessions)).into(),
+        stream_id: low_half(script.near(&known.streams)).into(),
+        consumption_term_id: low_half(script.near(&known.terms)).into(),
+        consumption_term_offset: low_half(script.near(&OFFSETS)).into(),
+        receiver_window: low_half(script.near(&WINDOWS)).into(),
         receiver_id: script.near(&known.receivers).into(),
     };
     if script.u8() & 1 == 0 {
@@ -149,11 +150,11 @@ fn status(script: &mut Script<'_>, known: &Known) -> Vec<u8> {
 fn nak(script: &mut Script<'_>, known: &Known) -> Vec<u8> {
     Nak {
         header: Nak::header(),
-        session_id: narrow(script.near(&known.sessions)).into(),
-        stream_id: narrow(script.near(&known.streams)).into(),
-        term_id: narrow(script.near(&known.terms)).into(),
-        term_offset: narrow(script.near(&OFFSETS)).into(),
-        length: narrow(script.near(&LENGTHS)).into(),
+        session_id: low_half(script.near(&known.sessions)).into(),
+        stream_id: low_half(script.near(&known.streams)).into(),
+        term_id: low_half(script.near(&known.terms)).into(),
+        term_offset: low_half(script.near(&OFFSETS)).into(),
+        length: low_half(script.near(&LENGTHS)).into(),
     }
     .as_bytes()
     .to_vec()
@@ -162,8 +163,8 @@ fn nak(script: &mut Script<'_>, known: &Known) -> Vec<u8> {
 fn rttm(script: &mut Script<'_>, known: &Known) -> Vec<u8> {
     Rttm {
         header: Rttm::header(script.u8() & Rttm::REPLY),
-        session_id: narrow(script.near(&known.sessions)).into(),
-        stream_id: narrow(script.near(&known.streams)).into(),
+        session_id: low_half(script.near(&known.sessions)).into(),
+        stream_id: low_half(script.near(&known.streams)).into(),
         echo_timestamp: script.near(&TIMES).into(),
         reception_delta: script.near(&TIMES).into(),
         receiver_id: script.near(&known.receivers).into(),
@@ -177,11 +178,11 @@ fn error(script: &mut Script<'_>, known: &Known) -> Vec<u8> {
     let tag = (script.u8() & 1 != 0).then_some(5);
     ErrorFrame::write(
         &mut buffer,
-        narrow(script.near(&known.sessions)),
-        narrow(script.near(&known.streams)),
+        low_half(script.near(&known.sessions)),
+        low_half(script.near(&known.streams)),
         script.near(&known.receivers),
         tag,
-        narrow(script.near(&[0, 4, 11, 20])),
+        low_half(script.near(&[0, 4, 11, 20])),
         script.take(16),
     )
     .to_vec()
@@ -190,9 +191,9 @@ fn error(script: &mut Script<'_>, known: &Known) -> Vec<u8> {
 fn response_setup(script: &mut Script<'_>, known: &Known) -> Vec<u8> {
     ResponseSetup {
         header: ResponseSetup::header(),
-        session_id: narrow(script.near(&known.sessions)).into(),
-        stream_id: narrow(script.near(&known.streams)).into(),
-        response_session_id: narrow(script.near(&known.sessions)).into(),
+        session_id: low_half(script.near(&known.sessions)).into(),
+        stream_id: low_half(script.near(&known.streams)).into(),
+        response_session_id: low_half(script.near(&known.sessions)).into(),
     }
     .as_bytes()
     .to_vec()

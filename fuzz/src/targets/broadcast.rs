@@ -48,25 +48,26 @@ fn fresh() -> Shared {
     shared
 }
 
-/// Everything that a client can ask for, and what has come of it.
-struct Asked {
+/// A client with one pending request of each kind, and the resources that the requests have returned.
+struct Requests {
     client: Client,
     shared: Pending<Publication>,
     exclusive: Pending<ExclusivePublication>,
     subscription: Pending<Subscription>,
     counter: Pending<Counter>,
-    got: Got,
+    resources: Resources,
 }
 
+/// Resources that the driver has granted.
 #[derive(Default)]
-struct Got {
+struct Resources {
     shared: Option<Publication>,
     exclusive: Option<ExclusivePublication>,
     subscription: Option<Subscription>,
     counter: Option<Counter>,
 }
 
-impl Asked {
+impl Requests {
     fn new(client: Client) -> Self {
         let has_space = "the ring has space";
         Self {
@@ -83,7 +84,7 @@ impl Asked {
                 .async_add_counter(1001, b"key", "label")
                 .expect(has_space),
             client,
-            got: Got::default(),
+            resources: Resources::default(),
         }
     }
 
@@ -101,28 +102,34 @@ impl Asked {
 
     fn run_cycle(&mut self, shared: &Shared) {
         self.client.do_work(shared.clock.read());
-        let got = &mut self.got;
-        got.shared = got.shared.take().or_else(|| self.shared.poll()?.ok());
-        got.exclusive = got.exclusive.take().or_else(|| self.exclusive.poll()?.ok());
-        got.subscription = got
+        let resources = &mut self.resources;
+        resources.shared = resources.shared.take().or_else(|| self.shared.poll()?.ok());
+        resources.exclusive = resources
+            .exclusive
+            .take()
+            .or_else(|| self.exclusive.poll()?.ok());
+        resources.subscription = resources
             .subscription
             .take()
             .or_else(|| self.subscription.poll()?.ok());
-        got.counter = got.counter.take().or_else(|| self.counter.poll()?.ok());
+        resources.counter = resources
+            .counter
+            .take()
+            .or_else(|| self.counter.poll()?.ok());
     }
 
-    /// Uses what there is.
-    fn use_it(&mut self) {
-        if let Some(publication) = &self.got.shared {
+    /// Uses the resources.
+    fn use_resources(&mut self) {
+        if let Some(publication) = &self.resources.shared {
             let _ = publication.offer(b"message");
             let _ = (publication.position(), publication.available_window());
             let _ = (publication.is_connected(), publication.channel_status());
         }
-        if let Some(publication) = &mut self.got.exclusive {
+        if let Some(publication) = &mut self.resources.exclusive {
             let _ = publication.offer(&[1; 3000]);
             let _ = publication.available_window();
         }
-        if let Some(subscription) = &mut self.got.subscription {
+        if let Some(subscription) = &mut self.resources.subscription {
             let mut parts = 0;
             let polled = subscription.poll(|_, _| parts += 1, 10);
             match polled {
@@ -135,7 +142,7 @@ impl Asked {
                 subscription.local_socket_addresses(),
             );
         }
-        if let Some(counter) = &self.got.counter {
+        if let Some(counter) = &self.resources.counter {
             let before = counter.get();
             counter.set(7);
             // A closed counter keeps its last value, even if its memory is in use again.
@@ -147,14 +154,14 @@ impl Asked {
 
 fn act(shared: &mut Shared, bytes: &[u8]) {
     let mut script = Script::new(bytes);
-    let mut asked = Asked::new(shared.connect());
+    let mut requests = Requests::new(shared.connect());
     for _ in 0..STEPS_MAX {
         if script.is_over() {
             break;
         }
         let what = script.u8();
         match what >> 5 {
-            0..=3 => say(shared, &mut script, &asked.ids()),
+            0..=3 => respond(shared, &mut script, &requests.ids()),
             4 => {
                 let type_id = match script.u8() {
                     known @ 0..0x20 => 0x0F00 + i32::from(known),
@@ -169,36 +176,36 @@ fn act(shared: &mut Shared, bytes: &[u8]) {
                     shared.heartbeat();
                 }
             }
-            _ => asked.use_it(),
+            _ => requests.use_resources(),
         }
         if what & 1 == 0 {
-            asked.run_cycle(shared);
+            requests.run_cycle(shared);
         }
     }
-    asked.run_cycle(shared);
-    asked.use_it();
-    asked.run_cycle(shared);
-    asked.client.close();
-    assert!(asked.client.is_closed());
-    asked.use_it();
+    requests.run_cycle(shared);
+    requests.use_resources();
+    requests.run_cycle(shared);
+    requests.client.close();
+    assert!(requests.client.is_closed());
+    requests.use_resources();
 }
 
-/// An event whose fields make some sense.
-fn say(shared: &mut Shared, script: &mut Script<'_>, ids: &[i64]) {
+/// Sends a response whose fields are near valid ones.
+fn respond(shared: &mut Shared, script: &mut Script<'_>, ids: &[i64]) {
     let kind = script.u8();
     let id = script.near(ids);
     let other = script.near(ids);
     let counter_id = script.near(&[0, 1, 2, 3, -1, 15, 16]) as i32;
     let status_id = script.near(&[-1, 3, 0, 16]) as i32;
     let choice = script.below(LOGS.len() + 1);
-    let own = String::from_utf8_lossy(if choice == LOGS.len() {
+    let arbitrary = String::from_utf8_lossy(if choice == LOGS.len() {
         script.chunk()
     } else {
         b""
     });
     let log_name = LOGS
         .get(choice)
-        .map_or_else(|| own.into_owned(), |name| path(name));
+        .map_or_else(|| arbitrary.into_owned(), |name| path(name));
     let log_name = log_name.as_str();
     let (session_id, stream_id) = (7, 10);
     let text = script.take(usize::from(kind >> 4));

@@ -12,16 +12,16 @@ use crate::allocation;
 use crate::script::Script;
 
 const DIRECTORY: &str = "/cnc";
-/// Longest file that is tried.
+/// Longest file that is read.
 const LENGTH_MAX: usize = 64 * 1024;
-/// A client's tables, and copies of labels and errors.
+/// Memory limit in bytes: a client's tables, and copies of labels and errors.
 const COST: usize = 256 * 1024;
 const NOW: Now = Now {
     nanos: 1_000_000_000,
     epoch_millis: 1_700_000_000_000,
 };
 
-/// The smallest sections that are useful.
+/// The smallest sections that work.
 const SPEC: CncSpec = CncSpec {
     to_driver_length: 1024 + 768,
     to_clients_length: 1024 + 128,
@@ -42,7 +42,7 @@ thread_local! {
     };
 }
 
-/// Looks at a file.
+/// Reads a file as tools and clients do.
 pub fn run(bytes: &[u8]) {
     let mut script = Script::new(bytes);
     let file = match script.u8() {
@@ -60,14 +60,14 @@ pub fn run(bytes: &[u8]) {
     });
 }
 
-/// A file that is sound, but for what the script writes over it.
-pub fn sound() -> Vec<u8> {
+/// Returns a valid file.
+pub fn valid() -> Vec<u8> {
     let length = SPEC.file_length();
     let region = taran_core::memory::Region::anonymous(length).expect("there is memory");
-    let cnc = Cnc::create(&region, &SPEC).expect("the lengths are sound");
+    let cnc = Cnc::create(&region, &SPEC).expect("the lengths are valid");
     let commands = taran_core::ring::many_to_one::Consumer::open(&cnc.to_driver);
     commands
-        .expect("the ring is sound")
+        .expect("the ring is valid")
         .set_heartbeat_ms(NOW.epoch_millis);
     cnc.publish();
     let mut file = vec![0; length];
@@ -75,11 +75,12 @@ pub fn sound() -> Vec<u8> {
     file
 }
 
+/// Returns a valid file with the patches of the script.
 fn patched(mut script: Script<'_>) -> Vec<u8> {
     thread_local! {
-        static SOUND: Vec<u8> = sound();
+        static VALID: Vec<u8> = valid();
     }
-    let mut file = SOUND.with(Clone::clone);
+    let mut file = VALID.with(Clone::clone);
     while !script.is_over() {
         let at = usize::from(script.u16()) % file.len();
         let patch_length = script.below(17);

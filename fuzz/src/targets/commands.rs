@@ -1,5 +1,5 @@
-//! A hostile client of a driver: commands with any fields, records of any bytes, and any bytes over the memory that they
-//! share.
+//! A hostile client of a driver: commands with arbitrary fields, records of arbitrary bytes, and arbitrary bytes over the
+//! shared memory.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::script::Script;
 use crate::story::ReusedState;
 
 /// Inputs per driver, and the interval of checks that all hostile clients have timed out.
-const LIVES: usize = 256;
+const INPUTS_PER_DRIVER: usize = 256;
 const QUIET_EVERY: usize = 8;
 /// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 24;
@@ -80,10 +80,10 @@ struct CommandFuzzer {
     inputs: usize,
 }
 
-/// Damage that an input did other than by commands.
+/// Damage that an input has done other than by commands.
 #[derive(Clone, Copy, Debug, Default)]
 struct Damage {
-    /// Words of the ring: each may be the beginning of a record that holds up the driver.
+    /// Number of damaged words of the ring: each may be the start of a record that blocks the driver.
     ring: u32,
     rest: bool,
     /// Not damage: the requested resources outlive the final check of the target.
@@ -94,10 +94,16 @@ thread_local! {
     static COMMANDING: RefCell<ReusedState<CommandFuzzer>> = const { RefCell::new(ReusedState::new()) };
 }
 
-/// Lets a hostile client act.
+/// Runs a hostile client.
 pub fn run(bytes: &[u8]) {
-    COMMANDING
-        .with_borrow_mut(|state| state.run(bytes, LIVES, CommandFuzzer::new, CommandFuzzer::act));
+    COMMANDING.with_borrow_mut(|state| {
+        state.run(
+            bytes,
+            INPUTS_PER_DRIVER,
+            CommandFuzzer::new,
+            CommandFuzzer::act,
+        )
+    });
 }
 
 impl CommandFuzzer {
@@ -105,8 +111,8 @@ impl CommandFuzzer {
         let mut driver = DriverFixture::start(&[]);
         driver.set_baseline();
         let cnc = driver.cnc();
-        let producer = Producer::open(&cnc.to_driver).expect("the ring is sound");
-        // Far from the ids before.
+        let producer = Producer::open(&cnc.to_driver).expect("the ring is valid");
+        // Far from the ids of earlier inputs.
         let first = producer.next_correlation_id();
         for _ in 0..10_000 {
             producer.next_correlation_id();
@@ -172,7 +178,7 @@ impl CommandFuzzer {
         true
     }
 
-    /// A command whose fields make some sense.
+    /// Sends a command whose fields are near valid ones.
     fn command(&mut self, script: &mut Script<'_>) {
         let kind = script.u8();
         let client_id = if kind & 0x80 == 0 {
@@ -303,7 +309,7 @@ impl CommandFuzzer {
         }
     }
 
-    /// A record of any bytes.
+    /// Sends a record of arbitrary bytes.
     fn record(&self, script: &mut Script<'_>) {
         let type_id = match script.u8() {
             // Static counters outlive their clients.
@@ -361,7 +367,7 @@ impl CommandFuzzer {
 
     fn write(&self, type_id: i32, payload: &[u8]) {
         if !self.is_about_good_things(payload) {
-            // A full ring is what a hostile client gets from its haste.
+            // The client may have filled the ring itself.
             let _ = self.producer.write(type_id, payload);
         }
     }
@@ -375,7 +381,7 @@ impl CommandFuzzer {
             || payload.windows(5).any(|part| part == b"20000")
     }
 
-    /// Any bytes over shared memory, near where it is in use.
+    /// Writes arbitrary bytes over shared memory, near the parts in use.
     fn scribble(&self, script: &mut Script<'_>, damage: &mut Damage) {
         let area = script.u8();
         let (region, starts): (&Region, [usize; 4]) = match area % 6 {
@@ -464,7 +470,7 @@ impl CommandFuzzer {
                 pending = None;
             }
         }
-        panic!("no answer: {}", self.driver.errors().join("\n"));
+        panic!("no response: {}", self.driver.errors().join("\n"));
     }
 
     fn producer_beats(&mut self) {
@@ -477,7 +483,7 @@ impl CommandFuzzer {
     }
 }
 
-/// True if a record may ask that something outlives its client by more than the driver's own timeouts.
+/// Returns true if a record may request a resource that outlives its client by more than the driver's own timeouts.
 fn asks_for_time(payload: &[u8]) -> bool {
     let behind = |text: &'static [u8]| {
         let found = payload.windows(text.len()).enumerate();

@@ -16,7 +16,7 @@ const VALUES_LENGTH: usize = 128;
 /// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 64;
 
-/// Scribbles over counters between the steps of their owner.
+/// Overwrites counters between the steps of their owner.
 pub fn run(bytes: &[u8]) {
     let zeros = [0; COUNTERS * (METADATA_LENGTH + VALUES_LENGTH)];
     let Some(region) = memory::region(&zeros) else {
@@ -27,7 +27,7 @@ pub fn run(bytes: &[u8]) {
     let values = cut(COUNTERS * METADATA_LENGTH, COUNTERS * VALUES_LENGTH);
     let mut table = CounterTable::new(metadata, values, Duration::from_millis(2));
     let mut script = Script::new(bytes);
-    // What the owner knows: no scribbling may make it forget.
+    // State of the owner, which no write to the shared memory may change.
     let mut mine: Vec<i32> = Vec::new();
     let mut now_ms = 1000;
     for _ in 0..STEPS_MAX {
@@ -40,7 +40,7 @@ pub fn run(bytes: &[u8]) {
                 let allocated = table.allocate(script.i32(), b"key", &label, now_ms);
                 match allocated {
                     Ok(counter) => {
-                        assert!(!mine.contains(&counter.id()), "handed out twice");
+                        assert!(!mine.contains(&counter.id()), "allocated twice");
                         assert_eq!(counter.get(), 0);
                         mine.push(counter.id());
                     }
@@ -57,7 +57,7 @@ pub fn run(bytes: &[u8]) {
             }
             2 => now_ms += i64::from(script.u8() % 4),
             3 => read_all(&table.reader()),
-            // A value is a process's own; the owner must not mind.
+            // Any process may write any value; the owner must accept it.
             4 => {
                 let at = script.below(COUNTERS) * VALUES_LENGTH;
                 let offset = COUNTERS * METADATA_LENGTH + at;
@@ -76,7 +76,7 @@ pub fn run(bytes: &[u8]) {
     read_all(&table.reader());
 }
 
-/// Everything that can be read.
+/// Reads all that readers can.
 fn read_all(reader: &CountersReader) {
     assert_eq!(reader.max_id(), COUNTERS as i32 - 1);
     let mut seen = 0;

@@ -4,7 +4,7 @@ use taran_core::error_log::{self, ErrorLog};
 
 use crate::{allocation, memory};
 
-/// Of an error's header.
+/// Length of an error's header.
 const HEADER_LENGTH: usize = 24;
 
 /// Reads a log, then the rest of it behind what a driver has just written.

@@ -1,4 +1,4 @@
-//! Datagrams by themselves: what the parser accepts is in bounds, and reads the same when it is written again.
+//! Datagrams, parsed: accepted frames are in bounds, and parse to the same values after they are written again.
 
 use taran_protocol::frame::{
     ERROR_FRAME_LENGTH_MAX, ErrorFrame, Frame, IntoBytes, ResolutionEntry, Resolutions,
@@ -9,7 +9,7 @@ use crate::allocation;
 
 const TERM_LENGTHS: [i32; 3] = [64 * 1024, 16 * 1024 * 1024, 1 << 30];
 
-/// Reads a datagram.
+/// Parses a datagram.
 pub fn run(datagram: &[u8]) {
     // Parsing does not allocate; `entries`, below, does.
     let Some(frame) = allocation::within(0, || Frame::parse(datagram).ok()) else {
@@ -27,7 +27,7 @@ pub fn run(datagram: &[u8]) {
                 assert!(end <= term_length.into(), "ends at {end} of {term_length}");
                 assert_eq!(walk.length_in_term() % 32, 0);
                 assert_eq!(walk.length_in_term() == 0, data.is_heartbeat());
-                // Only padding may cover more than came.
+                // Only padding may be longer than the datagram.
                 assert!(walk.length_in_term() as usize >= datagram.len() || data.is_heartbeat());
             }
         }
@@ -74,7 +74,7 @@ fn again(datagram: &[u8], error: &ErrorFrame<'_>) {
     );
     assert!(written.len() <= datagram.len());
     let Ok(Frame::Error(read)) = Frame::parse(written) else {
-        panic!("what was written is no error frame");
+        panic!("a written error frame does not parse");
     };
     assert_eq!(
         (read.text, read.group_tag()),
@@ -95,12 +95,12 @@ fn entries(datagram: &[u8], resolutions: Resolutions<'_>) {
     }
     let mut buffer = vec![0; datagram.len() + 8];
     let (written, count) = write_resolution(&mut buffer, entries.iter().copied());
-    assert_eq!(count, entries.len(), "there was room before");
+    assert_eq!(count, entries.len(), "the capacity suffices");
     if count == 0 {
         return;
     }
     let Ok(Frame::Resolution(read)) = Frame::parse(written) else {
-        panic!("what was written is no resolution frame");
+        panic!("a written resolution frame does not parse");
     };
     let read: Result<Vec<_>, _> = read.collect();
     assert_eq!(read.as_ref(), Ok(&entries));

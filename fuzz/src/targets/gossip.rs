@@ -11,13 +11,13 @@ use crate::script::Script;
 use crate::story::ReusedState;
 
 /// Inputs per driver, and the interval of checks that all remote state has expired.
-const LIVES: usize = 512;
+const INPUTS_PER_DRIVER: usize = 512;
 const QUIET_EVERY: usize = 16;
 /// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 32;
-/// Memory limit of the driver in bytes: the names and neighbours it remembers at most.
+/// Memory limit of the driver in bytes: its tables of names and neighbors.
 const HELD_MAX: isize = 4 << 20;
-/// Timer ticks after which silent neighbours and their names are forgotten.
+/// Timer ticks after which silent neighbors and their names are removed.
 const QUIET_TICKS: usize = 60;
 
 const NAMES: [&[u8]; 5] = [b"A", b"B", b"driver-c", b"host", b"\xFF\x00"];
@@ -42,7 +42,9 @@ thread_local! {
 
 /// Sends resolution frames of remote hosts.
 pub fn run(bytes: &[u8]) {
-    GOSSIPING.with_borrow_mut(|state| state.run(bytes, LIVES, Gossiping::new, Gossiping::act));
+    GOSSIPING.with_borrow_mut(|state| {
+        state.run(bytes, INPUTS_PER_DRIVER, Gossiping::new, Gossiping::act)
+    });
 }
 
 impl Gossiping {

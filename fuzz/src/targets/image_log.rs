@@ -18,10 +18,10 @@ const COST: usize = 4 << 20;
 /// Maximum number of parts per vectored offer and poll.
 const PARTS_MAX: usize = 10;
 const BLOCK_MAX: usize = 4096;
-/// Where a poll that is bounded stops.
+/// Limits of bounded polls.
 const LIMIT: i64 = 4096;
 
-/// Counters that say how far things may go.
+/// Ids of position and limit counters.
 const POSITION: usize = 0;
 const LIMITS: [usize; 2] = [1, 2];
 
@@ -31,11 +31,11 @@ struct Using {
     subscription: Subscription,
     shared: Publication,
     exclusive: ExclusivePublication,
-    /// Of the image, the shared and the exclusive publication.
+    /// Logs of the image, the shared and the exclusive publication.
     logs: [Region; 3],
 }
 
-/// Lets a hostile process write into the logs of a client.
+/// Runs a hostile process that writes into the logs of a client.
 pub fn run(bytes: &[u8]) {
     let mut shared = Shared::new();
     let mut using = Using::new(&mut shared);
@@ -179,7 +179,7 @@ impl Using {
                     |block| {
                         let (bytes, begin) = (block.bytes().len(), block.term_offset());
                         assert!(begin >= 0 && bytes <= (TERM_LENGTH - begin) as usize);
-                        // Padding comes alone, however long it is.
+                        // Padding is a block of its own, of any length.
                         let is_padding = block.bytes()[6..8] == [0, 0];
                         assert!(bytes <= BLOCK_MAX || is_padding, "a block of {bytes} bytes");
                     },

@@ -4,7 +4,7 @@ use taran_core::loss_report::{self, LossReport};
 
 use crate::{allocation, memory};
 
-/// Of an entry without texts: header and two lengths, on a cache line.
+/// Length of an entry without texts: header and two lengths, on a cache line.
 const ENTRY_LENGTH_MIN: usize = 64;
 
 /// Reads a report, then the rest of it behind what a driver has just written.
@@ -30,7 +30,7 @@ pub fn run(bytes: &[u8]) {
     loss_report::read(&region, |loss| {
         first.get_or_insert_with(|| loss.clone());
     });
-    let first = first.expect("an entry that was made is there");
+    let first = first.expect("the created entry is read");
     assert_eq!((first.count, first.bytes_lost, first.last_ms), (2, 96, 6));
     assert_eq!(
         (&*first.channel, &*first.source),

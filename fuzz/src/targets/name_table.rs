@@ -6,7 +6,7 @@ use taran_driver::context::{Settings, validate};
 use taran_protocol::option::{OptionId, OptionSet, Source};
 
 thread_local! {
-    /// Made once: the other options stay as they are.
+    /// Created once: the other options keep their values.
     static OPTIONS: RefCell<OptionSet> = {
         let mut options = OptionSet::driver();
         let supplier = options.set(OptionId::NameResolverSupplier, "csv_table", &Source::Code);
@@ -15,7 +15,7 @@ thread_local! {
     };
 }
 
-/// Reads a table.
+/// Parses a table.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -40,7 +40,7 @@ fn read(options: &mut OptionSet, text: &str) {
         .iter()
         .map(|row| format!("{},{},{}", row.name, row.first, row.other))
         .collect();
-    // The rows are those of the text, in order; only what has not three columns is left out.
+    // The rows are those of the text, in order; only rows without three columns are skipped.
     let meant: Vec<&str> = text
         .split('|')
         .filter(|row| row.matches(',').count() == 2)

@@ -8,8 +8,8 @@ use taran_protocol::option::{
 
 use crate::allocation;
 
-/// Five sets of some 150 options are made for every input. A line may be as short as `a=`, and a text is copied a few times,
-/// into errors too.
+/// Memory limit in bytes. Five sets of some 150 options are created for every input; a line may be as short as `a=`, and a
+/// text is copied a few times, into errors too.
 const COST: usize = 1 << 18;
 const COST_PER_BYTE: usize = 256;
 
@@ -21,7 +21,7 @@ fn fresh() -> [OptionSet; 2] {
     FRESH.with(Clone::clone)
 }
 
-/// Reads a property file.
+/// Parses a property file.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

@@ -1,5 +1,5 @@
-//! A hostile publisher of a driver: anything in the logs of its publications, which the sender scans, the conductor cleans
-//! and spies and subscribers read, and in the counters that go with them.
+//! A hostile publisher of a driver: arbitrary bytes in the logs of its publications, which the sender scans, the conductor
+//! cleans, and spies and subscribers read, and arbitrary values of their counters.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::script::Script;
 use crate::story::ReusedState;
 
 /// Inputs per driver; each leaves publications that may never drain.
-const LIVES: usize = 64;
+const INPUTS_PER_DRIVER: usize = 64;
 /// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 32;
-/// Memory limit of the driver in bytes: the publications of some inputs, and an error record for each way to be broken.
+/// Memory limit of the driver in bytes: the publications of some inputs, and an error record for each kind of damage.
 const HELD_MAX: isize = 16 << 20;
 const QUIET_EVERY: usize = 8;
 
@@ -48,7 +48,7 @@ struct Publishing {
     inputs: usize,
 }
 
-/// With several writers, or with one: the driver cleans and unblocks them in different ways.
+/// A publication with several writers, or with one: the driver cleans and unblocks their logs in different ways.
 enum Either {
     Shared(Publication),
     Exclusive(Box<ExclusivePublication>),
@@ -58,9 +58,11 @@ thread_local! {
     static PUBLISHING: RefCell<ReusedState<Publishing>> = const { RefCell::new(ReusedState::new()) };
 }
 
-/// Lets a hostile publisher write.
+/// Runs a hostile publisher.
 pub fn run(bytes: &[u8]) {
-    PUBLISHING.with_borrow_mut(|state| state.run(bytes, LIVES, Publishing::new, Publishing::act));
+    PUBLISHING.with_borrow_mut(|state| {
+        state.run(bytes, INPUTS_PER_DRIVER, Publishing::new, Publishing::act)
+    });
 }
 
 impl Publishing {
@@ -137,11 +139,11 @@ impl Publishing {
         true
     }
 
-    /// The log of a publication, as the process that publishes has it mapped.
+    /// Returns the log of a publication, as its publishing process maps it.
     fn log(&self, publication: &Either) -> Region {
         let name = format!("/fuzz/publications/{}.logbuffer", publication.id());
         let log = self.driver.storage.open(Path::new(&name));
-        log.expect("the log is there")
+        log.expect("the log exists")
     }
 }
 

@@ -1,4 +1,4 @@
-//! A hostile subscriber of a driver: arbitrary bytes in the log of an image, which the receiver has mapped too. The receiver
+//! A hostile subscriber of a driver: arbitrary bytes in the log of an image, which the receiver maps too. The receiver
 //! inserts frames there, receives segment runs directly into it, scans it for gaps and fills them.
 
 use std::cell::RefCell;
@@ -14,14 +14,14 @@ use crate::script::Script;
 use crate::story::ReusedState;
 
 /// Inputs per driver; each leaves an image that has to end.
-const LIVES: usize = 64;
+const INPUTS_PER_DRIVER: usize = 64;
 /// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 32;
 /// Memory limit of the driver in bytes: the streams of some inputs, and an error record for each way to be broken.
 const HELD_MAX: isize = 16 << 20;
 const QUIET_EVERY: usize = 8;
 
-/// Terms long enough for direct receive; after a gap there is repair or padding.
+/// Terms long enough for direct receive; gaps are repaired on the first channel, and filled with padding on the second.
 const PUBLISHED: &str = "|init-term-id=0|term-id=0|term-offset=0|term-length=256k|linger=0";
 const ENDPOINTS: [&str; 2] = [
     "aeron:udp?endpoint=127.0.0.1:24001",
@@ -51,9 +51,10 @@ thread_local! {
     static READING: RefCell<ReusedState<Reading>> = const { RefCell::new(ReusedState::new()) };
 }
 
-/// Lets a hostile subscriber write.
+/// Runs a hostile subscriber.
 pub fn run(bytes: &[u8]) {
-    READING.with_borrow_mut(|state| state.run(bytes, LIVES, Reading::new, Reading::act));
+    READING
+        .with_borrow_mut(|state| state.run(bytes, INPUTS_PER_DRIVER, Reading::new, Reading::act));
 }
 
 impl Reading {
@@ -97,7 +98,7 @@ impl Reading {
                 }
                 _ => {
                     for _ in 0..MESSAGES[usize::from(what >> 3) % MESSAGES.len()] {
-                        // What does not fit comes with the next step.
+                        // The rest is offered in the next step.
                         let _ = publication.offer(&MESSAGE);
                     }
                     self.driver.run_cycle();
@@ -117,12 +118,12 @@ impl Reading {
         true
     }
 
-    /// The log of the only image, as a process that subscribes has it mapped: writable, as the protocol wants it.
+    /// The log of the only image, as a subscribing process maps it: writable, as the protocol requires.
     fn image_log(&mut self, subscription: &mut Subscription) -> Region {
         for _ in 0..200 {
             if let Some(image) = subscription.images().first() {
                 let log = self.driver.storage.open(Path::new(image.log_path()));
-                return log.expect("the log is there");
+                return log.expect("the log exists");
             }
             self.driver.step(Duration::from_millis(1));
         }
@@ -130,7 +131,7 @@ impl Reading {
     }
 }
 
-/// The channel of the publication that goes to an endpoint.
+/// Returns the channel of the publication that sends to an endpoint.
 fn published(endpoint: &str) -> String {
     let endpoint = endpoint.trim_end_matches("|reliable=false");
     format!("{endpoint}{PUBLISHED}")
@@ -140,7 +141,7 @@ fn published(endpoint: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Otherwise nothing here would show what damage does to receiving in place.
+    /// Without direct receive the target would not show how damage affects it.
     #[test]
     fn what_is_offered_makes_long_trains() {
         let mut reading = Reading::new();

@@ -13,7 +13,7 @@ use crate::script::Script;
 use crate::story::ReusedState;
 
 /// Inputs per driver, and the interval of checks that all remote state has expired.
-const LIVES: usize = 512;
+const INPUTS_PER_DRIVER: usize = 512;
 const QUIET_EVERY: usize = 16;
 /// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 32;
@@ -57,9 +57,11 @@ thread_local! {
     static RECEIVING: RefCell<ReusedState<Receiving>> = const { RefCell::new(ReusedState::new()) };
 }
 
-/// Lets remote hosts send to a driver that receives.
+/// Runs remote hosts that send to a receiving driver.
 pub fn run(bytes: &[u8]) {
-    RECEIVING.with_borrow_mut(|state| state.run(bytes, LIVES, Receiving::new, Receiving::act));
+    RECEIVING.with_borrow_mut(|state| {
+        state.run(bytes, INPUTS_PER_DRIVER, Receiving::new, Receiving::act)
+    });
 }
 
 impl Receiving {
@@ -89,7 +91,7 @@ impl Receiving {
                 here(20_005),
                 group(3, 20_006),
                 here(20_007),
-                // A group's data and control address are not the same one.
+                // Data and control address of a group differ.
                 group(2, 20_002),
             ],
             known: Known {
@@ -134,7 +136,7 @@ impl Receiving {
         true
     }
 
-    /// Takes what has come; whatever that is, it is in order and in bounds.
+    /// Polls all subscriptions; received fragments are in order and in bounds.
     fn poll(&mut self) {
         for subscription in &mut self.subscriptions {
             let mut last = None;

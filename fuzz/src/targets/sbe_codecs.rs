@@ -16,7 +16,7 @@ impl fmt::Write for Count {
     }
 }
 
-/// Reads a message, which costs no memory at all.
+/// Reads a message, which allocates nothing.
 pub fn run(bytes: &[u8]) {
     allocation::within(0, || {
         let mut shown = Count(0);

@@ -1,5 +1,5 @@
-//! Messages of Simple Binary Encoding, decoded by their schema: nothing outside of them is read, and what they can make the
-//! decoder build is bounded.
+//! Messages of Simple Binary Encoding, decoded by their schema: no byte outside of the message is read, and the memory of the
+//! decoded value is bounded.
 
 use std::sync::LazyLock;
 
@@ -10,17 +10,17 @@ use taran_sbe::xml::NoFiles;
 
 use crate::allocation;
 
-/// A schema with something of everything.
+/// A schema with elements of every kind.
 pub const SCHEMA: &str = include_str!("sbe_decode.xml");
 const ARCHIVE: &str = include_str!("../../../crates/archive-client/schema/archive.xml");
 
-/// The most values of a message.
+/// Maximum number of values of a message.
 const LIMIT: usize = 2_000;
 /// Upper bound of the memory for decoded values and their texts while lists grow; everything is decoded twice.
 const COST: usize = 8 << 20;
 const COST_PER_BYTE: usize = 64;
 
-/// That schema, the same with the other byte order, and one in use.
+/// [`SCHEMA`], the same schema in the other byte order, and a schema in use.
 pub static SCHEMAS: LazyLock<[Schema; 3]> = LazyLock::new(|| {
     let read = |text| {
         let compiled = compile("", &NoFiles(text)).unwrap_or_else(|rejected| panic!("{rejected}"));
@@ -31,7 +31,7 @@ pub static SCHEMAS: LazyLock<[Schema; 3]> = LazyLock::new(|| {
     [read(SCHEMA), big, read(ARCHIVE)]
 });
 
-/// Decodes messages of the schema that the first byte names.
+/// Decodes a message by the schema that the first byte selects.
 pub fn run(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else {
         return;

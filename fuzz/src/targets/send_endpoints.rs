@@ -1,5 +1,4 @@
-//! Datagrams of remote hosts to each kind of send endpoint: unicast, multicast, several destinations by command and by
-//! themselves, minimum and tagged flow control, requests and responses.
+//! Datagrams of remote hosts to each kind of send endpoint: unicast, multicast, manual and dynamic destinations, minimum and tagged flow control, requests and responses.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -12,13 +11,13 @@ use crate::script::Script;
 use crate::story::ReusedState;
 
 /// Inputs per driver, and the interval of checks that all remote state has expired.
-const LIVES: usize = 512;
+const INPUTS_PER_DRIVER: usize = 512;
 const QUIET_EVERY: usize = 16;
 /// Largest number of steps; longer scripts are cut.
 const STEPS_MAX: usize = 32;
-/// Memory limit of the driver in bytes, under any load: receivers and destinations that remotes pretend to be.
+/// Memory limit of the driver in bytes, under any load: receivers and destinations that remote hosts forge.
 const HELD_MAX: isize = 8 << 20;
-/// Timer ticks after which all destinations and receivers that are silent are forgotten.
+/// Timer ticks after which all destinations and receivers that are silent are removed.
 const QUIET_TICKS: usize = 60;
 
 const CHANNELS: [(&str, i32); 7] = [
@@ -55,14 +54,14 @@ const DESTINATIONS: [&str; 2] = [
     "aeron:udp?endpoint=10.0.0.2:30001",
     "aeron:udp?endpoint=host:30002",
 ];
-/// Where the term of each publication starts, so that remotes can speak of it.
+/// Initial position of each publication, so that remote hosts can name valid positions.
 const TERM: &str = "|init-term-id=0|term-id=0|term-offset=0|term-length=65536";
 
 /// The driver and its publications.
 struct Sending {
     driver: DriverFixture,
     publications: Vec<Publication>,
-    /// Asks over a response channel.
+    /// Subscription of a response channel.
     _asking: Subscription,
     targets: Vec<SocketAddr>,
     known: Known,
@@ -73,9 +72,10 @@ thread_local! {
     static SENDING: RefCell<ReusedState<Sending>> = const { RefCell::new(ReusedState::new()) };
 }
 
-/// Lets remote hosts send to a driver that sends.
+/// Runs remote hosts that send to a sending driver.
 pub fn run(bytes: &[u8]) {
-    SENDING.with_borrow_mut(|state| state.run(bytes, LIVES, Sending::new, Sending::act));
+    SENDING
+        .with_borrow_mut(|state| state.run(bytes, INPUTS_PER_DRIVER, Sending::new, Sending::act));
 }
 
 impl Sending {
@@ -168,7 +168,7 @@ impl Sending {
         self.driver.run_cycle();
     }
 
-    /// No remote makes a publication end, run ahead of its window or lose its place.
+    /// Checks that no remote host ends a publication, moves it beyond its window, or moves its position back.
     fn check(&self) {
         for publication in &self.publications {
             assert!(!publication.is_closed());

@@ -12,7 +12,7 @@ use taran_protocol::uri::{
 
 use crate::allocation;
 
-/// A channel is read into copies of its parts, a parameter at a time, and put together again by the derivations.
+/// Memory limit in bytes: a channel is parsed into copies of its parts, and printed again by the derivations.
 const COST_PER_BYTE: usize = 400;
 const COST: usize = 64 * 1024;
 
@@ -23,12 +23,12 @@ thread_local! {
     };
 }
 
-/// Reads a channel in every role.
+/// Parses a channel in every role.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
-    // Texts of the command ring are as long as they like; beyond the longest channel the cost stays the same.
+    // Texts of the command ring may have any length; beyond the longest channel the cost stays the same.
     let length = text.len().min(2 * MAX_URI_LENGTH);
     DEFAULTS.with(|_| ()); // created here so that it is not counted
     allocation::within(COST + COST_PER_BYTE * length, || read(text));
@@ -64,7 +64,7 @@ fn read(text: &str) {
     }
 }
 
-/// A channel rebuilt from a parsed one parses again, with the same parameters.
+/// Checks that a channel rebuilt from a parsed one parses again, with the same parameters.
 fn derive(uri: &ChannelUri) {
     let built = ChannelUriBuilder::from_uri(uri).build();
     if let Ok(built) = &built {
@@ -113,7 +113,7 @@ fn understand(channel: &Channel, role: Role) {
     }
 }
 
-/// Addresses, once every name has become 10.0.0.7.
+/// Checks the addresses, with every name resolved to 10.0.0.7.
 fn place(udp: &UdpChannel) {
     let resolved = |port| SocketAddr::from((Ipv4Addr::new(10, 0, 0, 7), port));
     let address = |address: &taran_protocol::uri::Address| {
@@ -152,7 +152,7 @@ fn local(name: &str, octets: [u8; 4], prefix: u8) -> Interface {
     }
 }
 
-/// An error goes to the client in a message that has room for some of it.
+/// Checks that an error fits into the response to the client, which truncates it.
 fn explains(error: &UriError) {
     let text = error.to_string();
     assert!(

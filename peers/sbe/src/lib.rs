@@ -78,7 +78,7 @@ pub const CASES: [Case; 10] = [
     },
 ];
 
-/// How many levels a book has.
+/// Number of levels of a book.
 pub const LEVELS: u64 = 10;
 /// The parties of a report, and how many fills each has.
 pub const PARTIES: [(&str, u64); 2] = [("Alpha Trading", 3), ("Omega Securities", 2)];

@@ -18,9 +18,9 @@ use crate::side::{RunError, Side};
 /// Minimum timeout for the connection, even if the configured timeout for messages is shorter.
 const MIN_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Most messages sent between two polls of the subscription.
+/// Maximum number of messages sent between two polls of the subscription.
 const BURST: u32 = 64;
-/// Most fragments per poll.
+/// Maximum number of fragments per poll.
 const FRAGMENT_LIMIT: usize = 64;
 /// Upper bound of recorded round trips; longer ones are recorded as this value.
 const MAX_RECORDED_NS: u64 = 100_000_000_000;

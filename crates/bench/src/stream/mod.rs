@@ -43,9 +43,9 @@ pub struct StreamConfig {
     pub timeout: Duration,
 }
 
-/// Most frame bytes per burst.
+/// Maximum frame bytes per burst.
 const BURST_BYTES: usize = 128 * 1024;
-/// Most messages per burst.
+/// Maximum number of messages per burst.
 const BURST_MAX: usize = 1024;
 
 impl StreamConfig {

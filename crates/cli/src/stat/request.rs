@@ -1,6 +1,6 @@
 //! Incremental parser for the head of an HTTP request.
 
-/// Most headers of a request.
+/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 64;
 
 /// Method and path of a request.

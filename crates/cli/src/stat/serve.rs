@@ -18,7 +18,7 @@ use crate::attach::{Attached, Target};
 use crate::failure::Failure;
 use crate::output;
 
-/// Most simultaneous connections. Those whose request is still being read can be evicted for new ones.
+/// Maximum number of simultaneous connections. Those whose request is still being read can be evicted for new ones.
 const MAX_CONNECTIONS: usize = 8;
 /// Time limit for a whole connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);

@@ -54,9 +54,9 @@ fn port_in_use_is_rejected() {
     drop(holder);
     // A child process that another test is spawning may hold the socket for a moment.
     let mut subscription = wait_for("the port", || client.add_subscription(&channel, 10).ok());
-    let neighbours = Directory::new("port-neighbours");
-    let second = Driver::start(neighbours.path(), &[]);
-    let other = connect(neighbours.path());
+    let neighbors = Directory::new("port-neighbors");
+    let second = Driver::start(neighbors.path(), &[]);
+    let other = connect(neighbors.path());
     let says = [&channel, &endpoint, "Address already in use"];
     assert_rejected(
         other.add_subscription(&channel, 10),

@@ -104,7 +104,7 @@ fn log_without_storage_space_is_rejected() {
             &["insufficient usable storage", "--shm-size=96m"],
         );
 
-        // Following the advice helps.
+        // The remedy of the error text helps.
         let channel = "aeron:ipc?term-length=1m";
         let mut subscription = client.add_subscription(channel, 10).unwrap();
         let publication = client.add_publication(channel, 10).unwrap();

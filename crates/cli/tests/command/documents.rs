@@ -338,7 +338,7 @@ fn test_command_whose_filter_matches_no_path_runs_nothing() {
     ));
 }
 
-/// Returns true if a name matches a pattern in which `…` stands for any text.
+/// Returns true if a name matches a pattern in which `…` matches any text.
 fn matches_pattern(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('…');
     let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else {

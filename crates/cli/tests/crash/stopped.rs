@@ -130,7 +130,7 @@ fn briefly_stopped_driver_continues() {
         };
         exchange(20);
         signal(driver.pid(), "STOP");
-        await_true("the driver's heart to stand still", || {
+        await_true("the driver's heartbeat to stop", || {
             observer.heartbeat_age() > Duration::from_secs(2)
         });
         signal(driver.pid(), "CONT");

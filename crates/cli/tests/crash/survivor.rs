@@ -53,7 +53,7 @@ pub(crate) fn exchange_on_streams(
         .enumerate()
         .map(|(number, stream)| CheckedStream::new(&sending, &receiving, stream, number as u64))
         .collect();
-    let turn = |checked: &mut Vec<CheckedStream>| {
+    let exchange = |checked: &mut Vec<CheckedStream>| {
         for stream in checked {
             stream.send();
             stream.receive();
@@ -61,11 +61,11 @@ pub(crate) fn exchange_on_streams(
         thread::sleep(PAUSE);
     };
     while checked.iter().any(|stream| stream.received_by_all() == 0) {
-        turn(&mut checked);
+        exchange(&mut checked);
     }
     ready();
     while !over.load(Ordering::Relaxed) {
-        turn(&mut checked);
+        exchange(&mut checked);
     }
     while checked.iter_mut().any(|stream| {
         stream.receive();

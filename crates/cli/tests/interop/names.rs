@@ -15,7 +15,7 @@ enum Kind {
     Official,
 }
 
-/// Starts a named driver with another one as its bootstrap neighbour.
+/// Starts a named driver with another one as its bootstrap neighbor.
 fn named(kind: Kind, name: &str, start: Option<&str>) -> Driver {
     let mut settings = vec![
         ("aeron.driver.resolver.name", name),
@@ -56,7 +56,7 @@ fn bound(driver: &Driver) -> String {
     bound.to_owned()
 }
 
-/// Waits until a driver knows so many neighbours.
+/// Waits until a driver knows so many neighbors.
 fn await_known(driver: &Driver, count: i64) {
     await_true("acquaintance", || {
         [type_id::RESOLVER_NEIGHBORS, type_id::RESOLVER_CACHE_ENTRIES]

@@ -268,7 +268,7 @@ impl Sending<'_> {
     fn send_all(&mut self) {
         let deadline = Instant::now() + TIMEOUT;
         while !self.send() {
-            assert!(Instant::now() < deadline, "stands still at {}", self.sent);
+            assert!(Instant::now() < deadline, "is stuck at {}", self.sent);
         }
     }
 }

@@ -113,9 +113,9 @@ fn rejected_image_is_reported_to_the_publisher_and_rejoins() {
         let reject = argument("reject", "no sense in it");
         let mut subscriber = start("live-subscriber", to, channel, &[reject]);
         subscriber.expect("RECEIVED");
-        let told = publisher.expect("PUBLICATION_ERROR");
+        let reported = publisher.expect("PUBLICATION_ERROR");
         assert_eq!(
-            told,
+            reported,
             format!("code=13 session={session} text=no sense in it"),
             "{channel}"
         );

@@ -183,7 +183,7 @@ impl EchoServer {
         Ok(())
     }
 
-    /// When all requests have come.
+    /// Waits until all requests have arrived.
     fn end(&self) -> Result<(), RoundError> {
         await_all("the end of the requests", || {
             Ok(self.requests.has_no_images())

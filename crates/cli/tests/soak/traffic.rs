@@ -13,7 +13,7 @@ use crate::waiting::{POLL_INTERVAL, RoundError, await_all};
 /// Time during which a round publishes.
 pub(crate) const ROUND: Duration = Duration::from_secs(10);
 
-/// Most messages per offer loop.
+/// Maximum number of messages per offer loop.
 pub(crate) const BURST: u64 = 2;
 
 /// Runs one round on the stream id of the flow.

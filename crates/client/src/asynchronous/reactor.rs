@@ -58,7 +58,7 @@ use super::watch::{Checked, Watch};
 #[derive(Clone, Debug)]
 pub struct Reactor(Arc<Running>);
 
-/// Why a [`Reactor`] could not be started.
+/// Reason why a [`Reactor`] could not be started.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReactorError {

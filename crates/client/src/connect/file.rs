@@ -33,7 +33,7 @@ pub(super) fn has_driver_died(lock: Option<&LockProbe>, producer: &Producer) -> 
     lock.is_some_and(|lock| !lock.is_held()) && producer.consumer_heartbeat_ms() != SHUT_DOWN
 }
 
-/// Why there is no valid `cnc.dat`.
+/// Reason why there is no valid `cnc.dat`.
 pub(super) struct CncUnavailable {
     pub(super) error: ConnectError,
     /// Delay before the next attempt; `None` if a starting driver cannot be the cause.

@@ -32,7 +32,7 @@ pub enum ClientError {
         subscription_id: i64,
         /// Path of the log, as the driver named it.
         path: PathBuf,
-        /// Why the image cannot be used.
+        /// Reason why the image cannot be used.
         reason: String,
     },
     /// The driver reports the failure of a channel that this client uses.
@@ -54,7 +54,7 @@ pub enum ClientError {
     BadResponse {
         /// Type id of the response.
         type_id: i32,
-        /// Why it could not be decoded.
+        /// Reason why it could not be decoded.
         reason: String,
     },
     /// An environment variable looks like a misspelt option. It has no effect.
@@ -63,7 +63,7 @@ pub enum ClientError {
     /// The conductor's thread runs, but could not be pinned to the requested CPU.
     #[error("{reason}")]
     NotPinned {
-        /// Why the thread could not be pinned.
+        /// Reason why the thread could not be pinned.
         reason: String,
     },
     /// A callback panicked. The client stays open.

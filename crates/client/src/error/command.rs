@@ -20,7 +20,7 @@ pub struct RegistrationError {
     pub correlation_id: i64,
 }
 
-/// Why a command to the driver failed: adding or removing a publication, subscription, counter or destination,
+/// Reason why a command to the driver failed: adding or removing a publication, subscription, counter or destination,
 /// rejecting an image, or requesting a session id.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -65,13 +65,13 @@ pub enum CommandError {
     Log {
         /// Path of the log, as the driver named it.
         path: PathBuf,
-        /// Why the log cannot be used.
+        /// Reason why the log cannot be used.
         reason: String,
     },
     /// The tail of an exclusive publication's log is invalid.
     #[error("the log cannot be used: {reason}")]
     Damaged {
-        /// Why the log cannot be used.
+        /// Reason why the log cannot be used.
         reason: String,
     },
     /// The driver named a counter that does not exist.

@@ -7,7 +7,7 @@ use taran_protocol::cnc::Version;
 
 use super::debug_is_display;
 
-/// Why a connection to a media driver failed.
+/// Reason why a connection to a media driver failed.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[doc(alias = "DriverTimeoutException")]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::debug_is_display;
 
-/// Why a client and its resources became unusable without being closed by the application.
+/// Reason why a client and its resources became unusable without being closed by the application.
 ///
 /// A lost client never recovers: the driver has freed its resources, or may have done so. Close it and connect again.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]

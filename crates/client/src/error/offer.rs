@@ -5,7 +5,7 @@ use taran_protocol::log::BlockError;
 use super::{Lost, debug_is_display};
 use crate::image::LogFileError;
 
-/// Why a message was not accepted. Nothing was written to the stream.
+/// Reason why a message was not accepted. Nothing was written to the stream.
 ///
 /// [`OfferError::is_retryable`] distinguishes temporary from permanent errors.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -80,7 +80,7 @@ impl OfferError {
     }
 }
 
-/// Why a raw poll failed.
+/// Reason why a raw poll failed.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RawPollError {
@@ -92,7 +92,7 @@ pub enum RawPollError {
     File(#[from] LogFileError),
 }
 
-/// Why a subscription cannot be polled.
+/// Reason why a subscription cannot be polled.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PollError {

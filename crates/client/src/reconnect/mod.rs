@@ -37,9 +37,9 @@ const SUSPECT_AFTER: Duration = Duration::from_secs(3);
 pub enum ConnectionState {
     /// Not connected; a driver is awaited.
     Reconnecting {
-        /// Why the last driver was lost; `None` before the first connection.
+        /// Reason why the last driver was lost; `None` before the first connection.
         lost: Option<Lost>,
-        /// Why the last attempt to connect failed; `None` if none has failed since.
+        /// Reason why the last attempt to connect failed; `None` if none has failed since.
         failure: Option<ConnectError>,
     },
     /// Connected to a driver. Resources may still be being added.

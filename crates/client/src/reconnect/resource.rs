@@ -24,7 +24,7 @@ struct Change<T> {
     made: Option<T>,
     /// Number of resources made so far.
     generation: u64,
-    /// Why the last attempt to add the resource failed.
+    /// Reason why the last attempt to add the resource failed.
     failure: Option<CommandError>,
 }
 

@@ -415,7 +415,7 @@ fn callback_may_close_its_own_subscription() {
 fn close_inside_callback_runs_only_close_handler_afterwards() {
     let events = Events::default();
     let client: Arc<Mutex<Option<Client>>> = Arc::default();
-    let (own, available, closed) = (
+    let (shared_client, available, closed) = (
         Arc::clone(&client),
         Arc::clone(&events),
         Arc::clone(&events),
@@ -424,9 +424,9 @@ fn close_inside_callback_runs_only_close_handler_afterwards() {
         builder
             .on_available_image(move |_| {
                 record(&available, "available");
-                let client = own.lock().unwrap().take();
+                let client = shared_client.lock().unwrap().take();
                 client.iter().for_each(Client::close);
-                record(&available, "still here");
+                record(&available, "callback continues");
             })
             .on_close(move |_| record(&closed, "closed"))
     });
@@ -443,7 +443,10 @@ fn close_inside_callback_runs_only_close_handler_afterwards() {
             .announce_image(index, subscription_id, position.id());
     }
     fixture.run_cycles();
-    assert_eq!(take_events(&events), ["available", "closed", "still here"]);
+    assert_eq!(
+        take_events(&events),
+        ["available", "closed", "callback continues"]
+    );
     assert_eq!(fixture.client.close_reason(), Some(CloseReason::Closed));
 }
 
@@ -452,14 +455,15 @@ fn blocking_call_inside_callback_fails_and_async_call_works() {
     let events = Events::default();
     let client: Arc<Mutex<Option<Client>>> = Arc::default();
     let asked: Arc<Mutex<Option<taran::Pending<taran::Publication>>>> = Arc::default();
-    let (own, recorder, ask) = (Arc::clone(&client), Arc::clone(&events), Arc::clone(&asked));
+    let (shared_client, recorder, ask) =
+        (Arc::clone(&client), Arc::clone(&events), Arc::clone(&asked));
     let mut fixture = Fixture::with(|builder| {
         builder.on_available_image(move |_| {
-            let client = own.lock().unwrap().take().unwrap();
+            let client = shared_client.lock().unwrap().take().unwrap();
             let error = client.add_publication("aeron:ipc", 20).unwrap_err();
             record(&recorder, error.to_string());
             *ask.lock().unwrap() = Some(client.async_add_publication("aeron:ipc", 21).unwrap());
-            assert_eq!(client.invoke(), 0, "a turn inside a turn does nothing");
+            assert_eq!(client.invoke(), 0, "a nested duty cycle does nothing");
         })
     });
     *client.lock().unwrap() = Some(fixture.client.clone());

@@ -24,7 +24,7 @@ pub enum ReceiveError {
          conductor more often, or give the driver a longer buffer (aeron.clients.buffer.length)"
     )]
     Lapped {
-        /// How far the transmitter was ahead, in bytes.
+        /// Distance to the transmitter, in bytes.
         behind: i64,
     },
     /// A record is not one that a transmitter writes: another process has damaged the buffer. Everything up to the tail

@@ -225,7 +225,7 @@ impl CountersReader {
         record.is_some()
     }
 
-    /// When a freed id may be used again, epoch milliseconds; `i64::MAX` for a counter in use. `None` for an id out of
+    /// Returns the time from which a freed id may be used again, epoch milliseconds; `i64::MAX` for a counter in use. `None` for an id out of
     /// range.
     pub fn reuse_deadline_ms(&self, id: i32) -> Option<i64> {
         self.metadata(id)

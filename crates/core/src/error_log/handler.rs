@@ -37,7 +37,7 @@ pub struct Unlogged<'a> {
     pub code: i32,
     /// The description.
     pub description: &'a str,
-    /// Why it is not in the log.
+    /// Reason why it is not in the log.
     pub reason: ErrorLogFull,
     /// Number of unlogged errors since the last call that were not passed to the fallback.
     pub left_out: u64,

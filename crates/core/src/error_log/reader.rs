@@ -10,9 +10,9 @@ use crate::sync::Ordering;
 pub struct ErrorObservation {
     /// Number of observations; zero for a moment after the first one.
     pub count: i32,
-    /// When for the first time, epoch milliseconds.
+    /// Time of the first observation, epoch milliseconds.
     pub first_ms: i64,
-    /// When for the last time, epoch milliseconds.
+    /// Time of the last observation, epoch milliseconds.
     pub last_ms: i64,
     /// The text: lines of printable ASCII.
     pub text: String,

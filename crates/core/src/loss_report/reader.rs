@@ -8,13 +8,13 @@ use crate::sync::Ordering;
 /// The losses of one image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossObservation {
-    /// How many losses.
+    /// Number of losses.
     pub count: i64,
-    /// How many bytes in all.
+    /// Total lost bytes.
     pub bytes_lost: i64,
-    /// When for the first time, epoch milliseconds.
+    /// Time of the first loss, epoch milliseconds.
     pub first_ms: i64,
-    /// When for the last time, epoch milliseconds.
+    /// Time of the last loss, epoch milliseconds.
     pub last_ms: i64,
     /// The image's session.
     pub session_id: i32,

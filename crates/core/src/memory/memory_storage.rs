@@ -88,7 +88,7 @@ impl MemoryStorage {
         storage
     }
 
-    /// Storage in which pages can be accessed that are not reserved: for simulations, which have to go on after such an
+    /// Storage in which pages can be accessed that are not reserved: for simulations, which have to continue after such an
     /// access. [`unreserved_writes`](Self::unreserved_writes) finds those that leave something behind.
     pub fn with_accessible_holes() -> Self {
         let storage = Self::default();

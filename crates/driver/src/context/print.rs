@@ -54,7 +54,7 @@ const IRREGULAR: &[(OptionId, &str)] = &[
         "resolver_bootstrap_neighbor",
     ),
     (
-        OptionId::ReresolutionCheckInterval,
+        OptionId::ReResolutionCheckInterval,
         "re_resolution_check_interval",
     ),
     (OptionId::FlowControlGroupTag, "flow_control.group_tag"),

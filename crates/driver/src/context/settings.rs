@@ -158,7 +158,7 @@ pub struct TimerSettings {
     /// Threshold beyond which name lookups are counted.
     pub name_resolver_threshold_ns: i64,
     /// Interval at which silent peers are checked for re-resolution; 0 disables the check.
-    pub reresolution_check_interval_ns: i64,
+    pub re_resolution_check_interval_ns: i64,
 }
 
 impl Settings {
@@ -273,7 +273,7 @@ impl TimerSettings {
                 options.receiver_cycle_threshold_ns(),
             ],
             name_resolver_threshold_ns: options.name_resolver_threshold_ns(),
-            reresolution_check_interval_ns: options.reresolution_check_interval_ns(),
+            re_resolution_check_interval_ns: options.re_resolution_check_interval_ns(),
         }
     }
 }

@@ -154,7 +154,7 @@ impl DriverParts {
             errors: errors.clone(),
             status_poll_ratio: settings.sockets.status_poll_ratio,
             status_poll_interval_ns: settings.receiver.status_message_timeout_ns / 2,
-            reresolution_check_interval_ns: settings.timers.reresolution_check_interval_ns,
+            re_resolution_check_interval_ns: settings.timers.re_resolution_check_interval_ns,
         });
         let receiver = Receiver::new(ReceiverSpec {
             commands: to_receiver,
@@ -168,7 +168,7 @@ impl DriverParts {
             ),
             errors: errors.clone(),
             losses: LossReport::open(files.loss_report.clone()),
-            reresolution_check_interval_ns: settings.timers.reresolution_check_interval_ns,
+            re_resolution_check_interval_ns: settings.timers.re_resolution_check_interval_ns,
         });
         let reader = counters.reader();
         let mut counters = Counters::new(counters, now);

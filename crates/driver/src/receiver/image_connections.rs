@@ -7,7 +7,7 @@
 
 use std::net::SocketAddr;
 
-/// Of several transports, one on which nothing has arrived for this time gets no feedback.
+/// If an image has several connections, one on which nothing has arrived for this time gets no feedback.
 const ACTIVITY_TIMEOUT_NS: i64 = 5_000_000_000;
 
 /// Origin of a frame: the slot of its transport and the address to which feedback is sent.

@@ -79,7 +79,7 @@ pub struct ReceiverSpec {
     pub losses: LossReport,
     /// Interval at which explicit control addresses are checked for silence:
     /// `aeron.driver.reresolution.check.interval`, default 1 s; 0 disables the check.
-    pub reresolution_check_interval_ns: i64,
+    pub re_resolution_check_interval_ns: i64,
 }
 
 /// Receiver agent. Does nothing except in `do_work`.
@@ -196,7 +196,7 @@ impl Receiver {
             commands: spec.commands,
             poller: spec.poller,
             cycle: spec.cycle,
-            silence_check: IntervalTimer::new(spec.reresolution_check_interval_ns),
+            silence_check: IntervalTimer::new(spec.re_resolution_check_interval_ns),
             batch: ReceiveBatch::new(BATCH),
             polled: Vec::new(),
             work_tracker: WorkTracker::default(),

@@ -20,9 +20,9 @@ use super::send_transport::SendTransport;
 use crate::error_reporter::ErrorReporter;
 use crate::poll_schedule::Slot;
 
-/// Most bytes queued: about what one call takes.
+/// Maximum bytes queued: about what one call takes.
 const CAPACITY: usize = 64 * 1024;
-/// Most datagrams per duty cycle.
+/// Maximum number of datagrams per duty cycle.
 const MAX_DATAGRAMS: usize = 1_024;
 
 /// Single datagrams of several publications that are sent by one call.

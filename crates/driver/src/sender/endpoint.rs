@@ -211,7 +211,7 @@ impl SendEndpoint {
         self.slots.get(id).copied()
     }
 
-    /// Has the publication in a slot polled in the next cycle.
+    /// Schedules the publication in a slot for the next cycle.
     pub(super) fn schedule_once(&mut self, slot: Slot) {
         self.publications.schedule_once(slot);
     }

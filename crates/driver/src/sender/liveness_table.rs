@@ -4,7 +4,7 @@
 //! entry expires when it was not refreshed for the timeout. While [`MAX_LIVE_ENTRIES`] entries are live, new ones are
 //! rejected, so that forged ids can neither exhaust memory nor evict real receivers.
 
-/// Most entries of a table, not counting those that were added by command.
+/// Maximum number of entries of a table, not counting those that were added by command.
 pub(crate) const MAX_LIVE_ENTRIES: usize = 1024;
 
 /// Bounded table of entries that expire.

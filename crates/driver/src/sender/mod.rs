@@ -51,8 +51,8 @@ pub(crate) use stream_log::StreamLog;
 
 /// Slots of a batch of control frames. They are short, so that a slot holds a burst of them.
 const CONTROL_BATCH: usize = 8;
-/// Most batches of control frames per poll of a channel, as long as they are full of status messages: ten thousand
-/// receivers send fifty thousand per second, and what overflows the socket buffer is lost.
+/// Maximum number of batches of control frames per poll of a channel, as long as they are full of status messages: ten
+/// thousand receivers send fifty thousand per second, and what overflows the socket buffer is lost.
 const CONTROL_BATCHES: usize = 8;
 /// Time without polls of the control sockets after an empty one, unless a publication is flow-control blocked. An empty
 /// poll costs about 0.2 us. Delays NAKs and status messages by at most this time, where their
@@ -81,7 +81,7 @@ pub struct SenderSpec {
     /// Time after which control sockets are polled at the latest: half of `aeron.rcv.status.message.timeout`.
     pub status_poll_interval_ns: i64,
     /// `aeron.driver.reresolution.check.interval`, default 1 s: interval of the check for silent peers; 0 disables it.
-    pub reresolution_check_interval_ns: i64,
+    pub re_resolution_check_interval_ns: i64,
 }
 
 /// Sender agent. Does nothing except in `do_work`.
@@ -201,7 +201,7 @@ impl Sender {
             last_poll_ns: i64::MIN,
             poll_ratio: spec.status_poll_ratio,
             poll_interval_ns: spec.status_poll_interval_ns,
-            re_resolution_timer: IntervalTimer::new(spec.reresolution_check_interval_ns),
+            re_resolution_timer: IntervalTimer::new(spec.re_resolution_check_interval_ns),
             batch: ReceiveBatch::new(CONTROL_BATCH),
             work_tracker: WorkTracker::default(),
             coalescer: DatagramCoalescer::new(),

@@ -4,10 +4,10 @@ use taran_core::memory::Region;
 use taran_core::sync::Ordering;
 use taran_protocol::log::{self, CorruptFrame, RunLimit, Scan};
 
-/// Most segment runs per plan: what one batched send takes.
+/// Maximum number of segment runs per plan: what one batched send takes.
 pub(super) const MAX_RUNS: usize = 16;
 
-/// Most bytes per plan: about what one GSO send carries, and not less than the largest datagram.
+/// Maximum bytes per plan: about what one GSO send carries, and not less than the largest datagram.
 pub(super) const MAX_BATCH_BYTES: i32 = 65_504;
 
 /// SegmentRun of datagrams of equal length, the last of which may be shorter, at an offset of the term.
@@ -24,7 +24,7 @@ pub(super) struct Bounds {
     pub(super) window: i64,
     /// Length of the largest datagram in bytes.
     pub(super) mtu: i32,
-    /// Most datagrams.
+    /// Maximum number of datagrams.
     pub(super) datagrams: i32,
 }
 

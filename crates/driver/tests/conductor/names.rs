@@ -240,7 +240,7 @@ fn silent_peer_is_resolved_again() {
 }
 
 #[test]
-fn reresolution_interval_follows_the_option() {
+fn re_resolution_interval_follows_the_option() {
     let mut driver = DriverFixture::with(&[("aeron.driver.reresolution.check.interval", "20s")]);
     let client = driver.client();
     let correlation_id = driver.id();
@@ -259,7 +259,7 @@ fn reresolution_interval_follows_the_option() {
 }
 
 #[test]
-fn reresolution_skips_live_unnamed_and_excluded_peers() {
+fn re_resolution_skips_live_unnamed_and_excluded_peers() {
     for (options, channel, answers) in [
         (vec![], NAMED, true),
         (vec![], "aeron:udp?endpoint=127.0.0.1:40123", false),

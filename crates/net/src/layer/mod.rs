@@ -1,6 +1,6 @@
 //! The layer stack: code that sees, changes or drops datagrams between an agent and a backend.
 //!
-//! A [`NetworkLayer`] is the part of a network, a [`TransportLayer`] its part of one transport. [`LayeredNetwork`]
+//! A [`NetworkLayer`] belongs to a network and creates a [`TransportLayer`] for each transport. [`LayeredNetwork`]
 //! opens transports of the network below and puts the layers on top of them, in the order of one list: a sent datagram
 //! passes the first layer first, a received one the last layer first. A transport that no layer applies to is that of
 //! the network below, without any cost per call.

@@ -14,7 +14,7 @@ pub(crate) const FRAMES: usize = 2_048;
 const BATCH: usize = 64;
 /// Entries of a transmit ring. A full ring starts the transmission.
 const TRANSMIT_RING: usize = 512;
-/// Most frames in the mailbox of one socket, so that a flooded socket leaves frames to the others.
+/// Maximum number of frames in the mailbox of one socket, so that a flooded socket leaves frames to the others.
 const MAILBOX: usize = 1_024;
 
 /// Memory for a datagram. Moves from ring to ring, so that it has one owner at a time.

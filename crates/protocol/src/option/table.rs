@@ -451,7 +451,7 @@ options! {
         "interval at which the driver announces its known neighbors";
     ResolverBootstrapInterval resolver_bootstrap_neighbor_resolution_interval_ns: Driver duration(MS) "aeron.driver.resolver.bootstrap.neighbor.resolution.interval" "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR_RESOLUTION_INTERVAL" = "10s",
         "interval at which the bootstrap neighbors are resolved again";
-    ReresolutionCheckInterval reresolution_check_interval_ns: Driver duration(0) "aeron.driver.reresolution.check.interval" "AERON_DRIVER_RERESOLUTION_CHECK_INTERVAL" = "1s",
+    ReResolutionCheckInterval re_resolution_check_interval_ns: Driver duration(0) "aeron.driver.reresolution.check.interval" "AERON_DRIVER_RERESOLUTION_CHECK_INTERVAL" = "1s",
         "interval at which host names of silent peers are resolved again; 0 disables it";
 
     // Threading and idling (§2.10)

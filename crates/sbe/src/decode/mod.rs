@@ -59,7 +59,7 @@ impl<'schema> Decoder<'schema> {
     ///
     /// # Errors
     ///
-    /// When the bytes do not start with a whole message of this schema.
+    /// The bytes do not start with a complete message of this schema.
     pub fn message<'data>(&self, bytes: &'data [u8]) -> Result<Message<'data>, DecodeError>
     where
         'schema: 'data,

@@ -50,10 +50,10 @@ impl<'data> Reader<'data> {
     ) -> Result<Part<'data>, DecodeError> {
         let left = &self.bytes[self.offset..];
         let start = self.offset;
-        let taken = usize::try_from(length)
+        let bytes = usize::try_from(length)
             .ok()
             .and_then(|length| left.get(..length));
-        let Some(bytes) = taken else {
+        let Some(bytes) = bytes else {
             let reason = Reason::Truncated {
                 what,
                 needed: length,

@@ -151,8 +151,8 @@ impl<'a> Rows<'a> {
             field.constant.as_ref(),
             field.value_ref.as_ref(),
         );
-        let own = field.description.clone();
-        row.description = own.or_else(|| self.budget.described(&field.kind));
+        let description = field.description.clone();
+        row.description = description.or_else(|| self.budget.described(&field.kind));
         self.rows.push(row);
         if let TypeKind::Composite(composite) = &field.kind.kind {
             self.depth += 1;
@@ -193,11 +193,11 @@ impl<'a> Rows<'a> {
         row.note = self
             .budget
             .noted(presence, &member.kind, constant, value_ref);
-        let own = member.description.clone();
-        let own_length = own.as_ref().map_or(0, String::len);
-        row.description = own.or_else(|| self.budget.described(&member.kind));
+        let description = member.description.clone();
+        let description_length = description.as_ref().map_or(0, String::len);
+        row.description = description.or_else(|| self.budget.described(&member.kind));
         self.budget
-            .spend(row.name.len() + row.kind.len() + own_length);
+            .spend(row.name.len() + row.kind.len() + description_length);
         self.rows.push(row);
         if let TypeKind::Composite(composite) = &member.kind.kind {
             self.depth += 1;

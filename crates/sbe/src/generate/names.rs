@@ -82,8 +82,8 @@ pub(super) fn constant(name: &str) -> String {
     unless(snake(name).to_ascii_uppercase(), &["ALL", "NONE"])
 }
 
-fn unless(name: String, taken: &[&str]) -> String {
-    if taken.contains(&name.as_str()) || KEYWORDS.contains(&name.as_str()) {
+fn unless(name: String, reserved: &[&str]) -> String {
+    if reserved.contains(&name.as_str()) || KEYWORDS.contains(&name.as_str()) {
         name + "_"
     } else {
         name

@@ -14,7 +14,7 @@ pub(super) type Thing<'a> = (&'a str, &'a Position);
 /// `order_id_2`. Appending elements to a schema therefore does not change existing names.
 #[derive(Debug)]
 pub(super) struct Scope<'a> {
-    taken: HashMap<String, Thing<'a>>,
+    elements: HashMap<String, Thing<'a>>,
     /// Last suffix used for each name.
     numbers: HashMap<String, u32>,
     separator: &'static str,
@@ -33,7 +33,7 @@ impl<'a> Scope<'a> {
 
     fn with(separator: &'static str) -> Self {
         Self {
-            taken: HashMap::new(),
+            elements: HashMap::new(),
             numbers: HashMap::new(),
             separator,
         }
@@ -59,7 +59,7 @@ impl<'a> Scope<'a> {
     ) -> String {
         let is_taken = |scope: &Self, stem: &str| {
             let mut all = endings.iter().map(|ending| format!("{stem}{ending}"));
-            all.find_map(|each| scope.taken.get(&each).copied())
+            all.find_map(|each| scope.elements.get(&each).copied())
         };
         let given = match is_taken(self, &wanted) {
             None => wanted,
@@ -77,7 +77,7 @@ impl<'a> Scope<'a> {
             }
         };
         for ending in endings {
-            self.taken
+            self.elements
                 .insert(format!("{given}{ending}"), (name, position));
         }
         given

@@ -73,7 +73,7 @@ pub struct Simple {
     pub max: Scalar,
     /// Null value: its own, or that of the primitive.
     pub null: Scalar,
-    /// Which of these three values the schema specifies.
+    /// The ones of these three values that the schema specifies.
     pub explicit: ExplicitValues,
     /// Constant value.
     pub constant: Option<Constant>,
@@ -111,7 +111,7 @@ impl Simple {
     }
 }
 
-/// Which values of a simple type are specified in the schema rather than defaults of the primitive.
+/// Flags for the values of a simple type that the schema specifies; others are defaults of the primitive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExplicitValues {
     /// `minValue`.

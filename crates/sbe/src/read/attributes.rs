@@ -23,9 +23,9 @@ pub(super) struct Common {
 }
 
 impl<'tree> Attributes<'tree> {
-    /// Returns the attributes of a named element, and reports those that are neither common nor in `own`.
-    pub(super) fn of(element: &'tree Element, own: &[&str], problems: &mut Problems) -> Self {
-        Self::only(element, &[OF_ALL, own], problems)
+    /// Returns the attributes of a named element, and reports those that are neither common nor in `specific`.
+    pub(super) fn of(element: &'tree Element, specific: &[&str], problems: &mut Problems) -> Self {
+        Self::only(element, &[OF_ALL, specific], problems)
     }
 
     /// Returns the attributes of the element, and reports unknown ones.

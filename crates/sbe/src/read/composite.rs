@@ -79,14 +79,14 @@ fn has_a_value(member: &Member, problems: &mut Problems) -> bool {
 }
 
 /// Member and its specified offset.
-type Wanted = (Member, Option<u32>);
+type Unplaced = (Member, Option<u32>);
 
 fn nested<'tree>(
     element: &'tree Element,
     package: Option<&str>,
     types: &mut Types<'tree>,
     problems: &mut Problems,
-) -> Option<Wanted> {
+) -> Option<Unplaced> {
     let kind = types.read(element, package, problems)?;
     if kind.name != "varData" {
         Attributes { element }.not_variable(problems);
@@ -105,7 +105,11 @@ fn nested<'tree>(
     Some((member, offset))
 }
 
-fn reference(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> Option<Wanted> {
+fn reference(
+    element: &Element,
+    types: &mut Types<'_>,
+    problems: &mut Problems,
+) -> Option<Unplaced> {
     let attributes = Attributes::of(element, &["type", "offset", "semanticType"], problems);
     let name = attributes.name(problems);
     let common = attributes.common(problems);

@@ -11,7 +11,7 @@ pub trait Sources {
     ///
     /// # Errors
     ///
-    /// When there is no such file, or it cannot be read.
+    /// The file does not exist, or cannot be read.
     fn read(&self, name: &str, limit: usize) -> io::Result<Vec<u8>>;
 
     /// Resolves `href`, as written in the file `name`, to a file name.

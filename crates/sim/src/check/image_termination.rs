@@ -36,7 +36,7 @@ pub fn check(image: &EndedImage, context: &ImageContext) -> Result<&'static str,
     }
     if image.at_end_of_stream {
         if context.is_published {
-            violation!("{image:?}: reports the end of its stream, but it goes on");
+            violation!("{image:?}: reports the end of its stream, but the stream continues");
         }
         if !image.is_complete {
             violation!("{image:?}: reports the end of its stream, but not all was delivered");
@@ -122,7 +122,7 @@ mod tests {
             is_published: true,
             ..disturbance
         };
-        expect_violation(ended, published, "it goes on");
+        expect_violation(ended, published, "the stream continues");
         let incomplete = EndedImage {
             is_complete: false,
             ..ended

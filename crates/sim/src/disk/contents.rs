@@ -38,10 +38,10 @@ pub(super) struct Contents {
     unsynced_reservations: Vec<(u64, u64)>,
 }
 
-/// Fate of the unsynced sectors of a file at a power cut. Modes with one rule for all sectors find more defects than
+/// Outcome of the unsynced sectors of a file at a power cut. Modes with one rule for all sectors find more defects than
 /// independent decisions alone.
 #[derive(Clone, Copy)]
-enum Fate {
+enum UnsyncedSectors {
     AllLost,
     AllKept,
     /// Sectors below a random one are kept.
@@ -288,21 +288,21 @@ impl Contents {
     pub(super) fn power_cut(&mut self, rng: &mut Rng, torn_sectors: bool) {
         let unsynced = std::mem::take(&mut self.unsynced);
         let fate = match rng.u32(0..6) {
-            0 => Fate::AllLost,
-            1 => Fate::AllKept,
-            2 => Fate::FirstKept,
-            3 => Fate::LastKept,
-            _ => Fate::EachAtRandom,
+            0 => UnsyncedSectors::AllLost,
+            1 => UnsyncedSectors::AllKept,
+            2 => UnsyncedSectors::FirstKept,
+            3 => UnsyncedSectors::LastKept,
+            _ => UnsyncedSectors::EachAtRandom,
         };
         let pivot = rng.usize(0..=unsynced.len());
         for (position, (number, sector)) in unsynced.into_iter().enumerate() {
             let keeps = match fate {
                 _ if sector.is_lost => false,
-                Fate::AllLost => false,
-                Fate::AllKept => true,
-                Fate::FirstKept => position < pivot,
-                Fate::LastKept => position >= pivot,
-                Fate::EachAtRandom => rng.bool(),
+                UnsyncedSectors::AllLost => false,
+                UnsyncedSectors::AllKept => true,
+                UnsyncedSectors::FirstKept => position < pivot,
+                UnsyncedSectors::LastKept => position >= pivot,
+                UnsyncedSectors::EachAtRandom => rng.bool(),
             };
             if keeps {
                 if torn_sectors && rng.u32(0..8) == 0 {

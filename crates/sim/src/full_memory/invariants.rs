@@ -140,7 +140,7 @@ fn is_waiting(
             return Ok(false);
         }
     }
-    // The stream may have waited for the host whose limit was lifted, and have had no time to go on.
+    // The stream may have waited for the host whose limit was lifted, and have had no time to continue.
     if limits.is_some_and(|it| world.elapsed() < it.last_lift() + WAITING) {
         return Ok(false);
     }
@@ -155,7 +155,7 @@ fn is_waiting(
     let (published, consumed) = progress(world, known);
     if limited.is_empty() {
         violation!(
-            "stream {label} from host {} to {} stands at {published}, consumed to {consumed}, although no file system is limited",
+            "stream {label} from host {} to {} is stuck at {published}, consumed to {consumed}, although no file system is limited",
             known.hosts[0].number(),
             known.hosts[1].number()
         );
@@ -168,7 +168,7 @@ fn is_waiting(
     };
     if !limited.iter().any(names_file_system) {
         violation!(
-            "stream {label} from host {} to {} stands at {published}, consumed to {consumed}: no error names the file system",
+            "stream {label} from host {} to {} is stuck at {published}, consumed to {consumed}: no error names the file system",
             known.hosts[0].number(),
             known.hosts[1].number()
         );

@@ -1,10 +1,10 @@
 //! Random worlds in which the file systems for shared memory are full at times, while streams ask for more terms than fit.
 //!
 //! Hosts have a driver and a client each. Streams over IPC and UDP proceed through terms of which most are reserved one by
-//! one, limits of the file systems shrink and grow ([`MemoryLimit`]), and datagrams are lost. The promises:
+//! one, limits of the file systems shrink and grow ([`MemoryLimit`]), and datagrams are lost. The guarantees:
 //!
 //! * No process writes to a page that is not reserved ([`WritesAreReserved`]).
-//! * A stream stops only while a file system that it needs is limited, and then an error names that file system; it goes on
+//! * A stream stops only while a file system that it needs is limited, and then an error names that file system; it continues
 //!   when there is room again ([`StreamsWaitOnlyForSpace`]). A publication that is refused gets an error that names the file
 //!   system, and is added again later.
 //! * At the end of each scenario, without limits, everything that was offered arrives, and nothing is left after that.

@@ -6,7 +6,7 @@ use super::journal::Journal;
 use super::{Defect, LogWriter};
 use crate::check::Violation;
 use crate::disk::{DiskTimes, ProcessDisk};
-use crate::process::{AfterKill, HostEnv, Process, Turn};
+use crate::process::{AfterKill, CycleContext, HostEnv, Process};
 use crate::{HostIndex, ProcessId, World};
 
 /// Workers of the disk queue.
@@ -53,8 +53,8 @@ impl LogWriterProcess {
 }
 
 impl Process for LogWriterProcess {
-    fn do_work(&mut self, turn: &mut Turn<'_>) -> Result<usize, Violation> {
-        let now_ns = turn.now().nanos;
+    fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
+        let now_ns = context.now().nanos;
         let mut work = 0;
         if let State::Stopped { until_ns } = &mut self.state {
             if now_ns < *until_ns {
@@ -65,13 +65,14 @@ impl Process for LogWriterProcess {
                 *until_ns = now_ns + RETRY_NS;
                 return Ok(0);
             };
-            turn.shared::<Journal>().on_recovery(records);
+            context.shared::<Journal>().on_recovery(records);
             self.state = State::Running(Box::new(writer));
             work = 1;
         }
         if let State::Running(writer) = &mut self.state {
             let worked = writer.do_work(now_ns);
-            turn.shared::<Journal>()
+            context
+                .shared::<Journal>()
                 .on_acknowledged(writer.acknowledged());
             if let Ok(done) = worked {
                 work += done;

@@ -35,7 +35,7 @@ impl Writer {
 }
 
 impl Process for Writer {
-    fn do_work(&mut self, _: &mut Turn<'_>) -> Result<usize, Violation> {
+    fn do_work(&mut self, _: &mut CycleContext<'_>) -> Result<usize, Violation> {
         self.cycles += 1;
         Ok(0)
     }

@@ -10,6 +10,7 @@
 //!
 //! An [`Invariant`] is checked after each step of the world.
 
+mod cycle_context;
 #[cfg(test)]
 mod disk_tests;
 mod host_env;
@@ -19,16 +20,15 @@ mod shared;
 mod table;
 #[cfg(test)]
 mod tests;
-mod turn;
 
 use std::any::Any;
 
 use crate::World;
 use crate::check::Violation;
 
+pub use cycle_context::CycleContext;
 pub use host_env::HostEnv;
 pub use lease::Lease;
-pub use turn::Turn;
 
 pub(crate) use shared::Shared;
 pub(crate) use table::{AgentId, ProcessTable, Slot};
@@ -39,12 +39,12 @@ pub struct ProcessId(pub(crate) usize);
 
 /// A simulated process of the operating system: one or more agents (threads) that die together.
 pub trait Process: Any {
-    /// Runs one duty cycle of the agent [`Turn::agent`]: does the available work without waiting, and returns its
+    /// Runs one duty cycle of the agent [`CycleContext::agent`]: does the available work without waiting, and returns its
     /// amount.
     ///
     /// # Errors
     /// The process has observed a violated invariant.
-    fn do_work(&mut self, turn: &mut Turn<'_>) -> Result<usize, Violation>;
+    fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation>;
 
     /// Adds the numbers of all agents that have duty cycles at present. The default is agent 0. A process that has
     /// ended by itself adds none.

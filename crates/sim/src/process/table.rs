@@ -20,7 +20,7 @@ pub(crate) struct Slot {
     /// Until this time of the world none of its agents runs.
     pub(crate) stalled_until_ns: i64,
     after_kill: AfterKill,
-    /// Objects of earlier runs whose destructors must not act while the world goes on.
+    /// Objects of earlier runs whose destructors must not act while the world runs.
     kept: Vec<Box<dyn Process>>,
 }
 

@@ -40,17 +40,17 @@ impl Echo {
 }
 
 impl Process for Echo {
-    fn do_work(&mut self, turn: &mut Turn<'_>) -> Result<usize, Violation> {
-        self.cycles[turn.agent()] += 1;
-        if turn.agent() == 0 {
+    fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
+        self.cycles[context.agent()] += 1;
+        if context.agent() == 0 {
             let sent = self.transport.send(&[Transmit::to(self.address, b"echo")]);
             return Ok(sent.map_or(0, |_| 1));
         }
         let mut batch = ReceiveBatch::new(4);
         let received = self.transport.receive(&mut batch).unwrap_or_default();
         self.received += received as u64;
-        turn.shared::<Received>().0 += received as u64;
-        turn.record("echo", received as i64);
+        context.shared::<Received>().0 += received as u64;
+        context.record("echo", received as i64);
         Ok(received)
     }
 

@@ -200,7 +200,7 @@ impl Operation for DiskFault {
 }
 
 /// A flipped bit on the disk of a host. It is an operation of its own, since it also damages what was synced: only programs
-/// that detect or repair that keep their promises.
+/// that detect or repair that keep their guarantees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BitRot {
     /// Number of the host.

@@ -65,7 +65,7 @@ type SetUp = dyn Fn(&mut World) + Send + Sync;
 /// Ends a world; see [`Suite::finish`].
 type Finish = dyn Fn(&mut World) -> Result<(), Violation> + Send + Sync;
 
-/// See the module.
+/// Operations, processes and invariants of random worlds; see the module.
 pub struct Suite {
     name: &'static str,
     /// Numbers of hosts; `None` for drivers and clients with streams, which have their own generator.
@@ -203,8 +203,8 @@ impl Suite {
     }
 
     /// Adds a function that ends each world, after the last operation, when disks are without faults and all hosts have
-    /// power again: it lets time pass, and checks that all went on. In a suite with streams it is called before these are
-    /// checked and closed.
+    /// power again: it lets time pass, and checks that everything continued. In a suite with streams it is called before
+    /// these are checked and closed.
     #[must_use]
     pub fn finish(
         mut self,

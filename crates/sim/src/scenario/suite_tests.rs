@@ -6,7 +6,7 @@ use taran_storage::{Disk as _, DiskQueue as _, ErrorKind, OpenOptions, Request};
 use super::definition::STREAMS;
 use super::*;
 use crate::check::{Violation, violation};
-use crate::process::{AfterKill, HostEnv, Invariant, Process, Turn};
+use crate::process::{AfterKill, CycleContext, HostEnv, Invariant, Process};
 use crate::{HostIndex, HostSpec, ProcessId, World};
 
 /// A process that takes the items of its host twenty at a time. A kill loses those that are pending.
@@ -20,9 +20,9 @@ struct Items {
 }
 
 impl Process for Counter {
-    fn do_work(&mut self, turn: &mut Turn<'_>) -> Result<usize, Violation> {
-        let host = turn.env().host().number();
-        let pending = &mut turn.shared::<Items>().pending;
+    fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
+        let host = context.env().host().number();
+        let pending = &mut context.shared::<Items>().pending;
         let done = std::mem::take(&mut pending[host]);
         // Items are only taken every now and then, so that a kill finds some.
         if done < 20 {
@@ -43,26 +43,26 @@ impl Process for Counter {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Deed {
+enum CounterOp {
     Add { host: usize, items: u64 },
     Kill { host: usize },
 }
 
-impl Operation for Deed {
+impl Operation for CounterOp {
     const NAME: &'static str = "counter";
 
     fn generate(random: &mut fastrand::Rng, setting: &Setting) -> Vec<(u64, Self)> {
-        let mut deed = || {
+        let mut op = || {
             let host = random.usize(0..setting.hosts);
-            let deed = if random.u32(0..4) == 0 {
+            let op = if random.u32(0..4) == 0 {
                 Self::Kill { host }
             } else {
                 let items = random.u64(0..8);
                 Self::Add { host, items }
             };
-            (random.u64(0..=setting.duration_ms), deed)
+            (random.u64(0..=setting.duration_ms), op)
         };
-        (0..40).map(|_| deed()).collect()
+        (0..40).map(|_| op()).collect()
     }
 
     fn apply(&self, world: &mut World) -> bool {
@@ -128,7 +128,7 @@ fn run_on(world: &mut World) -> Result<(), Violation> {
 
 fn suite() -> Suite {
     Suite::without_drivers("counters", 1..=3)
-        .operation::<Deed>()
+        .operation::<CounterOp>()
         .set_up(start)
         .finish(run_on)
 }
@@ -147,16 +147,16 @@ fn random_worlds_of_a_suite_find_a_defect_and_shrink_it_to_a_scenario_that_repla
     let shrunk = suite.shrink(&scenario, &failure, |attempts| attempts > 5_000);
     let text = shrunk.scenario.to_text();
     let items = |op: &TimedOp| match &op.op {
-        Op::Custom(custom) => Deed::deserialize(&custom.operation).unwrap(),
+        Op::Custom(custom) => CounterOp::deserialize(&custom.operation).unwrap(),
         other => panic!("{other:?}"),
     };
-    let deeds: Vec<Deed> = shrunk.scenario.ops.iter().map(items).collect();
-    let added = deeds.iter().map(|deed| match deed {
-        Deed::Add { items, .. } => *items,
-        Deed::Kill { .. } => 0,
+    let ops: Vec<CounterOp> = shrunk.scenario.ops.iter().map(items).collect();
+    let added = ops.iter().map(|op| match op {
+        CounterOp::Add { items, .. } => *items,
+        CounterOp::Kill { .. } => 0,
     });
     // Ten items need two additions of at most seven, and one kill loses them.
-    assert_eq!((deeds.len(), added.sum()), (3, 10), "{text}");
+    assert_eq!((ops.len(), added.sum()), (3, 10), "{text}");
 
     let replayed = Scenario::from_text(&text).unwrap();
     let failure = suite.run(&replayed).unwrap_err();
@@ -167,7 +167,7 @@ fn random_worlds_of_a_suite_find_a_defect_and_shrink_it_to_a_scenario_that_repla
 fn operations_of_a_crate_run_among_those_of_the_streams() {
     let suite = Suite::streams()
         .named("streams and counters")
-        .operation::<Deed>()
+        .operation::<CounterOp>()
         .set_up(|world| {
             let hosts = world.host_count();
             world.shared_mut::<Items>().pending = vec![0; hosts];

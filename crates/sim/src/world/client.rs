@@ -13,7 +13,7 @@ use taran_core::clock::{Now, saturating_nanos};
 use super::time_stepper::StallMeter;
 use super::{ClientId, HostIndex, World};
 use crate::check::Violation;
-use crate::process::{AfterKill, HostEnv, Process, Turn};
+use crate::process::{AfterKill, CycleContext, HostEnv, Process};
 use crate::traffic::{Publisher, Subscriber};
 
 /// Timeout of [`World::connect`].
@@ -162,17 +162,17 @@ fn connected(state: &ClientState) -> Option<&Client> {
 }
 
 impl Process for ClientProcess {
-    fn do_work(&mut self, turn: &mut Turn<'_>) -> Result<usize, Violation> {
-        let (now_ns, client) = (turn.world_ns, connected(&self.state));
-        match ClientAgent::of(turn.agent()) {
-            ClientAgent::Conductor => Ok(self.run_conductor(turn.now())),
+    fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
+        let (now_ns, client) = (context.world_ns, connected(&self.state));
+        match ClientAgent::of(context.agent()) {
+            ClientAgent::Conductor => Ok(self.run_conductor(context.now())),
             ClientAgent::Publisher(index) => {
                 let publisher = &mut self.publishers[index];
-                Ok(publisher.do_work(client, now_ns, turn.ledger, turn.history))
+                Ok(publisher.do_work(client, now_ns, context.ledger, context.history))
             }
             ClientAgent::Subscriber(index) => {
                 let subscriber = &mut self.subscribers[index];
-                subscriber.do_work(client, now_ns, turn.ledger, turn.history)
+                subscriber.do_work(client, now_ns, context.ledger, context.history)
             }
         }
     }

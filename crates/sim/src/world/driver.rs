@@ -14,7 +14,7 @@ use crate::check::leaks::LeakCheck;
 use crate::check::streams::Streams;
 use crate::check::{Violation, flow, positions};
 use crate::network::{HostId, HostTraffic, SimNetwork};
-use crate::process::{AfterKill, HostEnv, Process, Turn};
+use crate::process::{AfterKill, CycleContext, HostEnv, Process};
 
 /// Numbers of the agents.
 const CONDUCTOR: usize = 0;
@@ -114,11 +114,11 @@ impl DriverProcess {
 }
 
 impl Process for DriverProcess {
-    fn do_work(&mut self, turn: &mut Turn<'_>) -> Result<usize, Violation> {
+    fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
         let Some(driver) = &mut self.running else {
             return Ok(0);
         };
-        let done = driver.do_work(turn.agent(), turn.now());
+        let done = driver.do_work(context.agent(), context.now());
         done.map_err(|Violation(what)| Violation(format!("host {}: {what}", self.host)))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::process::{HostEnv, Process, Turn};
+use crate::process::{CycleContext, HostEnv, Process};
 use crate::{HostIndex, HostSpec, ProcessId, Violation, World};
 
 /// Interval of the timer in nanoseconds.
@@ -28,9 +28,9 @@ impl Timer {
 }
 
 impl Process for Timer {
-    fn do_work(&mut self, turn: &mut Turn<'_>) -> Result<usize, Violation> {
+    fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
         self.cycles += 1;
-        let delay_ns = turn.now().nanos - self.deadline_ns;
+        let delay_ns = context.now().nanos - self.deadline_ns;
         if delay_ns < 0 {
             return Ok(0);
         }
@@ -119,7 +119,7 @@ fn deadline_in_the_past_without_work_does_not_stop_time() {
 
     struct Restless;
     impl Process for Restless {
-        fn do_work(&mut self, _: &mut Turn<'_>) -> Result<usize, Violation> {
+        fn do_work(&mut self, _: &mut CycleContext<'_>) -> Result<usize, Violation> {
             Ok(0)
         }
 

@@ -8,7 +8,7 @@ use super::World;
 use super::driver::DriverProcess;
 use crate::check::Violation;
 use crate::history::Event;
-use crate::process::{AgentId, Turn};
+use crate::process::{AgentId, CycleContext};
 
 /// One of this many duty cycles is omitted, and one is repeated.
 const IRREGULARITY: u32 = 12;
@@ -178,7 +178,7 @@ impl World {
         if !slot.is_alive || now.nanos < slot.stalled_until_ns {
             return Ok(0);
         }
-        let mut turn = Turn {
+        let mut context = CycleContext {
             agent,
             now: self.hosts[slot.env.host().0].at(now),
             world_ns: now.nanos,
@@ -187,7 +187,7 @@ impl World {
             ledger: &mut self.ledger,
             shared: &mut self.shared,
         };
-        let work = slot.process.do_work(&mut turn)?;
+        let work = slot.process.do_work(&mut context)?;
         if work > 0 {
             let event = Event::Process {
                 process: process.0,

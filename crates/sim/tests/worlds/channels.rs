@@ -11,7 +11,7 @@ use super::common::{LONG, Pair, STREAM, await_all, await_offered, channel, end};
 
 seeded! {
     /// Without repair messages are missing, and the stream continues.
-    unreliable, 40, |seed| {
+    unreliable_stream_skips_lost_messages, 40, |seed| {
         let Pair { mut world, hosts, clients } = Pair::new(seed);
         let faults = LinkFaults { loss: 0.05, ..link_profiles::faulty(world.random()) };
         world.set_faults(faults);
@@ -28,7 +28,7 @@ seeded! {
 
 seeded! {
     /// An untethered subscriber that stops reading limits the stream only for a short time, and gets a new image later.
-    untethered, 40, |seed| {
+    untethered_subscriber_that_stalls_rejoins, 40, |seed| {
         let Pair { mut world, clients, .. } = Pair::with_random_faults(seed);
         let ipc = world.random().bool();
         let (reader, channel) = if ipc { (clients[0], "aeron:ipc?".to_owned()) } else { (clients[1], channel(1) + "|") };
@@ -55,7 +55,7 @@ seeded! {
 
 seeded! {
     /// Streams start at the position in their channel, across the wrap of term ids, and end at the maximum position.
-    positions, 40, |seed| {
+    streams_start_at_their_position_and_end_at_the_maximum, 40, |seed| {
         let Pair { mut world, clients, .. } = Pair::with_random_faults(seed);
         let ipc = world.random().bool();
         let (reader, channel) = if ipc { (clients[0], "aeron:ipc?".to_owned()) } else { (clients[1], channel(1) + "|") };
@@ -100,7 +100,7 @@ seeded! {
 
 seeded! {
     /// Subscriptions to one session each, of two publishers on two hosts.
-    sessions, 30, |seed| {
+    subscriptions_get_one_session_each, 30, |seed| {
         let Pair { mut world, clients, .. } = Pair::with_random_faults(seed);
         let mut flows = Vec::new();
         for session in [-7, 11] {
@@ -120,7 +120,7 @@ seeded! {
 
 seeded! {
     /// A few messages per second over a network with severe faults: the last one is repaired as well, and in time.
-    few_messages, 30, |seed| {
+    last_of_few_messages_is_repaired_in_time, 30, |seed| {
         let Pair { mut world, clients, .. } = Pair::new(seed);
         let faults = link_profiles::faulty(world.random());
         world.set_faults(faults);

@@ -10,7 +10,7 @@ use super::common::{LONG, Pair, STREAM, await_all, await_offered, between, chann
 
 seeded! {
     /// A publisher dies: everything it had published is delivered, then its streams end.
-    publisher, 40, |seed| {
+    dead_publisher_loses_nothing_published, 40, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let (subscriber, publisher) = pair.flow(400);
         await_offered(&mut pair.world, publisher, 100);
@@ -31,7 +31,7 @@ seeded! {
 
 seeded! {
     /// A subscriber dies: it blocks the publisher until the driver detects the death; other subscribers lose nothing.
-    subscriber, 40, |seed| {
+    dead_subscriber_blocks_until_detected, 40, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let dies = pair.world.connect(pair.hosts[1]);
         pair.world.subscribe(dies, SubscriberSpec::new(channel(1), STREAM));
@@ -80,7 +80,7 @@ fn host_number(host: taran_sim::HostIndex) -> usize {
 seeded! {
     /// A client that was paused beyond the liveness timeout ends with a typed reason, and its process can connect
     /// again.
-    stopped, 30, |seed| {
+    client_paused_beyond_its_timeout_reconnects, 30, |seed| {
         let mut world = World::new(seed);
         let host = world.add_host(HostSpec::new());
         let client = world.connect(host);

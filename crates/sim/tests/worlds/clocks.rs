@@ -8,7 +8,7 @@ use super::common::{Pair, STREAM, await_offered, channel};
 
 seeded! {
     /// The clock of one host is hours ahead of the other: this has no effect.
-    ahead, 30, |seed| {
+    clock_hours_ahead_has_no_effect, 30, |seed| {
         let hours = Duration::from_secs(3_600) * (1 + seed as u32 % 50);
         let [left, right] = if seed % 2 == 0 { [hours, Duration::ZERO] } else { [Duration::ZERO, hours] };
         let spec = |ahead| HostSpec::new().clocks_ahead(ahead);
@@ -30,7 +30,7 @@ const HOUR_MS: i64 = 3_600_000;
 seeded! {
     /// Clocks are stepped by an hour, forward or back, while one stream continues and another one, closed by its
     /// publisher, lingers with lost messages: nothing ends early, and the lost messages are retransmitted.
-    set_by_an_hour, 20, |seed| {
+    clock_set_by_an_hour_has_no_effect, 20, |seed| {
         let mut pair = Pair::new(seed);
         let faults = taran_sim::link_profiles::clean(pair.world.random());
         pair.world.set_faults(faults);

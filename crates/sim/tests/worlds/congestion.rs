@@ -75,7 +75,7 @@ seeded! {
 
 seeded! {
     /// Half of all datagrams are lost for a while: the window shrinks, and grows when the network is restored.
-    cubic_recovers, 30, |seed| {
+    cubic_window_shrinks_and_recovers, 30, |seed| {
         let mut pair = Pair::of(seed, HostSpec::new(), measuring(false));
         let subscriber = pair.world.subscribe(pair.clients[1], SubscriberSpec::new(cubic(1), STREAM));
         let publication = PublisherSpec::new(channel(1), STREAM).messages(600);

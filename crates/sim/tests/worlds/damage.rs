@@ -10,7 +10,7 @@ use super::common::{Pair, STREAM, await_all, channel, end};
 seeded! {
     /// Bits are flipped in one of ten datagrams. Afterwards new streams are intact, and nothing of the old ones is
     /// left.
-    corruption, 60, |seed| {
+    corruption_ends_with_intact_streams, 60, |seed| {
         let Pair { mut world, clients, .. } = Pair::new(seed);
         world.disable_content_checks();
         let faults = link_profiles::corrupting(world.random());
@@ -39,7 +39,7 @@ seeded! {
 
 seeded! {
     /// Truncated datagrams are detected and repaired, whatever part is missing.
-    truncation, 40, |seed| {
+    truncated_datagrams_are_repaired, 40, |seed| {
         let Pair { mut world, clients, .. } = Pair::new(seed);
         let faults = LinkFaults { truncate: 0.2, ..link_profiles::clean(world.random()) };
         world.set_faults(faults);

@@ -9,7 +9,7 @@ use super::common::{LONG, Pair, STREAM, await_all, await_offered, between, chann
 
 seeded! {
     /// A client that starts before its driver waits for it.
-    late, 20, |seed| {
+    client_waits_for_its_driver, 20, |seed| {
         let mut world = World::new(seed);
         let host = world.add_host(HostSpec::new());
         world.kill_driver(host);
@@ -56,7 +56,7 @@ fn expect_new_driver_works(mut pair: Pair, host: HostIndex) {
 
 seeded! {
     /// A driver is killed: its clients get a typed error, its peers lose the image, and its successor works.
-    killed, 30, |seed| {
+    killed_driver_is_reported_and_replaced, 30, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let (subscriber, publisher) = pair.flow(1_000_000);
         await_offered(&mut pair.world, publisher, 100);
@@ -81,7 +81,7 @@ seeded! {
 
 seeded! {
     /// A driver with a subscriber is killed: the publisher on the other host becomes disconnected.
-    killed_receiver, 30, |seed| {
+    killed_receiver_disconnects_its_publisher, 30, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let (subscriber, publisher) = pair.flow(1_000_000);
         await_offered(&mut pair.world, publisher, 100);
@@ -97,7 +97,7 @@ seeded! {
         pair.world.start_driver(pair.hosts[1]);
         pair.clients[1] = pair.world.connect(pair.hosts[1]);
         let subscriber = pair.subscribe();
-        pair.world.run_until("the stream goes on", LONG, |world| {
+        pair.world.run_until("the stream continues", LONG, |world| {
             world.subscriber(subscriber).images().any(|image| image.delivered() > 100)
         });
         pair.end();
@@ -106,8 +106,8 @@ seeded! {
 
 seeded! {
     /// A driver is killed and started again at once: it needs no timeout to take the directory over, and the clients of
-    /// the first one are told.
-    restarted, 20, |seed| {
+    /// the first one learn of its end.
+    driver_restarted_at_once_takes_the_directory_over, 20, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let (_, publisher) = pair.flow(1_000_000);
         await_offered(&mut pair.world, publisher, 100);
@@ -123,7 +123,7 @@ seeded! {
 
 seeded! {
     /// A driver is closed in an orderly way: its clients detect that within a second.
-    stopped, 20, |seed| {
+    closed_driver_is_detected_within_a_second, 20, |seed| {
         let mut pair = Pair::new(seed);
         let (_, publisher) = pair.flow(1_000_000);
         await_offered(&mut pair.world, publisher, 100);
@@ -139,7 +139,7 @@ seeded! {
 
 seeded! {
     /// A driver that was paused for some seconds continues without any loss.
-    paused, 30, |seed| {
+    paused_driver_continues_without_loss, 30, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let (subscriber, publisher) = pair.flow(400);
         await_offered(&mut pair.world, publisher, 100);

@@ -224,7 +224,7 @@ impl SessionLimit {
 seeded! {
     /// More publishers than sessions: the received ones are not affected, and the remaining one is received when one of
     /// them has closed.
-    sessions, 20, |seed| {
+    sessions_beyond_the_limit_wait, 20, |seed| {
         let mut limited = SessionLimit::new(seed);
         let flows: Vec<_> = limited.received.iter().map(|it| (limited.subscriber, *it)).collect();
         await_all(&mut limited.pair.world, &flows);

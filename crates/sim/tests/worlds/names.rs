@@ -12,10 +12,10 @@ use super::common::{LONG, STREAM, await_all, between, channel, end};
 
 /// A killed driver counts as alive for this time.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Twice the timeout of a silent neighbour.
+/// Twice the timeout of a silent neighbor.
 const FORGOTTEN: Duration = Duration::from_secs(20);
 
-/// A host whose driver is named `d0`, `d1` and so on, with the first host as bootstrap neighbour.
+/// A host whose driver is named `d0`, `d1` and so on, with the first host as bootstrap neighbor.
 fn named(number: usize) -> HostSpec {
     HostSpec::new()
         .option("aeron.driver.resolver.name", format!("d{number}"))
@@ -23,7 +23,7 @@ fn named(number: usize) -> HostSpec {
         .option("aeron.driver.resolver.bootstrap.neighbor", "host0:8050")
 }
 
-/// Returns the numbers of neighbours and names that the driver of a host knows.
+/// Returns the numbers of neighbors and names that the driver of a host knows.
 fn known(world: &World, host: HostIndex) -> [i64; 2] {
     let counters = world.counters(host);
     [type_id::RESOLVER_NEIGHBORS, type_id::RESOLVER_CACHE_ENTRIES].map(|wanted| {
@@ -64,8 +64,8 @@ fn reaches_by_name(world: &mut World, from: ClientId, to: ClientId, number: usiz
 }
 
 seeded! {
-    /// All drivers learn of each other from one bootstrap neighbour, and reach each other by name.
-    gossip, 20, |seed| {
+    /// All drivers learn of each other from one bootstrap neighbor, and reach each other by name.
+    gossip_makes_drivers_known_to_each_other, 20, |seed| {
         let (mut world, _, clients) = connected_hosts(seed, 4);
         for (from, to) in [(1, 2), (3, 1), (0, 3)] {
             reaches_by_name(&mut world, clients[from], clients[to], to, STREAM + from as i32);
@@ -76,7 +76,7 @@ seeded! {
 
 seeded! {
     /// Drivers behind a cut time out, and are found again when it is restored.
-    partition, 15, |seed| {
+    partitioned_drivers_are_found_again, 15, |seed| {
         let (mut world, hosts, clients) = connected_hosts(seed, 4);
         let cut_off = world.random().usize(1..4);
         let ids: Vec<_> = hosts.iter().map(|host| world.network_id(*host)).collect();
@@ -105,7 +105,7 @@ seeded! {
         let dead = world.random().usize(0..3);
         world.kill_driver(hosts[dead]);
         let rest: Vec<_> = hosts.iter().copied().filter(|host| *host != hosts[dead]).collect();
-        world.run_until("the dead one is forgotten", FORGOTTEN + FORGOTTEN, |world| {
+        world.run_until("the dead driver is removed", FORGOTTEN + FORGOTTEN, |world| {
             rest.iter().all(|host| known(world, *host) == [1, 1])
         });
         let pause = between(&mut world, DRIVER_TIMEOUT, FORGOTTEN);
@@ -177,7 +177,7 @@ impl ByTable {
 
 seeded! {
     /// A name of the table is switched by its counter when its host dies: the other host gets the stream.
-    table, 20, |seed| {
+    table_switches_a_name_by_its_counter, 20, |seed| {
         let mut by_table = ByTable::new(seed);
         let publisher = by_table.publish();
         let [first, second] = by_table.subscribers;

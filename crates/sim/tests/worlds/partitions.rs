@@ -22,7 +22,7 @@ fn cut(pair: &Pair, forward: bool, back: bool) {
 
 seeded! {
     /// A short cut, in one direction or both, delays messages but loses none.
-    short, 40, |seed| {
+    short_cut_loses_nothing, 40, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let (subscriber, publisher) = pair.flow(400);
         let before = pair.world.random().u64(0..200);
@@ -60,7 +60,7 @@ seeded! {
 
 seeded! {
     /// A cut longer than the timeouts of image and publication together: the image ends, and a new one is created.
-    long, 40, |seed| {
+    long_cut_replaces_the_image, 40, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let (subscriber, publisher) = pair.flow(600);
         await_offered(&mut pair.world, publisher, 50);
@@ -84,7 +84,7 @@ seeded! {
 
 seeded! {
     /// Links that are cut and restored at random: the images that exist in the end deliver the last message.
-    flapping, 30, |seed| {
+    flapping_links_end_with_delivery, 30, |seed| {
         let Pair { mut world, hosts, clients } = Pair::with_random_faults(seed);
         let flows: Vec<_> = (0..2).map(|to| {
             let subscriber = world.subscribe(clients[to], SubscriberSpec::new(channel(to), STREAM));

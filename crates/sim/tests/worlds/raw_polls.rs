@@ -1,7 +1,9 @@
 //! Raw polls: blocks are where they are said to be in the stored log.
 
 use taran::{ClientBuilder, Reconnecting, ReconnectingClient, Subscription};
-use taran_sim::{HostEnv, HostSpec, Process, PublisherSpec, Turn, Violation, World, seeded};
+use taran_sim::{
+    CycleContext, HostEnv, HostSpec, Process, PublisherSpec, Violation, World, seeded,
+};
 
 use super::common::{LONG, STREAM, channel, end};
 
@@ -57,14 +59,14 @@ impl RawReader {
 }
 
 impl Process for RawReader {
-    fn do_work(&mut self, turn: &mut Turn<'_>) -> Result<usize, Violation> {
-        let now = turn.now();
+    fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
+        let now = context.now();
         let Some(client) = &mut self.client else {
             return Ok(0);
         };
         let worked = client.do_work(now);
         let work = worked.map_err(|error| Violation(error.to_string()))?;
-        let limit_bytes = turn.env().random().usize(1_500..20_000);
+        let limit_bytes = context.env().random().usize(1_500..20_000);
         Ok(work + self.poll(limit_bytes)?)
     }
 

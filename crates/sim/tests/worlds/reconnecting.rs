@@ -7,7 +7,9 @@ use taran::{
     ClientBuilder, ConnectionState, Counter, Lost, Publication, Reconnecting, ReconnectingClient,
     Subscription,
 };
-use taran_sim::{HostEnv, HostIndex, HostSpec, Process, ProcessId, Turn, Violation, World, seeded};
+use taran_sim::{
+    CycleContext, HostEnv, HostIndex, HostSpec, Process, ProcessId, Violation, World, seeded,
+};
 
 use super::common::{LONG, STREAM, between, channel};
 
@@ -138,8 +140,8 @@ impl Party {
 }
 
 impl Process for Party {
-    fn do_work(&mut self, turn: &mut Turn<'_>) -> Result<usize, Violation> {
-        let now = turn.now();
+    fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
+        let now = context.now();
         let Some(client) = &mut self.client else {
             return Ok(0);
         };
@@ -155,7 +157,7 @@ impl Process for Party {
             };
             self.losses.push(*lost);
         }
-        let exchange = turn.shared::<Exchange>();
+        let exchange = context.shared::<Exchange>();
         work += self.publish(now.nanos, exchange);
         work += self.receive(exchange)?;
         Ok(work)

@@ -122,7 +122,7 @@ fn end_with_rejection(mut world: World) {
 seeded! {
     /// The links are cut, in one direction or both, when an image is rejected, and restored while the rejection is
     /// still repeated: the publisher is notified exactly once, and the stream is received again.
-    partition, 30, |seed| {
+    rejection_is_repeated_after_a_partition, 30, |seed| {
         let (mut pair, subscriber, publisher) = stream_with_reader(seed);
         let ids = pair.hosts.map(|host| pair.world.network_id(host));
         if seed % 3 != 0 {

@@ -112,7 +112,7 @@ impl MobileHosts {
 
 seeded! {
     /// The receiver's host moves: the publisher resolves its new address, and the image stays.
-    receiver, 30, |seed| {
+    relocated_receiver_is_resolved_again, 30, |seed| {
         let mut mobile = MobileHosts::new(seed, 2);
         let subscriber = mobile.subscribe(1, ANYWHERE);
         let publisher = mobile.publish(PublisherSpec::new("aeron:udp?endpoint=host1:40123", STREAM));
@@ -126,7 +126,7 @@ seeded! {
 
 seeded! {
     /// One of several destinations moves: it is resolved again, and with `fc=min` no receiver misses anything.
-    destination, 30, |seed| {
+    relocated_destination_is_resolved_again, 30, |seed| {
         let mut mobile = MobileHosts::new(seed, 3);
         let subscribers = [mobile.subscribe(1, ANYWHERE), mobile.subscribe(2, ANYWHERE)];
         let publication = PublisherSpec::new("aeron:udp?control-mode=manual|fc=min,g:/2,t:20s", STREAM);
@@ -148,7 +148,7 @@ const ON_DEMAND: &str = "aeron:udp?control=0.0.0.0:40200|control-mode=dynamic|fc
 
 seeded! {
     /// A receiver of a dynamic destination moves: the publisher follows at once, without a lookup.
-    dynamic_destination, 30, |seed| {
+    relocated_dynamic_destination_is_followed_at_once, 30, |seed| {
         let mut mobile = MobileHosts::new(seed, 2);
         let subscriber = mobile.subscribe(1, "aeron:udp?endpoint=0.0.0.0:40123|control=10.0.0.1:40200");
         let channel = "aeron:udp?control=10.0.0.1:40200|control-mode=dynamic";
@@ -163,7 +163,7 @@ seeded! {
 
 seeded! {
     /// The publisher's host moves: the receivers resolve its control address again, and the image stays.
-    control_address, 30, |seed| {
+    relocated_control_address_is_resolved_again, 30, |seed| {
         let mut mobile = MobileHosts::with_long_image_liveness(seed, 2);
         let subscriber = mobile.subscribe(1, "aeron:udp?endpoint=10.0.0.2:40123|control=host0:40200");
         let publisher = mobile.publish(PublisherSpec::new(ON_DEMAND, STREAM));
@@ -177,7 +177,7 @@ seeded! {
 
 seeded! {
     /// The same for one source of a subscription with several sources, while another source stays.
-    source, 30, |seed| {
+    relocated_source_is_resolved_again, 30, |seed| {
         let mut mobile = MobileHosts::with_long_image_liveness(seed, 3);
         let subscription = SubscriberSpec::new("aeron:udp?control-mode=manual", STREAM)
             .source("aeron:udp?endpoint=10.0.0.2:40123|control=host0:40200")
@@ -197,7 +197,7 @@ seeded! {
 
 seeded! {
     /// The driver of a peer dies, the host gets another address, and a driver is started there: the stream continues.
-    restart, 30, |seed| {
+    peer_restarted_at_another_address_is_found, 30, |seed| {
         let mut mobile = MobileHosts::new(seed, 2);
         let peer = mobile.hosts[1];
         mobile.subscribe(1, ANYWHERE);
@@ -223,7 +223,7 @@ seeded! {
 
 seeded! {
     /// A peer dies, and its name is assigned to another host, which gets the stream from then on.
-    successor, 30, |seed| {
+    successor_with_the_name_of_a_peer_gets_the_stream, 30, |seed| {
         let mut mobile = MobileHosts::new(seed, 3);
         let (first, second) = (mobile.hosts[1], mobile.hosts[2]);
         mobile.world.set_host_name("service", first);

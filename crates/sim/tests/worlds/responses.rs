@@ -143,7 +143,7 @@ seeded! {
 
 seeded! {
     /// A long cut: the server gets a new image of the requester and responds to it again.
-    partition, 15, |seed| {
+    partitioned_server_responds_again, 15, |seed| {
         let mut service = Service::with_random_faults(seed, 2);
         let (requester, image) = service.ask(1, 3_000);
         let answers = service.answer(image, 50);

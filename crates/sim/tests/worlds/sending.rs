@@ -245,7 +245,7 @@ seeded! {
 
 seeded! {
     /// With `fc=tagged` only receivers with the tag limit the sender.
-    tagged, 30, |seed| {
+    tagged_receivers_alone_limit_the_sender, 30, |seed| {
         let mut group = Group::new(seed);
         let tagged = group.subscribe(1, "gtag=7");
         let other = group.subscribe(2, "gtag=8");
@@ -315,7 +315,7 @@ seeded! {
 
 seeded! {
     /// A receiver that is cut off for long times out, and gets a new image after the network is restored.
-    partition, 30, |seed| {
+    partitioned_receiver_gets_a_new_image, 30, |seed| {
         let mut group = Group::with_random_faults(seed);
         let subscribers = group.subscribe_all("");
         let publisher = group.publish("fc=min,g:/2,t:2s", 400);
@@ -337,7 +337,7 @@ seeded! {
 
 seeded! {
     /// The sender's driver dies and a new one is started: receivers lose the image and get the new stream.
-    restart, 20, |seed| {
+    restarted_sender_starts_a_new_stream, 20, |seed| {
         let mut group = Group::with_random_faults(seed);
         let subscribers = group.subscribe_all("");
         let publisher = group.publish("fc=min,g:/3", 300);

@@ -128,7 +128,7 @@ fn is_refused_or_done(world: &World, publisher: PublisherId) -> bool {
 
 seeded! {
     /// An untethered spy that stops reading limits the stream only for a short time, and gets a new image later.
-    untethered, 20, |seed| {
+    untethered_spy_that_stalls_rejoins, 20, |seed| {
         let Pair { mut world, clients, .. } = Pair::with_random_faults(seed);
         let untethered = SubscriberSpec::new(format!("{}|tether=false", spied()), STREAM);
         let untethered = world.subscribe(clients[0], untethered);
@@ -153,7 +153,7 @@ seeded! {
 
 seeded! {
     /// A revoked stream ends for spies and receivers within seconds, consumed or not.
-    revoked, 30, |seed| {
+    revoked_stream_ends_for_spies, 30, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let (receiver, publisher) = pair.flow(300);
         let spy = spy(&mut pair.world, pair.clients[0]);

@@ -27,7 +27,7 @@ seeded! {
 
 seeded! {
     /// A publication is closed and opened again at once, several times: separate streams, each complete.
-    reopened, 40, |seed| {
+    reopened_publications_are_separate_streams, 40, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let subscriber = pair.subscribe();
         for round in 0..5 {
@@ -78,7 +78,7 @@ seeded! {
 
 seeded! {
     /// A revoked stream ends for its subscribers within seconds, consumed or not.
-    revoked, 30, |seed| {
+    revoked_stream_ends_for_subscribers, 30, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let (subscriber, publisher) = pair.flow(300);
         await_offered(&mut pair.world, publisher, 100);

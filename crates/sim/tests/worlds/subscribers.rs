@@ -26,7 +26,7 @@ fn world_of_one_or_two(seed: u64) -> (World, Vec<taran_sim::ClientId>, String) {
 
 seeded! {
     /// A subscriber that rarely polls back-pressures its publisher and loses nothing.
-    slow, 30, |seed| {
+    slow_subscriber_back_pressures_its_publisher, 30, |seed| {
         let (mut world, clients, channel) = world_of_one_or_two(seed);
         let right = clients[clients.len() - 1];
         let subscription = SubscriberSpec::new(channel.as_str(), STREAM).skip_rate(0.95).limit(2);
@@ -41,7 +41,7 @@ seeded! {
 
 seeded! {
     /// A subscriber that stalls for half a minute stops its publisher and resumes where it stopped.
-    stalled, 30, |seed| {
+    stalled_subscriber_resumes_where_it_stopped, 30, |seed| {
         let (mut world, clients, channel) = world_of_one_or_two(seed);
         let right = clients[clients.len() - 1];
         let subscriber = world.subscribe(right, SubscriberSpec::new(channel.as_str(), STREAM));
@@ -62,7 +62,7 @@ seeded! {
 
 seeded! {
     /// A subscriber that is added later gets everything from its join position.
-    late, 40, |seed| {
+    late_subscriber_gets_all_from_its_join_position, 40, |seed| {
         let (mut world, clients, channel) = world_of_one_or_two(seed);
         let right = clients[clients.len() - 1];
         let first = world.subscribe(right, SubscriberSpec::new(channel.as_str(), STREAM));

@@ -6,7 +6,7 @@ use super::common::{Pair, STREAM, channel};
 
 seeded! {
     /// Timestamps in the reserved value leave every message intact, with any link faults, retransmissions included.
-    reserved, 40, |seed| {
+    timestamps_in_reserved_values_keep_messages_intact, 40, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let receiving = format!("{}|channel-rcv-ts-offset=reserved", channel(1));
         let subscriber = pair.world.subscribe(pair.clients[1], SubscriberSpec::new(receiving, STREAM));
@@ -19,7 +19,7 @@ seeded! {
 
 seeded! {
     /// Messages that are too short for a timestamp stay intact.
-    no_room, 20, |seed| {
+    messages_without_room_for_timestamps_stay_intact, 20, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let receiving = format!("{}|channel-rcv-ts-offset=100", channel(1));
         let subscriber = pair.world.subscribe(pair.clients[1], SubscriberSpec::new(receiving, STREAM));

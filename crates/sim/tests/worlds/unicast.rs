@@ -142,7 +142,7 @@ seeded! {
 
 seeded! {
     /// Each direction of each link has its own faults; several clients share a publication; all hosts send to all.
-    mesh, 30, |seed| {
+    mesh_of_hosts_delivers_on_all_links, 30, |seed| {
         let mut world = World::new(seed);
         let hosts = [(); 3].map(|()| world.add_host(HostSpec::new()));
         for from in hosts {
@@ -171,7 +171,7 @@ seeded! {
 
 seeded! {
     /// Datagrams, windows and terms of all sizes.
-    all_sizes, 40, |seed| {
+    all_sizes_are_delivered, 40, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let world = &mut pair.world;
         let mtu = [96, 1_408, 8_192, 65_504][world.random().usize(0..4)];

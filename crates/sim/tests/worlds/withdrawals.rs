@@ -70,7 +70,7 @@ impl Asked {
 seeded! {
     /// Publications, subscriptions and counters are requested and closed by their handles, removed by their ids,
     /// withdrawn before they exist, or dropped, while a stream flows: each close is answered, and nothing is left.
-    at_any_time, 40, |seed| {
+    resources_closed_at_any_time_leave_nothing, 40, |seed| {
         let mut pair = Pair::with_random_faults(seed);
         let flow = pair.flow(300);
         let client = pair.world.client(pair.clients[0]).clone();

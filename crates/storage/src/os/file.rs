@@ -15,7 +15,7 @@ use super::write_back::start_write_back;
 /// Highest offset of a file.
 const MAX_OFFSET: u64 = i64::MAX.cast_unsigned();
 
-/// Most buffers of one vectored write (`IOV_MAX` of Linux).
+/// Maximum number of buffers of one vectored write (`IOV_MAX` of Linux).
 const MAX_BUFFERS: usize = 1024;
 
 #[derive(Debug)]

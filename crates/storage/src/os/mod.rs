@@ -1,4 +1,4 @@
-//! The disks of the system.
+//! The disk of the operating system.
 
 mod file;
 mod write_back;
@@ -17,7 +17,7 @@ use crate::{
 
 use self::file::OsFile;
 
-/// Files and directories of the system. Files are created with mode 0666, directories with 0777, minus the umask.
+/// Files and directories of the operating system. Files are created with mode 0666, directories with 0777, minus the umask.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsDisk;
 
@@ -38,7 +38,7 @@ impl Disk for OsDisk {
             system.custom_flags(direct_flag());
         }
         let file = system.open(path).map_err(|error| {
-            // The answer of file systems without direct I/O.
+            // The error of file systems without direct I/O.
             if options.direct && Errno::from_io_error(&error) == Some(Errno::INVAL) {
                 DiskError::new(Operation::Open, path, ErrorKind::Unsupported)
             } else {

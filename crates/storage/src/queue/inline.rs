@@ -36,7 +36,7 @@ impl ServiceTimes for () {
 /// [`ThreadedQueue`](super::ThreadedQueue), and their completions are delivered at times that [`ServiceTimes`] decides.
 /// The same calls give the same results: simulators use it.
 ///
-/// A panic of the disk is a defect of it, and reaches the caller of `poll`, so that no test passes in spite of it. Its
+/// A panic in the disk is a defect of the disk and is passed on to the caller of `poll`, so that it fails the test. Its
 /// request completes at the next call, with [`ErrorKind::Panicked`].
 #[derive(Debug)]
 pub struct InlineQueue<T> {
@@ -61,7 +61,7 @@ struct Worker {
 /// The step being served.
 #[derive(Debug)]
 struct Current {
-    /// Taken by its effect.
+    /// `None` once the operation was executed.
     step: Option<Step>,
     start_ns: i64,
     effect_ns: i64,

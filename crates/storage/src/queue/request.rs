@@ -124,7 +124,7 @@ pub enum Request {
     Sync {
         /// The file.
         file: QueuedFile,
-        /// Whether times and mode too.
+        /// Data only, or data and metadata.
         kind: SyncKind,
     },
     /// Sets the length.

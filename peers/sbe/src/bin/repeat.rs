@@ -18,7 +18,7 @@ fn main() {
         .expect("a case");
     let mut buffer = [0; 1024];
     let length = (case.encode)(&mut buffer, 1_700_000_000);
-    let start = on_processor();
+    let start = cpu_time_ns();
     for _ in 0..times {
         if verb == "encode" {
             black_box((case.encode)(
@@ -29,11 +29,11 @@ fn main() {
             black_box((case.decode)(black_box(&buffer[..length])));
         }
     }
-    println!("{}", on_processor() - start);
+    println!("{}", cpu_time_ns() - start);
 }
 
-/// How many nanoseconds this thread has had a processor for, of which Linux keeps account.
-fn on_processor() -> u64 {
+/// Returns the CPU time of this thread in nanoseconds, as accounted by Linux.
+fn cpu_time_ns() -> u64 {
     let account = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     let spent = account.split_whitespace().next().expect("three numbers");
     spent.parse().expect("a number")

@@ -51,7 +51,7 @@ impl Client {
             context: ptr::null_mut(),
             client: ptr::null_mut(),
         };
-        // SAFETY: the calls of the C library in the order that it asks for; it copies the path; context and client live
+        // SAFETY: the calls of the C library are in the order that it requires; it copies the path; context and client live
         // until they are closed by `drop`.
         unsafe {
             done(aeron_context_init(&raw mut connection.context))?;
@@ -72,7 +72,7 @@ impl Client {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // SAFETY: each is closed once, the client first; the library takes null for nothing to do.
+        // SAFETY: each is closed once, the client first; the library accepts null and does nothing.
         unsafe {
             if !self.client.is_null() {
                 aeron_close(self.client);
@@ -206,7 +206,7 @@ impl BenchPublication for Publication {
             data: ptr::null_mut(),
             length: 0,
         };
-        // SAFETY: the publication lives; a claim that was had is `length` bytes long, ours until it is committed.
+        // SAFETY: the publication lives; a successful claim is `length` bytes long, and valid until it is committed.
         unsafe {
             let position =
                 aeron_exclusive_publication_try_claim(self.publication, length, &raw mut claim);
@@ -247,7 +247,7 @@ impl BenchSubscription for Subscription {
 
     #[inline]
     fn receive(&mut self, limit: usize, mut take: impl FnMut(&[u8])) -> Result<usize, RunError> {
-        // SAFETY: the subscription lives; `handle` gets back what it is given here, while it is there.
+        // SAFETY: the subscription lives; `handle` receives the closure passed here, which lives until the poll returns.
         let fragments = unsafe {
             aeron_subscription_poll(
                 self.subscription,
@@ -273,7 +273,7 @@ unsafe extern "C-unwind" fn handle<F: FnMut(&[u8])>(
     length: usize,
     _: *mut aeron_header_t,
 ) {
-    // SAFETY: `take` is the closure of the poll that calls this, and the fragment lies in the log for so long.
+    // SAFETY: `take` is the closure of the poll that calls this, and the fragment is valid during the call.
     unsafe { (*take.cast::<F>())(slice::from_raw_parts(buffer, length)) }
 }
 
@@ -290,7 +290,7 @@ fn done(code: i32) -> Result<(), RunError> {
 }
 
 fn last_error() -> String {
-    // SAFETY: the library keeps a text that ends with a zero for each thread.
+    // SAFETY: the library returns a zero-terminated text owned by the calling thread.
     let text = unsafe { CStr::from_ptr(aeron_errmsg()) };
     text.to_string_lossy().into_owned()
 }

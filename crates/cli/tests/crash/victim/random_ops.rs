@@ -13,7 +13,7 @@ use crate::message::{HEADER_LENGTH, Producer, Received};
 
 /// Maximum duration if the process is not killed.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Most handles of a kind that are held at the same time.
+/// Maximum number of handles of a kind that are held at the same time.
 const HANDLES: usize = 4;
 /// Maximum message length: many fragments, and less than the window of the shortest term.
 const LONGEST_MESSAGE: usize = 7_000;

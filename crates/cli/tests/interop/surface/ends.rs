@@ -84,11 +84,11 @@ fn rejected(driver: &Driver, channel: &str, is_ipc: bool) {
         driver.expect_error("errorMessage=again");
     }
     let notes = EventLog::default();
-    let told = notes.clone();
+    let reported = notes.clone();
     let publisher = connect_with(driver.dir(), |context| {
         context.on_publication_error(move |error| {
             assert_eq!(error.code, ErrorCode::ImageRejected);
-            told.note(format!("{}: {}", error.registration_id, error.text));
+            reported.note(format!("{}: {}", error.registration_id, error.text));
         })
     });
     let gone = notes.clone();
@@ -105,7 +105,7 @@ fn rejected(driver: &Driver, channel: &str, is_ipc: bool) {
     let image = subscription.image(publication.session_id()).unwrap();
     image.reject("not wanted").unwrap();
     let expected = format!("{}: not wanted", publication.original_registration_id());
-    await_true("the complaint", || notes.has(&expected));
+    await_true("the rejection", || notes.has(&expected));
     // Before the image times out: afterwards the subscription may join the stream again and connect it.
     await_true("no connection", || !publication.is_connected());
     await_true("the end of the image", || notes.has("gone"));

@@ -4,18 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taran_core::counters::Counter;
 use taran_net::BufferLimits;
+pub(crate) use taran_protocol::counter::channel_status as status;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::uri::{Param, SubscriptionParams, TimestampOffset};
 
 use super::super::failure::Failure;
 use super::addresses::ResolvedChannel;
 use crate::boundary::EndpointId;
-
-/// Values of a channel status counter (docs/spec/shared-memory.md §5.9).
-pub(crate) mod status {
-    pub(crate) const ACTIVE: i64 = 1;
-    pub(crate) const CLOSING: i64 = 2;
-}
 
 /// Socket buffer lengths requested by a channel or an option, in bytes; `None`: the system default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

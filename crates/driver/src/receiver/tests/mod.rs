@@ -83,7 +83,7 @@ impl ReceiverFixture {
             ),
             errors: errors.clone(),
             losses: LossReport::open(losses.clone()),
-            reresolution_check_interval_ns: 1,
+            re_resolution_check_interval_ns: 1,
         });
         let now_ns = 5_000 * MS;
         let mut fixture = Self {

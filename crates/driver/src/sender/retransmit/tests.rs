@@ -233,9 +233,9 @@ mod forger {
     use super::*;
 
     const TERM: i32 = 1 << 16;
-    /// So much of the stream can be sent again.
+    /// Retransmittable bytes of the stream.
     const WINDOW: i64 = (TERM / 2 + TERM / 8) as i64;
-    const TURN_NS: i64 = MS / 10;
+    const CYCLE_NS: i64 = MS / 10;
 
     struct Stream {
         starts: Vec<i64>,
@@ -329,7 +329,7 @@ mod forger {
             retransmits.bucket.available(0);
             retransmits.bucket.consume(MIN_BYTES_PER_SECOND);
             for cycle in 0..20_000 {
-                now_ns += TURN_NS;
+                now_ns += CYCLE_NS;
                 let oldest = head - WINDOW;
                 for _ in 0..forged_per_turn {
                     retransmits.on_nak(ask(&mut random, &stream, oldest, head), now_ns);

@@ -46,8 +46,13 @@ impl SenderFixture {
         self.socket.arrive_from(source, message.as_bytes());
     }
 
-    /// Where the answers go to so many requests for the round trip of a receiver.
-    fn answered(&mut self, source: SocketAddr, receiver_id: i64, times: usize) -> Vec<SocketAddr> {
+    /// Sends RTT requests of a receiver and returns the destinations of the replies.
+    fn rtt_reply_destinations(
+        &mut self,
+        source: SocketAddr,
+        receiver_id: i64,
+        times: usize,
+    ) -> Vec<SocketAddr> {
         let request = Rttm {
             header: Rttm::header(Rttm::REPLY),
             session_id: SESSION.into(),
@@ -63,15 +68,15 @@ impl SenderFixture {
         }
         let to = self.socket.destinations();
         let sent = self.socket.sent();
-        let answers = to.into_iter().zip(sent);
-        answers
+        let replies = to.into_iter().zip(sent);
+        replies
             .filter(|(_, frame)| matches!(Frame::parse(frame), Ok(Frame::Rttm(_))))
             .filter_map(|(to, _)| to)
             .collect()
     }
 
-    /// Where one more frame goes.
-    fn reached(&mut self) -> Vec<SocketAddr> {
+    /// Publishes one frame and returns its destinations.
+    fn frame_destinations(&mut self) -> Vec<SocketAddr> {
         self.socket.sent();
         self.publish(64);
         self.cycle();
@@ -90,9 +95,9 @@ fn send_reaches_each_destination_in_rotating_order() {
     fixture.status_from(a, 1, 0, START);
     fixture.cycle();
     fixture.cycle();
-    let first = fixture.reached();
-    let second = fixture.reached();
-    let third = fixture.reached();
+    let first = fixture.frame_destinations();
+    let second = fixture.frame_destinations();
+    let third = fixture.frame_destinations();
     for reached in [&first, &second, &third] {
         assert_eq!(reached.len(), 3);
     }
@@ -101,7 +106,7 @@ fn send_reaches_each_destination_in_rotating_order() {
     assert_eq!(heads, [a, b, c]);
     fixture.remove(12);
     assert_eq!(count.get(), 2);
-    let mut left = fixture.reached();
+    let mut left = fixture.frame_destinations();
     left.sort_unstable();
     assert_eq!(left, [a, c]);
 }
@@ -145,7 +150,7 @@ fn unreachable_destination_does_not_delay_others() {
     fixture.status_from(good, 1, 0, START);
     fixture.cycle();
     for _ in 0..3 {
-        assert_eq!(fixture.reached(), [good]);
+        assert_eq!(fixture.frame_destinations(), [good]);
     }
     assert_eq!(fixture.position.get(), START + 3 * 64);
     assert!(fixture.errors.count() > 0);
@@ -161,7 +166,7 @@ fn unresolved_name_is_resolved_again_every_five_seconds() {
     fixture.cycle();
     fixture.cycle();
     assert_eq!(count.get(), 2);
-    assert_eq!(fixture.reached(), [literal]);
+    assert_eq!(fixture.frame_destinations(), [literal]);
     fixture.cycle_after(5 * SECOND);
     assert!(fixture.events.try_recv().is_none());
     for _ in 0..2 {
@@ -187,7 +192,7 @@ fn unresolved_name_is_resolved_again_every_five_seconds() {
     fixture.cycle();
     fixture.status_from(literal, 2, 0, fixture.tail);
     fixture.cycle();
-    let mut reached = fixture.reached();
+    let mut reached = fixture.frame_destinations();
     reached.sort_unstable();
     assert_eq!(reached, [named, literal]);
     // The name of a receiver that sends status messages is not resolved again.
@@ -260,9 +265,12 @@ fn rtt_reply_goes_to_known_receiver_only() {
     }
     fixture.status_from(known, 1, 0, START);
     fixture.cycle();
-    assert_eq!(fixture.answered(known, 1, 1), [known]);
+    assert_eq!(fixture.rtt_reply_destinations(known, 1, 1), [known]);
     // The receiver is identified by id and port, whatever its address.
-    assert_eq!(fixture.answered(address(7, 4_040), 1, 1), [known]);
+    assert_eq!(
+        fixture.rtt_reply_destinations(address(7, 4_040), 1, 1),
+        [known]
+    );
 }
 
 #[test]
@@ -280,12 +288,21 @@ fn rtt_reply_goes_through_group_or_router() {
     }
     fixture.status_from(known, 1, 0, START);
     fixture.cycle();
-    assert_eq!(fixture.answered(address(7, 4_040), 7, 1), [group(4_040)]);
-    assert_eq!(fixture.answered(address(7, 4_042), 7, 1), [group(4_042)]);
-    assert_eq!(fixture.answered(address(2, 61_000), 8, 1), [router]);
+    assert_eq!(
+        fixture.rtt_reply_destinations(address(7, 4_040), 7, 1),
+        [group(4_040)]
+    );
+    assert_eq!(
+        fixture.rtt_reply_destinations(address(7, 4_042), 7, 1),
+        [group(4_042)]
+    );
+    assert_eq!(
+        fixture.rtt_reply_destinations(address(2, 61_000), 8, 1),
+        [router]
+    );
     // Unknown receivers: one at no destination, one at the destination of another receiver.
-    assert_eq!(fixture.answered(address(7, 61_000), 9, 1), []);
-    assert_eq!(fixture.answered(address(1, 61_000), 9, 1), []);
+    assert_eq!(fixture.rtt_reply_destinations(address(7, 61_000), 9, 1), []);
+    assert_eq!(fixture.rtt_reply_destinations(address(1, 61_000), 9, 1), []);
 }
 
 #[test]
@@ -295,7 +312,12 @@ fn rtt_replies_through_several_groups_count_each() {
         let group = SocketAddr::from(([224, 0, 1, last], 4_040));
         fixture.add(i64::from(last), Some(group), false);
     }
-    assert_eq!(fixture.answered(address(7, 4_040), 7, 300).len(), 100);
+    assert_eq!(
+        fixture
+            .rtt_reply_destinations(address(7, 4_040), 7, 300)
+            .len(),
+        100
+    );
 }
 
 #[test]
@@ -317,7 +339,7 @@ fn dynamic_destination_is_added_by_status_and_removed_after_five_seconds() {
     fixture.cycle();
     assert_eq!(count.get(), 2);
     fixture.cycle();
-    let mut reached = fixture.reached();
+    let mut reached = fixture.frame_destinations();
     reached.sort_unstable();
     assert_eq!(reached, [a, b]);
 
@@ -325,9 +347,9 @@ fn dynamic_destination_is_added_by_status_and_removed_after_five_seconds() {
     fixture.status_from(b, 2, 0, fixture.tail);
     fixture.cycle();
     fixture.now_ns += SECOND;
-    assert_eq!(fixture.reached().len(), 2);
+    assert_eq!(fixture.frame_destinations().len(), 2);
     fixture.now_ns += 1;
-    assert_eq!(fixture.reached(), [b]);
+    assert_eq!(fixture.frame_destinations(), [b]);
     assert_eq!(count.get(), 1);
 }
 
@@ -338,11 +360,11 @@ fn dynamic_destination_follows_receiver_to_new_address() {
     fixture.status_from(a, 1, 0, START);
     fixture.cycle();
     fixture.cycle();
-    assert_eq!(fixture.reached(), [a]);
+    assert_eq!(fixture.frame_destinations(), [a]);
     fixture.status_from(elsewhere, 1, 0, START);
     fixture.cycle();
     assert_eq!(count.get(), 1);
-    assert_eq!(fixture.reached(), [elsewhere]);
+    assert_eq!(fixture.frame_destinations(), [elsewhere]);
     fixture.status_from(address(1, 4_041), 1, 0, START);
     fixture.status_from(address(1, 4_040), 2, 0, START);
     fixture.cycle();
@@ -372,7 +394,7 @@ fn forged_receivers_are_bounded_and_evict_none() {
     }
     assert_eq!(count.get(), 1_024);
     assert_eq!(fixture.errors.count(), 1);
-    assert!(fixture.reached().contains(&first));
+    assert!(fixture.frame_destinations().contains(&first));
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn silent_receiver_is_removed_after_five_seconds() {
     assert!(fixture.shared.has_receivers());
     fixture.cycle_after(MS);
     assert!(!fixture.shared.has_receivers());
-    assert_eq!(fixture.sent().len(), 0, "heartbeats go on at their load");
+    assert_eq!(fixture.sent().len(), 0, "heartbeats continue at their load");
     fixture.cycle_after(101 * MS);
     fixture.status(START, 32_768);
     fixture.cycle();
@@ -81,7 +81,7 @@ fn spies_advance_stream_without_receivers() {
         assert_eq!(
             fixture.position.get(),
             START + 640,
-            "what cannot be is not believed: {lie}"
+            "an impossible status message is ignored: {lie}"
         );
     }
     fixture.status(START + 640, 32_768);

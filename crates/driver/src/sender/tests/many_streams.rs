@@ -170,7 +170,7 @@ fn published_data_among_many_streams_is_sent_within_sweep_period() {
     });
 }
 
-/// When something published is sent, if its receiver says all the time that it is there, or does not.
+/// Returns the delay after which a published message is sent, with or without status messages of its receiver.
 fn sent_after(has_status: bool) -> i64 {
     let mut fixture = idle_publication(OTHER_STREAMS);
     fixture.publish(320);

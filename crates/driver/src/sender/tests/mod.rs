@@ -97,7 +97,7 @@ impl SenderFixture {
             errors: errors.clone(),
             status_poll_ratio: 6,
             status_poll_interval_ns: 100 * MS,
-            reresolution_check_interval_ns: 1,
+            re_resolution_check_interval_ns: 1,
         });
         let mut fixture = Self {
             sender,

@@ -38,7 +38,7 @@ fn response_is_sent_to_source_of_setup_request() {
     }
 }
 
-/// It may share the endpoint by a tag alone, without a word of responses.
+/// The publication may share the endpoint by a tag alone, without any response parameter.
 #[test]
 fn response_without_setup_request_is_not_sent() {
     let mut fixture =

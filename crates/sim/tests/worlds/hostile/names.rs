@@ -38,7 +38,7 @@ fn gossip(attacker: &mut Attacker) -> Vec<u8> {
 }
 
 seeded! {
-    /// Any number of them: names and neighbours are bounded, so is what the driver sends to them, and all of them time
+    /// Any number of them: names and neighbors are bounded, so is what the driver sends to them, and all of them time
     /// out.
     forged_gossip, 2, |seed| {
         let expected = undisturbed(scene(seed));
@@ -54,12 +54,12 @@ seeded! {
             let gossip = gossip(attacker);
             attacker.send(to, &gossip);
         });
-        let (neighbours, names) = (
+        let (neighbors, names) = (
             scene.value_of(0, type_id::RESOLVER_NEIGHBORS),
             scene.value_of(0, type_id::RESOLVER_CACHE_ENTRIES),
         );
         assert!(names > 100, "{names} names: the attack had no effect");
-        assert!(neighbours <= 1_024 && names <= 4_096, "{neighbours} neighbours, {names} names");
+        assert!(neighbors <= 1_024 && names <= 4_096, "{neighbors} neighbors, {names} names");
         let sent = scene.answers(0).datagrams - before.datagrams;
         assert!(sent <= 2 * 100 * 128 + 128, "{sent} datagrams in two seconds");
         scene.end(&[], 0);

@@ -45,7 +45,7 @@ seeded! {
         assert_eq!(scene.value_of(0, type_id::MDC_DESTINATIONS), 1);
         let before = scene.answers(0);
         scene.deliver(0, |_| {});
-        assert_eq!(scene.answers(0), before, "the attacker is forgotten");
+        assert_eq!(scene.answers(0), before, "the attacker has timed out");
         scene.end(&["more than 1024 receivers"], 1);
     }
 }

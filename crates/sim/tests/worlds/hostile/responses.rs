@@ -27,7 +27,7 @@ fn response_setup(session_id: i32, stream_id: i32, response_session_id: i32) -> 
 
 seeded! {
     /// To a publication that requested no responses: no effect.
-    unsolicited, 4, |seed| {
+    unsolicited_response_setups_have_no_effect, 4, |seed| {
         let expected = undisturbed(Scene::open(seed));
         let mut scene = Scene::open(seed);
         let (to, key) = (scene.sender_address(), scene.key());

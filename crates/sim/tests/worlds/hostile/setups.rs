@@ -67,7 +67,7 @@ fn unsubscribed(mut scene: Scene, subscription: taran::Subscription) -> Scene {
 }
 
 seeded! {
-    /// Of streams without subscriptions: no reply, no memory.
+    /// SETUPs of streams without subscriptions cause no reply and take no memory.
     of_streams_without_subscription, 4, |seed| {
         let expected = undisturbed(Scene::new(seed));
         let mut scene = Scene::new(seed);
@@ -84,7 +84,7 @@ seeded! {
 }
 
 seeded! {
-    /// Of a subscribed stream: images are created up to the session limit, and every SETUP causes at most a few status
+    /// SETUPs of a subscribed stream: images are created up to the session limit, and every SETUP causes at most a few status
     /// messages. Clients get the resources they need meanwhile, and all images time out.
     of_a_subscribed_stream, 2, |seed| {
         const LIMIT: usize = 200;

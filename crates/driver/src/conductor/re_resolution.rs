@@ -17,7 +17,7 @@ impl ConductorState {
     /// Returns the time of silence after which the name in this address is resolved again; `None` for a literal
     /// address, or if re-resolution is disabled.
     pub(crate) fn re_resolution_timeout(&self, address: Option<&Address>) -> Option<i64> {
-        let is_wanted = self.settings.timers.reresolution_check_interval_ns > 0;
+        let is_wanted = self.settings.timers.re_resolution_check_interval_ns > 0;
         address
             .and_then(host_name)
             .filter(|_| is_wanted)

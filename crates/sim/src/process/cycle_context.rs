@@ -1,4 +1,4 @@
-//! One duty cycle of an agent.
+//! Context of one duty cycle of an agent of a process.
 
 use taran_core::clock::Now;
 
@@ -6,8 +6,8 @@ use super::{HostEnv, Shared};
 use crate::history::{Event, History};
 use crate::traffic::Ledger;
 
-/// Context of one duty cycle.
-pub struct Turn<'w> {
+/// What the world lends to a process for one duty cycle of one of its agents: time, environment and records.
+pub struct CycleContext<'w> {
     pub(crate) agent: usize,
     pub(crate) now: Now,
     /// Time of the world, without the offset of the host.
@@ -18,7 +18,7 @@ pub struct Turn<'w> {
     pub(crate) shared: &'w mut Shared,
 }
 
-impl Turn<'_> {
+impl CycleContext<'_> {
     /// Returns the number of the agent.
     #[must_use]
     pub fn agent(&self) -> usize {
