@@ -3,7 +3,7 @@ package io.taran.interop.sbe;
 import io.taran.garage.VERSION.*;
 import org.agrona.concurrent.UnsafeBuffer;
 
-/** An album, which has a group more since the last version of its schema: see Garage for how the versions are made. */
+/** An album, with one group more in the last version of its schema. Garage describes how the versions are generated. */
 final class Album_VERSION {
     static int write(final UnsafeBuffer buffer) {
         final AlbumEncoder album = new AlbumEncoder();

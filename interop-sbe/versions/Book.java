@@ -4,11 +4,11 @@ import io.taran.ticks.VERSION.*;
 import org.agrona.concurrent.UnsafeBuffer;
 
 /**
- * The book that the tests of crates/sbe/codecs write, groups three deep, in one version of its schema: see Garage for how the
- * versions are made. What header and dimensions have of their own, the official codecs leave to their user.
+ * The book that the tests of crates/sbe/codecs write, with groups nested three deep, in one version of its schema. Garage
+ * describes how the versions are generated. The official codecs do not set custom fields of header and dimensions.
  */
 final class Book_VERSION {
-    /** An order: its number, its price, who placed it. */
+    /** An order: number, price and owner. */
     private record Order(long number, long price, String owner) {
     }
 
@@ -63,7 +63,7 @@ final class Book_VERSION {
         sides.note(note);
     }
 
-    /** What the dimensions that come next tell of the entries behind them. */
+    /** Sets the custom fields of the next dimensions. */
     private static void dimensions(final UnsafeBuffer buffer, final BookEncoder book, final int groups) {
         new GroupSizeEncodingEncoder().wrap(buffer, book.limit()).numGroups(groups).numVarDataFields(1);
     }

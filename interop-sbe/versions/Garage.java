@@ -4,8 +4,8 @@ import io.taran.garage.VERSION.*;
 import org.agrona.concurrent.UnsafeBuffer;
 
 /**
- * The car that the tests of crates/sbe/codecs write, in one version of its schema. The tests make a class of this for each
- * version: a line that ends in the names of versions is for those only.
+ * The car that the tests of crates/sbe/codecs write, in one version of its schema. The tests generate a class of this file for
+ * each version: a line that ends in names of versions is only in the classes of those.
  */
 final class Garage_VERSION {
     static int write(final UnsafeBuffer buffer) {

@@ -4,8 +4,8 @@ import io.taran.music.VERSION.*;
 import org.agrona.concurrent.UnsafeBuffer;
 
 /**
- * The disc that the tests of crates/sbe/codecs write, in one version of its schema: see Garage for how the versions are
- * made. What header and dimensions have of their own, the official codecs leave to their user.
+ * The disc that the tests of crates/sbe/codecs write, in one version of its schema. Garage describes how the versions are
+ * generated. The official codecs do not set custom fields of header and dimensions.
  */
 final class Music_VERSION {
     static int write(final UnsafeBuffer buffer) {

@@ -3,13 +3,13 @@ package io.taran.interop.sbe;
 import io.taran.ticks.VERSION.*;
 import org.agrona.concurrent.UnsafeBuffer;
 
-/** The quote that the tests of crates/sbe/codecs write, in one version of its schema: see Garage for how the versions are made. */
+/** The quote that the tests of crates/sbe/codecs write, in one version of its schema. Garage describes how versions are generated. */
 final class Quote_VERSION {
     static int write(final UnsafeBuffer buffer) {
         final QuoteEncoder quote = new QuoteEncoder();
         final FrameEncoder frame = new FrameEncoder();
         quote.wrapAndApplyHeader(buffer, 0, frame);
-        // Those have members of their own, which the official codecs leave to their user.
+        // These have custom members, which the official codecs do not set.
         frame.magic(0xBEEF).numGroups((short)2);
         frame.numVarDataFields((short)1); // v5
         frame.numVarDataFields((short)2); // v6

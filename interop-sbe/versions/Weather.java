@@ -6,7 +6,7 @@ import org.agrona.concurrent.UnsafeBuffer;
 
 /**
  * The reports that the tests of crates/sbe/codecs write, in one version of their schema, whose types are in a package of
- * their own: see Garage for how the versions are made.
+ * their own. Garage describes how the versions are generated.
  */
 final class Weather_VERSION {
     static int write(final UnsafeBuffer buffer) {
@@ -36,7 +36,7 @@ final class Weather_VERSION {
         return MessageHeaderEncoder.ENCODED_LENGTH + report.encodedLength();
     }
 
-    /** Null wherever it can be. */
+    /** Writes null to every optional field. */
     static int writeNone(final UnsafeBuffer buffer) {
         final ReportEncoder report = begin(buffer);
         final int hour = ReportEncoder.hoursNullValue();

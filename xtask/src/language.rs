@@ -36,7 +36,9 @@ const DENIED: &[&str] = &[
 ];
 
 /// First words of a doc comment that make a question or a person its subject.
-const DENIED_STARTS: &[&str] = &["He", "What", "Who", "Whom", "Whose"];
+const DENIED_STARTS: &[&str] = &[
+    "He", "How", "What", "Where", "Whether", "Who", "Whom", "Whose", "Why",
+];
 
 /// Files that quote denied words on purpose, or name the Unix user `nobody`.
 const EXEMPT: &[&str] = &[

@@ -29,7 +29,7 @@ pub(crate) struct Target {
     #[arg(short = 'd', long, value_name = "DIR")]
     pub(crate) aeron_dir: Option<PathBuf>,
 
-    /// How long to wait for the driver to start; a bare number is milliseconds
+    /// Time to wait for the driver to start; a bare number is milliseconds
     #[arg(short = 't', long, value_name = "TIME", default_value = "1s", value_parser = values::millis)]
     pub(crate) timeout: Duration,
 }

@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TEXT", default_value = "", requires = "terminate")]
     token: String,
 
-    /// How long to wait for the termination; a bare number is milliseconds
+    /// Time to wait for the termination; a bare number is milliseconds
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::millis, requires = "terminate")]
     wait: Duration,
 

@@ -36,7 +36,7 @@ use taran_net::{
 use taran_protocol::option::ThreadingMode;
 
 thread_local! {
-    /// Whether allocations of this thread are counted, and their number. Neither value has a destructor, so the
+    /// A flag that counts allocations of this thread, and their number. Neither value has a destructor, so the
     /// allocator may access them at any time.
     static COUNTING: Cell<bool> = const { Cell::new(false) };
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };

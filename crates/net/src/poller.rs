@@ -68,13 +68,13 @@ pub enum AgentRole {
 pub struct PollSource {
     /// Name of the backend.
     pub backend: &'static str,
-    /// How arrivals are noticed.
+    /// Detection of arrivals.
     pub arrivals: Arrivals,
     /// True if the transport is reported by each poll: a layer may hold datagrams that the backend has delivered.
     pub is_always_ready: bool,
 }
 
-/// How arrivals at a transport are noticed.
+/// Detection of arrivals at a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
     /// By trying to receive.

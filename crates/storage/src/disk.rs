@@ -27,7 +27,7 @@ pub enum Create {
 pub struct OpenOptions {
     /// Open for writing as well as reading.
     pub write: bool,
-    /// Whether the file must exist.
+    /// Presence of the file that the open requires.
     pub create: Create,
     /// Bypass the page cache: offsets, lengths and memory addresses must be multiples of
     /// [`ALIGNMENT`](crate::ALIGNMENT).

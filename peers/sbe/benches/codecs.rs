@@ -1,4 +1,4 @@
-//! How long each codec takes to write and to read each message.
+//! Time that each codec takes to write and to read each message.
 
 use std::hint::black_box;
 

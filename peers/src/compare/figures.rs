@@ -56,7 +56,7 @@ pub(crate) struct Verdict {
     pub(crate) to: Option<String>,
     /// Measured value, or ratio to the baseline.
     pub(crate) value: f64,
-    /// Whether the target is met.
+    /// Result of the comparison.
     pub(crate) status: Status,
 }
 

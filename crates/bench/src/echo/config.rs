@@ -58,7 +58,7 @@ pub struct EchoConfig {
     pub idle: ClientIdle,
     /// Timeout for the connection at the start and for the last messages at the end.
     pub timeout: Duration,
-    /// Whether to print progress on standard error.
+    /// True to print progress on standard error.
     pub progress: bool,
 }
 

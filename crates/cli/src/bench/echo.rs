@@ -82,7 +82,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "LIST", default_value = "auto")]
     cpus: Cpus,
 
-    /// How long to wait for the connection, and for the last messages at the end
+    /// Time to wait for the connection, and for the last messages at the end
     #[arg(long = "patience", value_name = "TIME", default_value = "10s", value_parser = duration)]
     timeout: Duration,
 

@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     #[arg(short = 'u', long, value_name = "TIME", default_value = "1s", value_parser = values::millis)]
     interval: Duration,
 
-    /// Whether to repeat until interrupted
+    /// Repeat until interrupted
     #[arg(short = 'w', long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     watch: bool,
 

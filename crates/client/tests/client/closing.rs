@@ -545,7 +545,7 @@ fn publication_errors_reach_handler_while_publication_is_open() {
     });
     let publication = fixture.publication(10);
     let registration_id = publication.registration_id();
-    let complaint = Response::PublicationError {
+    let rejection = Response::PublicationError {
         registration_id,
         destination_id: -1,
         session_id: publication.session_id(),
@@ -556,7 +556,7 @@ fn publication_errors_reach_handler_while_publication_is_open() {
         error_code: 13,
         message: b"not wanted",
     };
-    fixture.driver.respond(&complaint);
+    fixture.driver.respond(&rejection);
     fixture.run_cycles();
     assert_eq!(
         take_events(&events),
@@ -565,7 +565,7 @@ fn publication_errors_reach_handler_while_publication_is_open() {
         )]
     );
     drop(publication);
-    fixture.driver.respond(&complaint);
+    fixture.driver.respond(&rejection);
     fixture.run_cycles();
     assert!(take_events(&events).is_empty());
 }

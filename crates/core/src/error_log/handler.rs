@@ -26,8 +26,8 @@ struct State {
     log: ErrorLog,
     fallback: Box<dyn FnMut(&Unlogged<'_>) + Send>,
     unlogged: u64,
-    passed_on: u64,
-    passed_on_at: Option<i64>,
+    reported_unlogged: u64,
+    reported_at: Option<i64>,
 }
 
 /// An error that does not fit the log.
@@ -71,8 +71,8 @@ impl ErrorHandler {
             log,
             fallback: Box::new(fallback),
             unlogged: 0,
-            passed_on: 0,
-            passed_on_at: None,
+            reported_unlogged: 0,
+            reported_at: None,
         };
         Self {
             shared: Arc::new(SharedHandler {
@@ -106,7 +106,7 @@ impl ErrorHandler {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if let Err(reason) = state.log.record(now_epoch_ms, code, description) {
-            state.pass_on(now_epoch_ms, code, description, reason);
+            state.report_unlogged(now_epoch_ms, code, description, reason);
         }
     }
 
@@ -126,18 +126,18 @@ impl ErrorHandler {
 }
 
 impl State {
-    fn pass_on(&mut self, now_ms: i64, code: i32, description: &str, reason: ErrorLogFull) {
+    fn report_unlogged(&mut self, now_ms: i64, code: i32, description: &str, reason: ErrorLogFull) {
         self.unlogged += 1;
         // A wall clock that was set back must not silence the fallback: hence the absolute value.
-        let waits = self
-            .passed_on_at
+        let is_suppressed = self
+            .reported_at
             .is_some_and(|at| now_ms.abs_diff(at) < FALLBACK_INTERVAL_MS.unsigned_abs());
-        if waits {
+        if is_suppressed {
             return;
         }
-        let left_out = self.unlogged - 1 - self.passed_on;
-        self.passed_on = self.unlogged;
-        self.passed_on_at = Some(now_ms);
+        let left_out = self.unlogged - 1 - self.reported_unlogged;
+        self.reported_unlogged = self.unlogged;
+        self.reported_at = Some(now_ms);
         (self.fallback)(&Unlogged {
             code,
             description,

@@ -34,10 +34,10 @@ const MAX_EVIDENCE: u8 = 16;
 /// The four times of an [`Adaptive`] strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdaptiveLimits {
-    /// How long to spin in a silence of a live flow; a flow is live while most gaps between work are
+    /// Time to spin in a silence of a live flow; a flow is live while most gaps between work are
     /// shorter than this.
     pub spin: Duration,
-    /// How long to yield after that.
+    /// Time to yield after that.
     pub yielding: Duration,
     /// The shortest park.
     pub min_park: Duration,

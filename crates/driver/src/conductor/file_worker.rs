@@ -21,7 +21,7 @@ pub(crate) struct FileRequest {
     pub(crate) path: PathBuf,
     /// Length in bytes.
     pub(crate) length: u64,
-    /// Whether all pages are reserved and populated at creation.
+    /// True if all pages are reserved and populated at creation.
     pub(crate) options: CreateOptions,
     /// Ranges whose pages are reserved at creation, in bytes, if not all of them are.
     pub(crate) ranges: Vec<Range<u64>>,

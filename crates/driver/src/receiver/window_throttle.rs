@@ -77,7 +77,7 @@ impl WindowThrottle {
                 return;
             }
             if since_change_ns >= SAME_OVERLOAD_INTERVALS.saturating_mul(self.probe_interval_ns) {
-                self.forget_overload();
+                self.reset_overload();
             } else if self.last == Change::Doubled {
                 self.probe_interval_ns = MAX_PROBE_INTERVAL_NS.min(2 * self.probe_interval_ns);
                 self.failed_halvings = self.halvings;
@@ -87,7 +87,7 @@ impl WindowThrottle {
         } else if self.halvings > 0 && since_change_ns >= self.probe_wait_ns() {
             if self.halvings <= self.failed_halvings {
                 // The width that caused drops fits now.
-                self.forget_overload();
+                self.reset_overload();
             }
             self.halvings -= 1;
             self.on_change(Change::Doubled, share, now_ns);
@@ -103,7 +103,7 @@ impl WindowThrottle {
         }
     }
 
-    fn forget_overload(&mut self) {
+    fn reset_overload(&mut self) {
         self.probe_interval_ns = MIN_PROBE_INTERVAL_NS;
         self.failed_halvings = u32::MAX;
     }

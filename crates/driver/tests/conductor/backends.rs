@@ -17,7 +17,7 @@ fn channel_names_the_backend_of_its_sockets() {
         NAMED,
         "aeron:udp?endpoint=224.0.1.1:40124|taran.net=memory|interface=localhost",
     ] {
-        driver.network.forget_opened();
+        driver.network.clear_opened();
         let subscription = driver.add_subscription(client, channel, 10).unwrap();
         let publication = driver.add_publication(client, channel, 10).unwrap();
         let opened = driver.network.opened();
@@ -28,7 +28,7 @@ fn channel_names_the_backend_of_its_sockets() {
             assert!(ids.contains(&spec.tag), "{spec:?}");
         }
     }
-    driver.network.forget_opened();
+    driver.network.clear_opened();
     let plain = "aeron:udp?endpoint=localhost:40125";
     driver.add_publication(client, plain, 10).unwrap();
     assert_eq!(driver.network.opened()[0].backend, None);

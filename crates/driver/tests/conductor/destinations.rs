@@ -219,8 +219,8 @@ fn invalid_destination_is_rejected_with_code_and_reason() {
         ("aeron:udp?tags=5", ErrorCode::GenericError, "endpoint"),
         ("aeron", ErrorCode::InvalidChannel, "aeron"),
     ] {
-        let (code_told, text) = stage.add(channel).1.unwrap_err();
-        assert_eq!(code_told, code, "{channel}: {text}");
+        let (actual_code, text) = stage.add(channel).1.unwrap_err();
+        assert_eq!(actual_code, code, "{channel}: {text}");
         assert!(text.contains(says), "{channel}: {text}");
     }
     assert_eq!(stage.count(), 0);

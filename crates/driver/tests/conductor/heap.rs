@@ -84,7 +84,7 @@ fn round(driver: &mut DriverFixture, client_id: i64, count: i32) {
     driver.drain();
     assert!(driver.log_files().is_empty());
     assert!(driver.network.open_ports().is_empty());
-    driver.network.forget_opened();
+    driver.network.clear_opened();
 }
 
 /// Adds every kind of resource and an image, then kills the client and waits until all are freed.
@@ -101,7 +101,7 @@ fn tour(driver: &mut DriverFixture) {
     assert_eq!(driver.counters().len(), before, "{:?}", driver.labels());
     assert!(driver.log_files().is_empty());
     assert!(driver.network.open_ports().is_empty());
-    driver.network.forget_opened();
+    driver.network.clear_opened();
 }
 
 /// Publications opened in one round.

@@ -83,7 +83,7 @@ impl MemoryNetwork {
     }
 
     /// Clears the recorded specifications.
-    pub(crate) fn forget_opened(&self) {
+    pub(crate) fn clear_opened(&self) {
         *self.opened.lock().unwrap() = Vec::new();
     }
 

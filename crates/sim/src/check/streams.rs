@@ -35,7 +35,7 @@ pub struct Streams {
     positions: Vec<Position>,
     streams: Vec<Stream>,
     modes: SendModes,
-    /// Whether anything is known to have changed since the last refresh.
+    /// True if anything is known to have changed since the last refresh.
     is_dirty: bool,
 }
 
@@ -85,9 +85,9 @@ pub struct Position {
     pub type_id: i32,
     registration_id: i64,
     reference_id: i64,
-    /// Whether a subscriber position is tethered.
+    /// True if a subscriber position is tethered.
     pub is_tethered: bool,
-    /// Whether the receiver certainly knows of the subscriber.
+    /// True if the receiver certainly knows of the subscriber.
     is_known_to_receiver: bool,
     /// Value at the last refresh.
     pub value: i64,
@@ -113,7 +113,7 @@ pub struct Stream {
     pub receiver: Option<usize>,
     /// Subscriber positions, including spies.
     pub consumers: Vec<usize>,
-    /// Whether there was ever a subscriber position.
+    /// True if there was ever a subscriber position.
     pub was_consumed: bool,
     /// Publication: whether it has several destinations.
     pub has_destinations: bool,

@@ -101,7 +101,7 @@ pub struct Publish {
     pub channel: String,
     /// Stream id.
     pub stream: i32,
-    /// Whether the publication is exclusive.
+    /// True for an exclusive publication.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclusive: bool,
     /// Number of messages.

@@ -28,11 +28,11 @@ pub struct EndedImage {
     pub join: i64,
     /// Position at which it ended.
     pub position: i64,
-    /// Whether that was the end of the stream.
+    /// True if that was the end of the stream.
     pub at_end_of_stream: bool,
-    /// Whether the publication was revoked.
+    /// True if the publication was revoked.
     pub is_revoked: bool,
-    /// Whether everything sent until then was delivered.
+    /// True if everything sent until then was delivered.
     pub is_complete: bool,
 }
 

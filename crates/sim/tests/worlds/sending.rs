@@ -13,7 +13,7 @@ use super::common::{LONG, STREAM, await_all, await_offered, between, end};
 
 const RECEIVERS: usize = 3;
 
-/// How the sender's datagrams reach the receivers.
+/// Channel kind by which the sender's datagrams reach the receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Distribution {
     Multicast,

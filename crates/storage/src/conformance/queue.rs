@@ -24,7 +24,7 @@ pub struct Subject<'a> {
     pub failures: Arc<Failures>,
     /// An empty directory.
     pub directory: PathBuf,
-    /// Whether a panic of the disk reaches the caller of `poll`.
+    /// True if a panic of the disk reaches the caller of `poll`.
     pub passes_panics: bool,
     /// Lets a short time pass, real or virtual, and returns the time.
     pub now_ns: &'a mut dyn FnMut() -> i64,

@@ -23,7 +23,7 @@ use subscriber::Subscriber;
 
 /// Stream id of both sides.
 const STREAM_ID: i32 = 1_001;
-/// How long a publisher stays after its last message, so that messages in flight arrive.
+/// Time that a publisher stays open after its last message, so that messages in flight arrive.
 const LINGER: Duration = Duration::from_secs(1);
 /// Exit status if messages were missing, duplicated or damaged.
 const LOST: u8 = 3;
@@ -75,7 +75,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "LIST", default_value = "auto")]
     cpus: Cpus,
 
-    /// How long to wait for the connection
+    /// Time to wait for the connection
     #[arg(long = "patience", value_name = "TIME", default_value = "10s", value_parser = duration)]
     timeout: Duration,
 

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use super::super::failure;
 use super::child::READY;
 
-/// How long the child may take to end after its standard input was closed.
+/// Timeout for the end of the child after its standard input was closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 

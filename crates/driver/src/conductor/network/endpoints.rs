@@ -194,12 +194,15 @@ impl Endpoint {
 
     /// Rejects a channel with other timestamp offsets: an endpoint has the same ones for all its streams.
     fn check_timestamps(&self, requested: &ResolvedChannel) -> Result<(), Failure> {
-        let (asks, has) = (&requested.channel, &self.resolved.channel);
+        let (new, existing) = (&requested.channel, &self.resolved.channel);
         let (kind, offsets) = if self.receive_params.is_some() {
-            let media = (asks.media_receive_timestamp, has.media_receive_timestamp);
+            let media = (
+                new.media_receive_timestamp,
+                existing.media_receive_timestamp,
+            );
             let channel = (
-                asks.channel_receive_timestamp,
-                has.channel_receive_timestamp,
+                new.channel_receive_timestamp,
+                existing.channel_receive_timestamp,
             );
             let offsets = [
                 (Param::MediaReceiveTimestamp, media),
@@ -207,11 +210,11 @@ impl Endpoint {
             ];
             ("subscription", offsets.to_vec())
         } else {
-            let channel = (asks.channel_send_timestamp, has.channel_send_timestamp);
+            let channel = (new.channel_send_timestamp, existing.channel_send_timestamp);
             ("publication", vec![(Param::ChannelSendTimestamp, channel)])
         };
-        for (param, (asks, has)) in offsets {
-            if asks != has {
+        for (param, (new, existing)) in offsets {
+            if new != existing {
                 let text = |offset: Option<TimestampOffset>| match offset {
                     None => "none".to_owned(),
                     Some(TimestampOffset::Reserved) => "reserved".to_owned(),
@@ -220,8 +223,8 @@ impl Endpoint {
                 return Err(Failure::generic(format!(
                     "option conflicts with existing {kind}: {param}={} but the endpoint has {}, use the same value or \
                      another endpoint: existingChannel={} channel={}",
-                    text(asks),
-                    text(has),
+                    text(new),
+                    text(existing),
                     self.resolved.text(),
                     requested.text(),
                     param = param.key(),
@@ -233,12 +236,12 @@ impl Endpoint {
 
     /// Rejects a channel that names another network backend.
     fn check_backend(&self, requested: &ResolvedChannel) -> Result<(), Failure> {
-        let (asks, has) = (&requested.channel.backend, &self.resolved.channel.backend);
-        match asks {
-            Some(backend) if asks != has => Err(Failure::generic(format!(
+        let (new, existing) = (&requested.channel.backend, &self.resolved.channel.backend);
+        match new {
+            Some(backend) if new != existing => Err(Failure::generic(format!(
                 "{key}={backend} does not match existing value of {}, use the same value or another endpoint: \
                  existingChannel={} channel={}",
-                has.as_deref().unwrap_or("none"),
+                existing.as_deref().unwrap_or("none"),
                 self.resolved.text(),
                 requested.text(),
                 key = Param::Backend.key(),
@@ -259,12 +262,12 @@ impl Endpoint {
             ));
         }
         let channel = &requested.channel;
-        for (key, asked_length, existing) in [
+        for (key, requested_length, existing) in [
             ("so-sndbuf", channel.send_buffer, self.buffers.send),
             ("so-rcvbuf", channel.receive_buffer, self.buffers.receive),
         ] {
-            if let Some(length) = asked_length
-                && existing != asked_length
+            if let Some(length) = requested_length
+                && existing != requested_length
             {
                 return Err(Failure::generic(format!(
                     "{key}={length} does not match existing value of {}: existingChannel={} channel={}",

@@ -105,7 +105,7 @@ fn unicast_keeps_only_last_range_lingering() {
 #[test]
 fn too_many_ranges_are_merged() {
     let mut retransmits = RetransmitHandler::new(GROUP, 1 << 30);
-    for (position, verdict) in [
+    for (position, outcome) in [
         (0, NakOutcome::Accepted),
         (1_000, NakOutcome::Accepted),
         (5_000, NakOutcome::Accepted),
@@ -113,7 +113,7 @@ fn too_many_ranges_are_merged() {
         (5_200, NakOutcome::Overflow),
         (8_000, NakOutcome::Overflow),
     ] {
-        assert_eq!(retransmits.on_nak(range(position, 64), 0), verdict);
+        assert_eq!(retransmits.on_nak(range(position, 64), 0), outcome);
     }
     let sent = poll(&mut retransmits, 0);
     assert_eq!(
@@ -300,7 +300,7 @@ mod forger {
         fn does_not_keep_a_receiver_from_what_it_misses(
             seed in any::<u64>(),
             max_actions in prop_oneof![Just(1), Just(2), Just(16)],
-            forged_per_turn in 1_usize..40,
+            forged_per_cycle in 1_usize..40,
             delay_ns in prop_oneof![Just(0), Just(MS)],
             moves in any::<bool>(),
         ) {
@@ -331,14 +331,14 @@ mod forger {
             for cycle in 0..20_000 {
                 now_ns += CYCLE_NS;
                 let oldest = head - WINDOW;
-                for _ in 0..forged_per_turn {
+                for _ in 0..forged_per_cycle {
                     retransmits.on_nak(ask(&mut random, &stream, oldest, head), now_ns);
                 }
                 if cycle > 300 && cycle % 100 == 1 {
                     stream.since.get_or_insert(0);
                     retransmits.on_nak(range(stream.missing, frame), now_ns);
                 }
-                for _ in 0..forged_per_turn {
+                for _ in 0..forged_per_cycle {
                     retransmits.on_nak(ask(&mut random, &stream, oldest, head), now_ns);
                 }
                 if cycle == 300 {

@@ -130,8 +130,8 @@ pub(crate) fn codecs(class_path: &str, verb: &str, what: &str, file: &Path) -> S
 }
 
 /// Returns the schema metadata in the official codecs.
-pub(crate) fn tell(class_path: &str) -> String {
-    program(class_path, &["tell"])
+pub(crate) fn metadata(class_path: &str) -> String {
+    program(class_path, &["metadata"])
 }
 
 fn program(class_path: &str, arguments: &[&str]) -> String {

@@ -147,7 +147,7 @@ fn schema_metadata_matches_official_codecs() {
     let Some(class_path) = class_path() else {
         return;
     };
-    let reported = official::tell(class_path);
+    let reported = official::metadata(class_path);
     let schema = schema("weather_v1");
     let report = &schema.messages[0];
     let field = |name: &str| {

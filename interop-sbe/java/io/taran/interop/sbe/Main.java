@@ -4,12 +4,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import org.agrona.concurrent.UnsafeBuffer;
 
-/** Writes messages with the codecs of the official tool, and tells what they read. */
+/** Writes messages with the codecs of the official tool, and prints what they read. */
 public final class Main {
-    /** {@code write WHAT FILE}, {@code read WHAT FILE}, or {@code tell}. */
+    /** {@code write WHAT FILE}, {@code read WHAT FILE}, or {@code metadata}. */
     public static void main(final String[] args) throws Exception {
-        if ("tell".equals(args[0])) {
-            System.out.println(Told.all());
+        if ("metadata".equals(args[0])) {
+            System.out.println(Metadata.all());
             return;
         }
         final Path file = Path.of(args[2]);

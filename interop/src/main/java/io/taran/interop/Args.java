@@ -78,20 +78,20 @@ final class Args
     }
 
     /** Sends a request to the driver, and repeats it while a resource that was just closed is still being released. */
-    <T> T again(final Supplier<T> ask) throws InterruptedException
+    <T> T again(final Supplier<T> request) throws InterruptedException
     {
         final long deadline = deadline();
         while (true)
         {
             try
             {
-                return ask.get();
+                return request.get();
             }
-            catch (final RegistrationException refused)
+            catch (final RegistrationException rejected)
             {
-                if (refused.errorCode() != ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE || System.nanoTime() > deadline)
+                if (rejected.errorCode() != ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE || System.nanoTime() > deadline)
                 {
-                    throw refused;
+                    throw rejected;
                 }
             }
             Thread.sleep(1);

@@ -15,8 +15,8 @@ import java.util.Arrays;
 import java.util.Locale;
 
 /**
- * The loads of {@code cargo xtask compare} for the official Java client, as {@code crates/bench} has them for the others: a
- * stream as fast as it goes, checked message by message, and one message there and back again. Ends with standard input.
+ * The loads of {@code cargo xtask compare} for the official Java client, the same as those of {@code crates/bench}: a stream
+ * at maximum rate with every message checked, and round trips of single messages. Ends when standard input is closed.
  */
 final class Bench
 {
@@ -26,7 +26,7 @@ final class Bench
     private static final int STREAM_LIMIT = 256;
     private static final int PING_LIMIT = 10;
     private static final long MILLI = 1_000_000L;
-    private static final double[] SHARES = {
+    private static final double[] QUANTILES = {
         0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.99, 0.995, 0.999, 0.9995, 0.9999,
         0.99999, 1.0 };
 
@@ -53,7 +53,7 @@ final class Bench
 
     private static void endWithInput()
     {
-        final Thread watch = new Thread(() ->
+        final Thread input = new Thread(() ->
         {
             try
             {
@@ -64,12 +64,12 @@ final class Bench
             }
             catch (final java.io.IOException ignore)
             {
-                // As good as its end.
+                // A read error counts as the end of input.
             }
             Runtime.getRuntime().halt(0);
         });
-        watch.setDaemon(true);
-        watch.start();
+        input.setDaemon(true);
+        input.start();
     }
 
     static void publish(final Args args)
@@ -79,7 +79,7 @@ final class Bench
             ExclusivePublication publication = aeron.addExclusivePublication(args.text("channel"), args.stream()))
         {
             bench.await(publication::isConnected);
-            // Longer than the other end measures.
+            // Longer than the measurement of the subscriber.
             final long end = System.nanoTime() + bench.warmUp + bench.measured + bench.measured / 10 + 500 * MILLI;
             long sequence = 0;
             for (long now = System.nanoTime(); now < end; now = System.nanoTime())
@@ -117,7 +117,7 @@ final class Bench
                 }
                 if (before >= 0 && now >= start + bench.measured)
                 {
-                    bench.tell((bench.messages - before) * 1e9 / (now - from), "");
+                    bench.report((bench.messages - before) * 1e9 / (now - from), "");
                     return;
                 }
             }
@@ -151,7 +151,7 @@ final class Bench
                 }
                 if (bench.defects > 0 || bench.messages != expected)
                 {
-                    throw new IllegalStateException("message " + bench.next + " did not come back as it was");
+                    throw new IllegalStateException("message " + bench.next + " was lost or changed");
                 }
                 if (sent >= start)
                 {
@@ -159,7 +159,7 @@ final class Bench
                     trips[count++] = System.nanoTime() - sent;
                 }
             }
-            bench.tell(count * 1e9 / bench.measured, quantiles(Arrays.copyOf(trips, count)));
+            bench.report(count * 1e9 / bench.measured, quantiles(Arrays.copyOf(trips, count)));
         }
     }
 
@@ -203,18 +203,18 @@ final class Bench
         }
     }
 
-    private interface Question
+    private interface Condition
     {
-        boolean ask();
+        boolean holds();
     }
 
-    private void await(final Question question)
+    private void await(final Condition condition)
     {
-        while (!question.ask())
+        while (!condition.holds())
         {
             if (System.nanoTime() > deadline)
             {
-                throw new IllegalStateException("the other end does not connect");
+                throw new IllegalStateException("the peer does not connect");
             }
             idle();
         }
@@ -240,7 +240,7 @@ final class Bench
     {
         if (result == Publication.CLOSED || result == Publication.MAX_POSITION_EXCEEDED)
         {
-            throw new IllegalStateException("a message was refused: " + result);
+            throw new IllegalStateException("a message was rejected: " + result);
         }
         return result;
     }
@@ -258,12 +258,12 @@ final class Bench
 
     private static boolean isFilled(final DirectBuffer buffer, final int offset, final int size, final byte filler)
     {
-        final long wanted = 0x0101010101010101L * (filler & 0xFF);
+        final long expected = 0x0101010101010101L * (filler & 0xFF);
         long difference = 0;
         int at = 0;
         for (; at + 8 <= size; at += 8)
         {
-            difference |= buffer.getLong(offset + at) ^ wanted;
+            difference |= buffer.getLong(offset + at) ^ expected;
         }
         for (; at < size; at++)
         {
@@ -281,19 +281,19 @@ final class Bench
     {
         Arrays.sort(trips);
         final StringBuilder text = new StringBuilder();
-        for (final double share : SHARES)
+        for (final double quantile : QUANTILES)
         {
             if (trips.length > 0)
             {
-                final int index = (int)Math.ceil(share * trips.length) - 1;
+                final int index = (int)Math.ceil(quantile * trips.length) - 1;
                 text.append(text.length() == 0 ? "" : ",")
-                    .append('[').append(share).append(',').append(trips[Math.max(index, 0)]).append(']');
+                    .append('[').append(quantile).append(',').append(trips[Math.max(index, 0)]).append(']');
             }
         }
         return text.toString();
     }
 
-    private void tell(final double rate, final String roundTrips)
+    private void report(final double rate, final String roundTrips)
     {
         Main.say("{\"rate\":%s,\"defects\":%d,\"is_held\":true,\"round_trips\":[%s]}",
             String.format(Locale.ROOT, "%.1f", rate), defects, roundTrips);

@@ -4,7 +4,7 @@ import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ThreadingMode;
 
 /**
- * The official Java driver in {@code dir}; its other settings come as {@code -Daeron...} properties. Says READY, ends
+ * The official Java driver in {@code dir}; its other settings are {@code -Daeron...} properties. Prints READY; ends
  * when standard input is closed.
  */
 final class Driver

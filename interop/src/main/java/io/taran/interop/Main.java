@@ -36,8 +36,8 @@ public final class Main
             case "bench-ping" -> Bench.ping(parsed);
             case "bench-pong" -> Bench.pong(parsed);
             case "surface" -> Surface.run();
-            case "live-publisher" -> Lives.publish(parsed);
-            case "live-subscriber" -> Lives.subscribe(parsed);
+            case "live-publisher" -> StreamEnds.publish(parsed);
+            case "live-subscriber" -> StreamEnds.subscribe(parsed);
             default -> throw new IllegalArgumentException("unknown program: " + args[0]);
         }
     }

@@ -20,7 +20,7 @@ final class Responses
     }
 
     /**
-     * Answers every request of {@code channel} with the request itself, on a publication of {@code reply} for each image.
+     * Responds to every request of {@code channel} with the request itself, on a publication of {@code reply} for each image.
      * Ends when standard input is closed.
      */
     static void answer(final Args args) throws Exception
@@ -93,7 +93,7 @@ final class Responses
                 {
                     if (buffer.getLong(offset) != mine || buffer.getLong(offset + 8) != answered[0])
                     {
-                        throw new IllegalStateException("an answer to something else");
+                        throw new IllegalStateException("a response to another request");
                     }
                     answered[0]++;
                 };
@@ -104,7 +104,7 @@ final class Responses
                 }
                 if (answers.imageCount() != 1)
                 {
-                    throw new IllegalStateException(answers.imageCount() + " streams of answers");
+                    throw new IllegalStateException(answers.imageCount() + " response streams");
                 }
                 for (long sent = 0; answered[0] < count; )
                 {
@@ -125,11 +125,11 @@ final class Responses
         }
     }
 
-    private static void check(final long deadline, final String what)
+    private static void check(final long deadline, final String condition)
     {
         if (System.nanoTime() > deadline)
         {
-            throw new IllegalStateException("waited in vain: " + what);
+            throw new IllegalStateException("timed out: " + condition);
         }
     }
 }

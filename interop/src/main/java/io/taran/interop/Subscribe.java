@@ -54,25 +54,25 @@ final class Subscribe
             }
             Main.say("SUBSCRIBED");
             final FragmentHandler handler = new FragmentAssembler(check);
-            final long wanted = args.number("count", 1) * args.number("threads", 1);
-            while (check.missed + check.received < wanted)
+            final long expected = args.number("count", 1) * args.number("threads", 1);
+            while (check.missed + check.received < expected)
             {
                 if (subscription.poll(handler, 64) == 0)
                 {
                     Thread.yield();
                     if (System.nanoTime() > deadline)
                     {
-                        throw new IllegalStateException("received " + check.received + " of " + wanted);
+                        throw new IllegalStateException("received " + check.received + " of " + expected);
                     }
                 }
             }
             Main.say("RECEIVED count=%d bytes=%d", check.received, check.bytes);
-            afterwards(args, deadline, gone, check, () -> subscription.poll(handler, 64), subscription);
+            awaitEnd(args, deadline, gone, check, () -> subscription.poll(handler, 64), subscription);
         }
         Main.say("CLOSED");
     }
 
-    private static void afterwards(
+    private static void awaitEnd(
         final Args args,
         final long deadline,
         final AtomicBoolean gone,
@@ -94,7 +94,7 @@ final class Subscribe
                 }
                 if (System.nanoTime() > deadline)
                 {
-                    throw new IllegalStateException("image did not go");
+                    throw new IllegalStateException("the image is still available");
                 }
                 Thread.sleep(1);
             }

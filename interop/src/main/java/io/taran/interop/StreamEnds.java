@@ -16,9 +16,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * {@code reject=TEXT}, stops polling until the image is unavailable with {@code stall=true}, and continues until standard
  * input is closed. Both print the events that their client reports.
  */
-final class Lives
+final class StreamEnds
 {
-    private Lives()
+    private StreamEnds()
     {
     }
 

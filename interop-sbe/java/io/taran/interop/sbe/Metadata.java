@@ -3,8 +3,8 @@ package io.taran.interop.sbe;
 import io.taran.weather.v1.MetaAttribute;
 import io.taran.weather.v1.ReportDecoder;
 
-/** What the official codecs tell of a schema beside the bytes. */
-final class Told {
+/** Metadata of a schema as the official codecs report it. */
+final class Metadata {
     static String all() {
         return ReportDecoder.measuredMetaAttribute(MetaAttribute.EPOCH)
             + " " + ReportDecoder.measuredMetaAttribute(MetaAttribute.TIME_UNIT)
@@ -18,6 +18,6 @@ final class Told {
             + " " + new ReportDecoder().sbeSemanticType();
     }
 
-    private Told() {
+    private Metadata() {
     }
 }
