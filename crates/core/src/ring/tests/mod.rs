@@ -1,4 +1,4 @@
-//! Tests of both rings against a model, and of each for what it alone does.
+//! Tests of both rings against a model, and of the behaviour in which they differ.
 
 mod hostile;
 mod layout;
@@ -9,12 +9,12 @@ mod unblock;
 use super::{TRAILER_LENGTH, many_to_one, one_to_one};
 use crate::{memory::Region, sync::Ordering};
 
-/// Offsets of the trailer's fields, written out once more for the tests.
+/// Offsets of the trailer's fields, repeated here so that the tests do not depend on the code.
 const TAIL: usize = 128;
 const HEAD_CACHE: usize = 256;
 const HEAD: usize = 384;
 
-/// A ring of its own.
+/// Returns the memory of a new ring.
 fn ring(capacity: usize) -> Region {
     Region::anonymous(capacity + TRAILER_LENGTH).unwrap()
 }
@@ -53,7 +53,7 @@ fn set_trailer(region: &Region, field: usize, value: i64) {
         .store(value, Ordering::Relaxed);
 }
 
-/// Messages of the next read.
+/// Reads once and returns the messages.
 fn drain(consumer: &mut many_to_one::Consumer) -> Vec<(i32, Vec<u8>)> {
     let mut messages = Vec::new();
     consumer

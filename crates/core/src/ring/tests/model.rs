@@ -1,4 +1,4 @@
-//! Both rings do what a bounded queue of messages does, whatever the order of calls.
+//! Property tests: both rings behave as a bounded queue of messages for any order of calls.
 
 use std::collections::VecDeque;
 
@@ -146,13 +146,13 @@ fn check(mut ring: impl Ring, calls: Vec<Call>) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    #[cfg_attr(miri, ignore = "properties take hours there")]
+    #[cfg_attr(miri, ignore = "property tests take hours under Miri")]
     fn many_to_one_is_a_queue(calls in calls()) {
         check(many_to_one(&ring(CAPACITY)), calls)?;
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "properties take hours there")]
+    #[cfg_attr(miri, ignore = "property tests take hours under Miri")]
     fn one_to_one_is_a_queue(calls in calls()) {
         check(one_to_one(&ring(CAPACITY)), calls)?;
     }
