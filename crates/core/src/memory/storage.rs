@@ -39,8 +39,8 @@ pub trait Storage: Send + Sync + Debug {
     fn create(&self, path: &Path, len: u64, options: CreateOptions) -> Result<Region, MemoryError>;
 
     /// Reserves the pages of a range of an existing file, so that an access to them cannot fail for lack of space.
-    /// `offset` and the end of the range are multiples of the page size or the end of the file. No byte of a page that
-    /// is not reserved yet was written. Pages that are reserved stay so. After an error some pages may be reserved.
+    /// `offset` and the end of the range are multiples of the page size or the end of the file. Requires that no byte of
+    /// an unreserved page has been written. Reserved pages stay reserved. After an error some pages may be reserved.
     ///
     /// # Errors
     ///
