@@ -6,7 +6,7 @@ use super::{HostEnv, Shared};
 use crate::history::{Event, History};
 use crate::traffic::Ledger;
 
-/// What the world lends to a process for one duty cycle of one of its agents: time, environment and records.
+/// Context of one duty cycle of an agent: time, environment and records, lent by the world.
 pub struct CycleContext<'w> {
     pub(crate) agent: usize,
     pub(crate) now: Now,
