@@ -8,7 +8,8 @@
 //!
 //! A lock belongs to the open file, not to its name or to a process id: it survives the removal of the name, holds
 //! across PID and mount namespaces, and is not mistaken for that of a file created anew under the same name. The
-//! descriptor is closed by `exec`; a child that is forked without `exec` holds the lock as long as it lives.
+//! descriptor is closed by `exec`; a child that is forked without `exec` holds the lock of an owner that ended, as long as it
+//! lives.
 
 use std::fs::File;
 #[cfg(not(loom))]
@@ -16,13 +17,15 @@ use std::fs::TryLockError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
+use super::lock::LockedFile;
+
 /// A locked file. Dropping it releases the lock; the file remains.
 ///
 /// The default locks nothing: for file systems without locks.
 #[derive(Debug, Default)]
 pub struct LockFile {
     /// Kept for their destructors, which release the lock.
-    _file: Option<File>,
+    _file: Option<LockedFile>,
     _token: Option<Arc<LockToken>>,
 }
 
@@ -51,7 +54,7 @@ impl LockFile {
     #[cfg(not(loom))]
     pub(super) fn of_file(file: File) -> Self {
         Self {
-            _file: Some(file),
+            _file: Some(LockedFile::new(file)),
             _token: None,
         }
     }

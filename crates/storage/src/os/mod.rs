@@ -145,7 +145,19 @@ impl Disk for OsDisk {
         if (held.dev(), held.ino()) != (named.dev(), named.ino()) {
             return Err(locked());
         }
-        Ok(DiskLock::new(file))
+        Ok(DiskLock::new(LockedFile(file)))
+    }
+}
+
+/// An open file with a lock, which is released on drop. Closing the file is not enough: a child process that another
+/// thread is starting has a copy of the descriptor, and with it the lock, until it executes its program.
+#[derive(Debug)]
+struct LockedFile(File);
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Closing the file is what remains after an error.
+        let _ = self.0.unlock();
     }
 }
 
@@ -180,4 +192,21 @@ fn failed(operation: Operation, path: &Path, error: &io::Error) -> DiskError {
             .map(|space| space.free)
     });
     DiskError::new(operation, path, kind)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locked_file_dropped_while_its_descriptor_has_a_copy_is_unlocked() {
+        let path = std::env::temp_dir().join(format!("taran-storage-lock-{}", std::process::id()));
+        let file = File::create(&path).unwrap();
+        file.lock().unwrap();
+        let copy = file.try_clone().unwrap();
+        drop(LockedFile(file));
+        drop(OsDisk.try_lock(&path).unwrap());
+        drop(copy);
+        fs::remove_file(&path).unwrap();
+    }
 }
