@@ -429,8 +429,14 @@ impl Storage for FailingStorage {
         self.0.create(path, len, options)
     }
 
-    fn reserve(&self, path: &Path, offset: u64, len: u64) -> Result<(), MemoryError> {
-        self.0.reserve(path, offset, len)
+    fn reserve(
+        &self,
+        path: &Path,
+        region: &Region,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), MemoryError> {
+        self.0.reserve(path, region, offset, len)
     }
 
     fn open(&self, path: &Path) -> Result<Region, MemoryError> {

@@ -81,6 +81,15 @@ pub enum MemoryError {
         /// The smallest valid length in bytes.
         expected: u64,
     },
+    /// The name belongs to another file than the mapped one.
+    #[error(
+        "{} is not the file that was mapped: another process has replaced it; its readers cannot see the mapped one",
+        path.display()
+    )]
+    Replaced {
+        /// The name.
+        path: PathBuf,
+    },
     /// The name belongs to a directory, a device or a pipe.
     #[error("{} is not a regular file", path.display())]
     NotAFile {

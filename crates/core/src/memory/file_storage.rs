@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::{
     CreateOptions, DirectoryLock, LockFile, LockProbe, MemoryError, Region, Storage, StoredFile,
     error::directory,
-    mapping::Mapping,
+    mapping::{FileIdentity, Mapping},
     reserve::{is_full, reserve},
 };
 
@@ -50,17 +50,28 @@ impl Storage for FileStorage {
         File::open(path).map(StoredFile::from_file)
     }
 
-    fn reserve(&self, path: &Path, offset: u64, len: u64) -> Result<(), MemoryError> {
+    fn reserve(
+        &self,
+        path: &Path,
+        region: &Region,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), MemoryError> {
         self.check_available(path, len)?;
         let file = File::options()
             .read(true)
             .write(true)
             .open(path)
             .map_err(|error| MemoryError::from_io("open", path, error))?;
-        let file_len = file
+        let metadata = file
             .metadata()
-            .map_err(|error| MemoryError::from_io("examine", path, error))?
-            .len();
+            .map_err(|error| MemoryError::from_io("examine", path, error))?;
+        if region.file_identity() != Some(FileIdentity::of(&metadata)) {
+            return Err(MemoryError::Replaced {
+                path: path.to_path_buf(),
+            });
+        }
+        let file_len = metadata.len();
         let end = offset.saturating_add(len);
         if end > file_len {
             return Err(MemoryError::Truncated {

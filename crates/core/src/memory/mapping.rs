@@ -2,8 +2,9 @@
 
 use std::{
     alloc::{Layout, alloc_zeroed, dealloc},
-    fs::File,
+    fs::{File, Metadata},
     io,
+    os::unix::fs::MetadataExt,
     ptr::NonNull,
 };
 
@@ -22,12 +23,30 @@ pub(super) struct Mapping {
     base: NonNull<u8>,
     len: usize,
     origin: Origin,
+    /// The mapped file; `None` for memory of this process.
+    file: Option<FileIdentity>,
 }
 
 #[derive(Debug)]
 enum Origin {
     Heap(Layout),
     Mmap(MmapRaw),
+}
+
+/// Device and inode of a file. No other file has the same while this one is mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        }
+    }
 }
 
 // SAFETY: the memory belongs to the process, not to a thread. How threads share its bytes is the business of `Region`.
@@ -41,13 +60,23 @@ impl Mapping {
         if len <= HEAP_LIMIT {
             Self::heap(len)
         } else {
-            Self::mmap(len, MmapMut::map_anon(len)?.into())
+            Self::mmap(len, MmapMut::map_anon(len)?.into(), None)
         }
     }
 
     /// The first `len` bytes of a file that is at least that long. `len` is at least 1.
     pub(super) fn file(file: &File, len: usize) -> io::Result<Self> {
-        Self::mmap(len, MmapOptions::new().len(len).map_raw(file)?)
+        let identity = FileIdentity::of(&file.metadata()?);
+        Self::mmap(
+            len,
+            MmapOptions::new().len(len).map_raw(file)?,
+            Some(identity),
+        )
+    }
+
+    /// Returns the mapped file; `None` for memory of this process.
+    pub(super) fn file_identity(&self) -> Option<FileIdentity> {
+        self.file
     }
 
     #[inline]
@@ -137,15 +166,17 @@ impl Mapping {
             base,
             len,
             origin: Origin::Heap(layout),
+            file: None,
         })
     }
 
-    fn mmap(len: usize, mmap: MmapRaw) -> io::Result<Self> {
+    fn mmap(len: usize, mmap: MmapRaw, file: Option<FileIdentity>) -> io::Result<Self> {
         let base = NonNull::new(mmap.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self {
             base,
             len,
             origin: Origin::Mmap(mmap),
+            file,
         })
     }
 }

@@ -232,13 +232,24 @@ impl Storage for MemoryStorage {
         Ok(region)
     }
 
-    fn reserve(&self, path: &Path, offset: u64, len: u64) -> Result<(), MemoryError> {
+    fn reserve(
+        &self,
+        path: &Path,
+        region: &Region,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), MemoryError> {
         let mut state = self.state();
         let Some(file) = state.mapped.get(path) else {
             return Err(MemoryError::NotFound {
                 path: path.to_path_buf(),
             });
         };
+        if !file.region.shares_mapping_with(region) {
+            return Err(MemoryError::Replaced {
+                path: path.to_path_buf(),
+            });
+        }
         let (file_len, end) = (file.region.len() as u64, offset.saturating_add(len));
         if end > file_len {
             return Err(MemoryError::Truncated {

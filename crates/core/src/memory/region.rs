@@ -4,7 +4,7 @@ use std::{fmt, io, ops::Range, ptr::NonNull, slice, sync::Arc};
 
 use super::{
     MemoryError, OutOfBounds, Overlay, OverlayField,
-    mapping::Mapping,
+    mapping::{FileIdentity, Mapping},
     prefetch::prefetch,
     view::{Claim, Shared},
 };
@@ -65,6 +65,16 @@ impl Region {
             self.mapping
                 .set_accessible(start, end.saturating_sub(start), is_accessible)
         }
+    }
+
+    /// Returns the mapped file; `None` for memory of this process.
+    pub(super) fn file_identity(&self) -> Option<FileIdentity> {
+        self.mapping.file_identity()
+    }
+
+    /// Returns true if both are views of the same mapping.
+    pub(super) fn shares_mapping_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.mapping, &other.mapping)
     }
 
     pub(super) fn whole(mapping: Mapping) -> Self {

@@ -39,14 +39,21 @@ pub trait Storage: Send + Sync + Debug {
     fn create(&self, path: &Path, len: u64, options: CreateOptions) -> Result<Region, MemoryError>;
 
     /// Reserves the pages of a range of an existing file, so that an access to them cannot fail for lack of space.
+    /// `region` is a view of the file, which was created or opened here before; `path` is its name.
     /// `offset` and the end of the range are multiples of the page size or the end of the file. Requires that no byte of
     /// an unreserved page has been written. Reserved pages stay reserved. After an error some pages may be reserved.
     ///
     /// # Errors
     ///
     /// [`MemoryError::StorageFull`] if there are too few pages, [`MemoryError::Truncated`] if the range is not inside
-    /// the file.
-    fn reserve(&self, path: &Path, offset: u64, len: u64) -> Result<(), MemoryError>;
+    /// the file, [`MemoryError::Replaced`] if the name belongs to another file by now, whose pages would not help.
+    fn reserve(
+        &self,
+        path: &Path,
+        region: &Region,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), MemoryError>;
 
     /// Maps the whole of an existing file for reading and writing.
     ///

@@ -258,13 +258,13 @@ fn reserve_keeps_contents_and_refuses_ranges_outside() {
         let region = storage
             .create(&path, 5 * 4096, CreateOptions::SPARSE)
             .unwrap();
-        storage.reserve(&path, 4096, 2 * 4096).unwrap();
+        storage.reserve(&path, &region, 4096, 2 * 4096).unwrap();
         region.write(8190, b"across");
-        storage.reserve(&path, 0, 5 * 4096).unwrap();
-        storage.reserve(&path, 4096, 0).unwrap();
+        storage.reserve(&path, &region, 0, 5 * 4096).unwrap();
+        storage.reserve(&path, &region, 4096, 0).unwrap();
         assert_eq!(b"across", region.bytes(8190, 6));
 
-        let error = storage.reserve(&path, 4 * 4096, 4097).unwrap_err();
+        let error = storage.reserve(&path, &region, 4 * 4096, 4097).unwrap_err();
         let expected = 5 * 4096 + 1;
         assert!(
             matches!(&error, MemoryError::Truncated { len: 20_480, expected: found, .. } if *found == expected),
@@ -272,7 +272,28 @@ fn reserve_keeps_contents_and_refuses_ranges_outside() {
         );
         assert_eq!(5 * 4096, storage.open(&path).unwrap().len());
         storage.remove(&path).unwrap();
-        let error = storage.reserve(&path, 0, 4096).unwrap_err();
+        let error = storage.reserve(&path, &region, 0, 4096).unwrap_err();
+        assert!(matches!(error, MemoryError::NotFound { .. }), "{error}");
+    });
+}
+
+#[test]
+fn reserve_of_replaced_file_fails_and_reserves_nothing() {
+    on_each_storage(|storage, directory| {
+        let path = directory.join("log");
+        let create = || {
+            storage
+                .create(&path, 2 << 20, CreateOptions::SPARSE)
+                .unwrap()
+        };
+        let first = create();
+        storage.remove(&path).unwrap();
+        let second = create();
+        let error = storage.reserve(&path, &first, 0, 4096).unwrap_err();
+        assert!(matches!(error, MemoryError::Replaced { .. }), "{error}");
+        storage.reserve(&path, &second, 0, 4096).unwrap();
+        storage.remove(&path).unwrap();
+        let error = storage.reserve(&path, &second, 0, 4096).unwrap_err();
         assert!(matches!(error, MemoryError::NotFound { .. }), "{error}");
     });
 }
@@ -284,14 +305,18 @@ fn reserve_allocates_pages_of_the_range_only() {
 
     let scratch = Scratch::new();
     let path = scratch.0.join("log");
-    let _region = FileStorage
+    let region = FileStorage
         .create(&path, 1 << 20, CreateOptions::SPARSE)
         .unwrap();
     let allocated = || 512 * fs::metadata(&path).unwrap().blocks();
     let before = allocated();
-    FileStorage.reserve(&path, 65_536, 131_072).unwrap();
+    FileStorage
+        .reserve(&path, &region, 65_536, 131_072)
+        .unwrap();
     assert_eq!(131_072, allocated() - before);
-    FileStorage.reserve(&path, 65_536, 131_072).unwrap();
+    FileStorage
+        .reserve(&path, &region, 65_536, 131_072)
+        .unwrap();
     assert_eq!(131_072, allocated() - before, "pages are reserved once");
 }
 
@@ -300,16 +325,16 @@ fn memory_storage_counts_reserved_ranges_once() {
     let storage = MemoryStorage::with_capacity(1000);
     let path = PathBuf::from("/log");
     let region = storage.create(&path, 2000, CreateOptions::SPARSE).unwrap();
-    storage.reserve(&path, 100, 200).unwrap();
-    storage.reserve(&path, 500, 100).unwrap();
-    storage.reserve(&path, 200, 350).unwrap();
+    storage.reserve(&path, &region, 100, 200).unwrap();
+    storage.reserve(&path, &region, 500, 100).unwrap();
+    storage.reserve(&path, &region, 200, 350).unwrap();
     assert_eq!(500, storage.reserved());
-    let error = storage.reserve(&path, 50, 1001).unwrap_err();
+    let error = storage.reserve(&path, &region, 50, 1001).unwrap_err();
     let MemoryError::StorageFull { shortage, .. } = &error else {
         panic!("{error}");
     };
     assert_eq!((501, 500), (shortage.requested, shortage.available));
-    storage.reserve(&path, 600, 500).unwrap();
+    storage.reserve(&path, &region, 600, 500).unwrap();
     assert_eq!(0, storage.available(&PathBuf::from("/")).unwrap());
     region.write(100, &[1; 1000]);
     assert!(storage.unreserved_writes().is_empty());
@@ -333,7 +358,7 @@ fn memory_storage_access_to_unreserved_page_kills_the_process() {
         let region = storage
             .create(&path, 4 << 20, CreateOptions::SPARSE)
             .unwrap();
-        storage.reserve(&path, RESERVED, RESERVED).unwrap();
+        storage.reserve(&path, &region, RESERVED, RESERVED).unwrap();
         let read = region.bytes(offset.parse().unwrap(), 1)[0];
         assert_eq!(read, 0);
         return;

@@ -122,7 +122,7 @@ pub(crate) fn create_now(storage: &dyn Storage, ticket: u64, request: FileReques
     };
     let created = storage.create(&path, length, options);
     let result = created.and_then(|region| {
-        let reserved = reserve_ranges(storage, &path, &ranges);
+        let reserved = reserve_ranges(storage, &path, &region, &ranges);
         if reserved.is_err() {
             // The first error is reported.
             let _ = storage.remove(&path);
@@ -144,7 +144,7 @@ pub(crate) fn reserve_now(storage: &dyn Storage, request: &ReserveRequest) -> Fi
         log: request.log,
         to: request.to,
         length: total_length(ranges),
-        result: reserve_ranges(storage, &request.path, ranges),
+        result: reserve_ranges(storage, &request.path, &request.region, ranges),
     }
 }
 
@@ -155,11 +155,12 @@ fn total_length(ranges: &[Range<u64>]) -> u64 {
 fn reserve_ranges(
     storage: &dyn Storage,
     path: &Path,
+    region: &Region,
     ranges: &[Range<u64>],
 ) -> Result<(), MemoryError> {
     ranges
         .iter()
-        .try_for_each(|range| storage.reserve(path, range.start, range.end - range.start))
+        .try_for_each(|range| storage.reserve(path, region, range.start, range.end - range.start))
 }
 
 /// Unmaps and removes a file synchronously.

@@ -38,9 +38,15 @@ impl Storage for LeasedStorage {
         self.storage.create(path, len, options)
     }
 
-    fn reserve(&self, path: &Path, offset: u64, len: u64) -> Result<(), MemoryError> {
+    fn reserve(
+        &self,
+        path: &Path,
+        region: &Region,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), MemoryError> {
         self.check("reserve pages of", path)?;
-        self.storage.reserve(path, offset, len)
+        self.storage.reserve(path, region, offset, len)
     }
 
     fn open(&self, path: &Path) -> Result<Region, MemoryError> {

@@ -2,9 +2,10 @@
 //! pages that are not reserved: the memory storage of these tests kills it.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
-use taran_core::memory::MemoryStorage;
+use taran_core::memory::{CreateOptions, MemoryStorage, Storage};
 use taran_net::SocketSpec;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::frame::{DataHeader, Frame, FrameType, IntoBytes, Setup};
@@ -203,6 +204,29 @@ fn first(start: i64) -> u64 {
     let begin = offset - offset % NEXT as i64;
     let terms = if offset + TERM / 2 > TERM { 2 } else { 1 };
     (terms * TERM - begin) as u64 + NEXT + METADATA
+}
+
+/// Pages of another file with the same name do not help: without the check the publisher would be killed.
+#[test]
+fn publisher_of_replaced_log_file_waits_at_the_end_of_its_pages() {
+    let mut stream = Stream::new("aeron:ipc?term-length=4m", true, &[]);
+    let (path, len) = (
+        Path::new(&stream.publication.log),
+        3 * TERM as u64 + METADATA,
+    );
+    stream.storage.remove(path).unwrap();
+    stream
+        .storage
+        .create(path, len, CreateOptions::SPARSE)
+        .unwrap();
+    for _ in 0..20 {
+        stream.step();
+    }
+    stream.driver.run_for(SECOND);
+    assert_eq!(stream.limit(), TERM);
+    let errors = stream.driver.errors();
+    assert!(errors[0].0.contains("has replaced it"), "{errors:?}");
+    assert_eq!(errors.len(), 1, "{errors:?}");
 }
 
 #[test]

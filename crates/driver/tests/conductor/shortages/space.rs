@@ -80,8 +80,14 @@ impl Storage for Short {
         })
     }
 
-    fn reserve(&self, path: &Path, offset: u64, len: u64) -> Result<(), MemoryError> {
-        self.files.reserve(path, offset, len)
+    fn reserve(
+        &self,
+        path: &Path,
+        region: &Region,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), MemoryError> {
+        self.files.reserve(path, region, offset, len)
     }
 
     fn open(&self, path: &Path) -> Result<Region, MemoryError> {
