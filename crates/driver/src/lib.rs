@@ -3,6 +3,25 @@
 //! [`MediaDriver::launch`] starts a driver from a [`DriverContext`]. [`DriverParts::build`] creates its three agents
 //! without running them, for programs that supply their own threads, clock, network and files, such as the simulator.
 //!
+//! ```
+//! use taran_driver::{DriverContext, MediaDriver, ThreadingMode};
+//!
+//! # fn main() -> Result<(), taran_driver::DriverError> {
+//! // Options are set by methods, or by the names that property files and the command line use.
+//! let context = DriverContext::new()
+//!     .threading_mode(ThreadingMode::Shared)
+//!     .option("aeron.ipc.term.buffer.length", "1m");
+//! // In a directory of its own, which is deleted at the end; clients of this or other processes connect to it.
+//! let driver = MediaDriver::launch_embedded(context)?;
+//! let directory = driver.aeron_dir().to_path_buf();
+//! assert!(directory.join("cnc.dat").exists());
+//!
+//! driver.close()?;
+//! assert!(!directory.exists());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Public are: launching and embedding; [`context`], the configuration and its validation; and what a program can supply:
 //! name resolution ([`NameResolver`]), flow control ([`FlowControl`]), congestion control ([`congestion`]), the decision on
 //! requested termination ([`TerminationValidator`], [`TerminationHook`]).
