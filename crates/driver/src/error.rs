@@ -129,6 +129,14 @@ pub enum DriverError {
         /// The reason.
         reason: String,
     },
+    /// The network backend of the option `taran.net` cannot be used.
+    #[error("taran.net={name}: {source}")]
+    Backend {
+        /// The value of the option.
+        name: Box<str>,
+        /// The reason.
+        source: NetError,
+    },
     /// The network cannot be used: its limits could not be read, or a backend is not available.
     #[error("{0}")]
     Network(#[from] NetError),

@@ -562,6 +562,11 @@ fn invalid_options_are_reported_with_name_and_value() {
         ),
         ("aeron.no.such.option", "1", "aeron.no.such.option"),
         ("aeron.threading.mode", "MANY", "DEDICATED"),
+        (
+            "taran.net",
+            "xdp",
+            "taran.net=xdp: network backend xdp is not available",
+        ),
     ] {
         let scratch = Scratch::new();
         // So that the check of the send buffer fails.

@@ -36,9 +36,12 @@ pub trait Network: Send + Debug {
     /// Returns the buffer lengths of a new transport, and the largest lengths that the system grants.
     fn buffer_limits(&mut self) -> Result<BufferLimits, NetError>;
 
-    /// Returns the same for the backend of this name. The default is for networks of one backend.
+    /// Returns the same for the backend of this name. Fails with [`NetError::Unavailable`] if this network does not have
+    /// it. The default is for networks of one backend.
     fn buffer_limits_of(&mut self, backend: &str) -> Result<BufferLimits, NetError> {
-        let _ = backend;
+        if backend != self.backend() {
+            return Err(unavailable(backend, self.backend()));
+        }
         self.buffer_limits()
     }
 

@@ -124,6 +124,8 @@ pub struct CubicSettings {
 /// Sockets (docs/spec/uri-and-configuration.md §2.5).
 #[derive(Debug, Clone)]
 pub struct SocketSettings {
+    /// Network backend of channels that name none; `None` for the first one of the network.
+    pub backend: Option<Box<str>>,
     /// `SO_SNDBUF`; `None` for the system default.
     pub send_buffer: Option<usize>,
     /// `SO_RCVBUF`; `None` for the system default.
@@ -244,6 +246,7 @@ impl SocketSettings {
         let given = |length: usize| (length > 0).then_some(length);
         let range = |(low, high): (u16, u16)| (high > 0).then_some(low..=high);
         Self {
+            backend: options.network_backend().map(Box::from),
             send_buffer: given(options.socket_so_sndbuf()),
             receive_buffer: given(options.socket_so_rcvbuf()),
             receive_buffers_grow: *options.source(OptionId::SocketReceiveBuffer) == Source::Default,

@@ -11,7 +11,7 @@ use taran_core::error_log::{ErrorHandler, ErrorLog};
 use taran_core::loss_report::LossReport;
 use taran_core::memory::Storage;
 use taran_core::queue;
-use taran_net::{AgentRole, LayeredNetwork, Network, NetworkLayer};
+use taran_net::{AgentRole, BufferLimits, LayeredNetwork, Network, NetworkLayer};
 use taran_protocol::counter::{SystemCounter, SystemLabels};
 use taran_protocol::option::OptionSet;
 
@@ -102,7 +102,7 @@ impl DriverParts {
             .map_err(|conflict| DriverError::Conflicts(vec![conflict]))?;
         let events = context.events.clone();
         let mut network = layered(network, &events, interceptors);
-        let limits = network.buffer_limits()?;
+        let limits = default_limits(network.as_mut(), settings.sockets.backend.as_deref())?;
         let conflicts = validate_limits(context.options(), &limits);
         if !conflicts.is_empty() {
             return Err(DriverError::Conflicts(conflicts));
@@ -255,6 +255,22 @@ fn layered(
     }
     layers.push(Box::new(interceptors.into_layer()));
     Box::new(LayeredNetwork::new(network, layers))
+}
+
+/// Returns the buffer limits of the backend that opens the sockets of channels that name none.
+fn default_limits(
+    network: &mut dyn Network,
+    backend: Option<&str>,
+) -> Result<BufferLimits, DriverError> {
+    match backend {
+        None => Ok(network.buffer_limits()?),
+        Some(name) => network
+            .buffer_limits_of(name)
+            .map_err(|source| DriverError::Backend {
+                name: name.into(),
+                source,
+            }),
+    }
 }
 
 /// Returns an error handler that writes to `aeron.fallback.logger` when the error log is full.

@@ -5,9 +5,10 @@ use std::time::Duration;
 use taran_protocol::command::Command;
 
 use crate::fixture::DriverFixture;
+use crate::memory_network::LARGE;
 
 const PLAIN: &str = "aeron:udp?endpoint=localhost:40123";
-const NAMED: &str = "aeron:udp?endpoint=localhost:40123|taran.net=memory";
+const NAMED: &str = "aeron:udp?endpoint=localhost:40123|taran.net=large";
 
 #[test]
 fn channel_names_the_backend_of_its_sockets() {
@@ -15,7 +16,7 @@ fn channel_names_the_backend_of_its_sockets() {
     let client = driver.client();
     for channel in [
         NAMED,
-        "aeron:udp?endpoint=224.0.1.1:40124|taran.net=memory|interface=localhost",
+        "aeron:udp?endpoint=224.0.1.1:40124|taran.net=large|interface=localhost",
     ] {
         driver.network.clear_opened();
         let subscription = driver.add_subscription(client, channel, 10).unwrap();
@@ -23,7 +24,7 @@ fn channel_names_the_backend_of_its_sockets() {
         let opened = driver.network.opened();
         assert!(opened.len() >= 2, "{opened:?}");
         for spec in opened {
-            assert_eq!(spec.backend.as_deref(), Some("memory"));
+            assert_eq!(spec.backend.as_deref(), Some(LARGE));
             let ids = [subscription.0, publication.registration_id];
             assert!(ids.contains(&spec.tag), "{spec:?}");
         }
@@ -31,7 +32,30 @@ fn channel_names_the_backend_of_its_sockets() {
     driver.network.clear_opened();
     let plain = "aeron:udp?endpoint=localhost:40125";
     driver.add_publication(client, plain, 10).unwrap();
-    assert_eq!(driver.network.opened()[0].backend, None);
+    let opened = driver.network.opened();
+    assert_eq!(opened[0].backend.as_deref(), Some("memory"));
+}
+
+#[test]
+fn channel_without_backend_gets_that_of_the_driver() {
+    let mut driver = DriverFixture::with(&[("taran.net", LARGE), ("aeron.socket.so_rcvbuf", "0")]);
+    let client = driver.client();
+    for (channel, backend, longest) in [
+        (PLAIN, LARGE, "1m"),
+        (
+            "aeron:udp?endpoint=localhost:40124|taran.net=memory",
+            "memory",
+            "200k",
+        ),
+    ] {
+        driver.network.clear_opened();
+        let within = format!("{channel}|rcv-wnd={longest}");
+        driver.add_subscription(client, &within, 10).unwrap();
+        let opened = driver.network.opened();
+        assert_eq!(opened[0].backend.as_deref(), Some(backend), "{channel}");
+        let beyond = format!("{channel}|rcv-wnd=2m");
+        driver.add_subscription(client, &beyond, 11).unwrap_err();
+    }
 }
 
 #[test]
@@ -58,12 +82,23 @@ fn channels_of_one_endpoint_with_different_backends_conflict() {
     let client = driver.client();
     driver.add_subscription(client, PLAIN, 10).unwrap();
     let refused = driver.add_subscription(client, NAMED, 11).unwrap_err();
-    for part in ["taran.net=memory", "value of none", PLAIN, NAMED] {
+    for part in ["taran.net=large", "value of memory", PLAIN, NAMED] {
         assert!(refused.text.contains(part), "{}", refused.text);
     }
     driver.add_publication(client, NAMED, 10).unwrap();
     driver.add_publication(client, NAMED, 11).unwrap();
     driver.add_publication(client, PLAIN, 12).unwrap();
+}
+
+#[test]
+fn channel_that_names_the_default_backend_shares_an_endpoint_with_one_that_names_none() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    let named = format!("{PLAIN}|taran.net=memory");
+    for channel in [PLAIN, &named, PLAIN] {
+        driver.add_subscription(client, channel, 10).unwrap();
+        driver.add_publication(client, channel, 10).unwrap();
+    }
 }
 
 #[test]
@@ -87,7 +122,7 @@ fn window_is_checked_against_the_buffers_of_the_chosen_backend() {
 fn destination_without_backend_gets_that_of_its_subscription() {
     let mut driver = DriverFixture::new();
     let client_id = driver.client();
-    let manual = "aeron:udp?control-mode=manual|taran.net=memory";
+    let manual = "aeron:udp?control-mode=manual|taran.net=large";
     let registration_id = driver.add_subscription(client_id, manual, 10).unwrap().0;
     let correlation_id = driver.id();
     driver.ask(&Command::AddReceiveDestination {
@@ -98,7 +133,7 @@ fn destination_without_backend_gets_that_of_its_subscription() {
     });
     let opened = driver.network.opened();
     assert_eq!(opened.len(), 1);
-    assert_eq!(opened[0].backend.as_deref(), Some("memory"));
+    assert_eq!(opened[0].backend.as_deref(), Some(LARGE));
     assert_eq!(opened[0].tag, correlation_id);
 }
 

@@ -303,6 +303,8 @@ options! {
         "time during which repeated requests for the same retransmit are ignored";
 
     // Network and sockets (§2.5)
+    NetworkBackend network_backend: Driver text "taran.net" "TARAN_NET" = "",
+        "network backend of channels that name none with their parameter taran.net; unset means the first one of the driver";
     SocketReceiveBuffer socket_so_rcvbuf: Driver size(0, INT_MAX) "aeron.socket.so_rcvbuf" "AERON_SOCKET_SO_RCVBUF" = "128k",
         "SO_RCVBUF of sockets; 0 keeps the system default; if not set explicitly, it grows with the receiver windows of the socket's streams";
     SocketSendBuffer socket_so_sndbuf: Driver size(0, INT_MAX) "aeron.socket.so_sndbuf" "AERON_SOCKET_SO_SNDBUF" = "0",

@@ -55,7 +55,7 @@ pub struct UdpChannel {
     pub send_buffer: Option<usize>,
     /// `so-rcvbuf` in bytes; `None` selects the driver's option.
     pub receive_buffer: Option<usize>,
-    /// Name of the network backend; `None` selects the driver's first one.
+    /// Name of the network backend; `None` selects that of the driver's option `taran.net`.
     pub backend: Option<Box<str>>,
     /// `media-rcv-ts-offset`
     pub media_receive_timestamp: Option<TimestampOffset>,

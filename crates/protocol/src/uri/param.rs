@@ -288,7 +288,7 @@ params! {
     TransportSecurity "ats" UDP [P S] Bool "false"
         "Aeron Transport Security, which is not available: true is rejected";
     // Not a parameter of Aeron, whose drivers ignore it.
-    Backend "taran.net" UDP [P S R] Text "the driver's first network backend"
+    Backend "taran.net" UDP [P S R] Text "that of the driver's option taran.net"
         "network backend that opens the channel's sockets";
 }
 

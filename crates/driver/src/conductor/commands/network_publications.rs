@@ -125,11 +125,7 @@ impl ConductorState {
         udp: &UdpChannel,
         prerequisites: &ResolvedPrerequisites,
     ) -> Result<ResolvedChannel, CommandError> {
-        resolve(
-            udp.clone(),
-            prerequisites,
-            self.networking.sockets.network.as_mut(),
-        )
+        resolve(udp.clone(), prerequisites, &mut self.networking.sockets)
     }
 
     fn create_network_publication(

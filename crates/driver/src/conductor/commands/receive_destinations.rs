@@ -136,11 +136,9 @@ impl ConductorState {
         };
         let (buffers, status_id) = (endpoint.buffers, endpoint.status.id());
         // A destination without a backend gets that of its subscription.
-        let channel = &mut resolved.channel;
-        channel.backend = channel
-            .backend
-            .take()
-            .or(endpoint.resolved.channel.backend.clone());
+        if udp.backend.is_none() {
+            resolved.backend = endpoint.resolved.backend.clone();
+        }
         let opened = self
             .networking
             .open_receive_destination(&resolved, id.0, buffers);

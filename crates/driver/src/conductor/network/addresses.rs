@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use taran_net::Network;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::uri::{Address, AddressRoles, ChannelKind, Host, Interface, UdpChannel};
 
@@ -10,6 +9,7 @@ use super::super::command_error::CommandError;
 use super::super::deferred_commands::{Prerequisite, ResolvedPrerequisites};
 use super::super::failure::Failure;
 use super::super::names::{literal, preferred};
+use super::sockets::Sockets;
 
 /// A channel with resolved host names.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub(crate) struct ResolvedChannel {
     pub(crate) control: Option<SocketAddr>,
     /// System index of the local interface for a group; zero if none was looked up.
     pub(crate) interface_index: u32,
+    /// Backend that opens its sockets: that of the channel, or the driver's default.
+    pub(crate) backend: Box<str>,
 }
 
 impl ResolvedChannel {
@@ -62,7 +64,7 @@ impl ResolvedChannel {
 pub(crate) fn resolve(
     channel: UdpChannel,
     prerequisites: &ResolvedPrerequisites,
-    network: &mut dyn Network,
+    sockets: &mut Sockets,
 ) -> Result<ResolvedChannel, CommandError> {
     let mut names = AddressResolver {
         channel: channel.uri.as_str(),
@@ -85,7 +87,8 @@ pub(crate) fn resolve(
     let needs_interfaces =
         channel.interface.is_some() || endpoint.is_some_and(|e| e.ip().is_multicast());
     let interfaces = if needs_interfaces {
-        network
+        sockets
+            .network
             .interfaces()
             .map_err(|error| Failure::generic(error.to_string()))?
     } else {
@@ -101,11 +104,13 @@ pub(crate) fn resolve(
     let roles = channel
         .roles(endpoint, control, local)
         .map_err(Failure::from)?;
+    let backend = channel.backend.as_ref().unwrap_or(&sockets.backend).clone();
     Ok(ResolvedChannel {
         channel,
         roles,
         control,
         interface_index,
+        backend,
     })
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct RequestedBuffers {
     pub(crate) receive: Option<usize>,
     /// Not a buffer length, but requested and inherited like one: receive timestamps.
     pub(crate) arrival_times: bool,
-    /// Limits of the backend that the channel names; `None`: those of the first backend.
+    /// Limits of the channel's backend; `None`: those of the driver's default backend.
     pub(crate) limits: Option<BufferLimits>,
 }
 
@@ -236,12 +236,11 @@ impl Endpoint {
 
     /// Rejects a channel that names another network backend.
     fn check_backend(&self, requested: &ResolvedChannel) -> Result<(), Failure> {
-        let (new, existing) = (&requested.channel.backend, &self.resolved.channel.backend);
-        match new {
-            Some(backend) if new != existing => Err(Failure::generic(format!(
-                "{key}={backend} does not match existing value of {}, use the same value or another endpoint: \
+        let existing = &self.resolved.backend;
+        match &requested.channel.backend {
+            Some(backend) if backend != existing => Err(Failure::generic(format!(
+                "{key}={backend} does not match existing value of {existing}, use the same value or another endpoint: \
                  existingChannel={} channel={}",
-                existing.as_deref().unwrap_or("none"),
                 self.resolved.text(),
                 requested.text(),
                 key = Param::Backend.key(),

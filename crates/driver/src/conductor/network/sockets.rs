@@ -32,6 +32,9 @@ impl SenderSockets {
 #[derive(Debug)]
 pub(crate) struct Sockets {
     pub(crate) network: Box<dyn Network>,
+    /// Backend of channels that name none.
+    pub(crate) backend: Box<str>,
+    /// Limits of that backend.
     limits: BufferLimits,
     /// Buffer lengths from options, used where channels set none.
     defaults: RequestedBuffers,
@@ -49,7 +52,9 @@ impl Sockets {
         limits: BufferLimits,
         settings: &SocketSettings,
     ) -> Self {
+        let backend = settings.backend.clone();
         Self {
+            backend: backend.unwrap_or_else(|| network.backend().into()),
             network,
             limits,
             defaults: RequestedBuffers {
@@ -68,13 +73,13 @@ impl Sockets {
 
     /// Returns the buffer lengths to request for a new endpoint.
     pub(crate) fn requested_buffers(&mut self, resolved: &ResolvedChannel) -> RequestedBuffers {
-        let backend = resolved.channel.backend.as_deref();
+        let other_backend = Some(&resolved.backend).filter(|backend| **backend != self.backend);
         RequestedBuffers {
             send: self.send_length(resolved),
             receive: self.receive_length(resolved),
             arrival_times: resolved.channel.media_receive_timestamp.is_some(),
             // A backend that cannot be asked does not open a socket either, and says why.
-            limits: backend.and_then(|backend| self.network.buffer_limits_of(backend).ok()),
+            limits: other_backend.and_then(|backend| self.network.buffer_limits_of(backend).ok()),
         }
     }
 
@@ -258,7 +263,7 @@ impl Sockets {
 
     fn spec(&self, resolved: &ResolvedChannel, bind: SocketAddr) -> SocketSpec {
         SocketSpec {
-            backend: resolved.channel.backend.clone(),
+            backend: Some(resolved.backend.clone()),
             send_buffer: self.send_length(resolved),
             receive_buffer: self.receive_length(resolved),
             ..SocketSpec::bound(bind)
