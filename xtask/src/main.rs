@@ -4,6 +4,7 @@
 
 mod api;
 mod compare;
+mod consensus;
 mod fuzz;
 mod kills;
 #[cfg(test)]
@@ -114,6 +115,11 @@ const TASKS: &[Task] = &[
         name: "sim",
         help: "[--seeds N] [--seed S] [--minutes M] [--jobs J] [--scenario FILE]: run random scenarios; see --help",
         run: |arguments| sim::run(arguments).map(ran),
+    },
+    Task {
+        name: "consensus",
+        help: "[--seeds N] [--seed FIRST]: run random schedules of the consensus core, with all invariants checked",
+        run: |arguments| consensus::run(arguments).map(ran),
     },
     Task {
         name: "properties",

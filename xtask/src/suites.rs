@@ -209,6 +209,12 @@ const SUITES: &[Suite] = &[
         ),
     },
     Suite {
+        name: "consensus",
+        paths: &[&["crates/cluster/"]],
+        slice: part(&["xtask", "consensus", "--seeds", "20000"]),
+        full: run(&["xtask", "consensus", "--seeds", "1000000"], minutes(120)),
+    },
+    Suite {
         name: "full file systems",
         paths: &[TRANSPORT, &[SIM]],
         slice: part(&["xtask", "sim", "--suite", "full-memory", "--seeds", "100"]),
@@ -519,14 +525,14 @@ mod tests {
     }
 
     #[test]
-    fn suite_tests_change_in_core_affects_all_but_sbe_and_power_cuts() {
+    fn suite_tests_change_in_core_affects_all_but_those_without_it() {
         let affected = affected("crates/core/src/queue.rs");
         let with_slice = SUITES.iter().filter(|suite| suite.in_gate().is_some());
         let unaffected: Vec<_> = with_slice
             .map(|suite| suite.name)
             .filter(|name| !affected.contains(name))
             .collect();
-        assert_eq!(unaffected, ["fuzz SBE", "power cuts"]);
+        assert_eq!(unaffected, ["fuzz SBE", "consensus", "power cuts"]);
     }
 
     #[test]

@@ -1,0 +1,133 @@
+//! Simulation of the core alone, in virtual time: loss, duplication, reordering, partitions, crashes, power cuts, slow disks and
+//! drifting clocks, from one seed (`docs/consensus.md`).
+
+mod checks;
+mod node;
+mod schedule;
+mod world;
+
+use super::defects::{Defect, Defects};
+use checks::Violation;
+use schedule::Schedule;
+use world::World;
+
+/// Runs one schedule. Returns the number of steps.
+fn run(schedule: &Schedule, defects: Defects) -> Result<u64, Violation> {
+    let mut world = World::new(schedule, defects);
+    world.run().map(|()| world.steps)
+}
+
+/// Removes faults, and switches others off, as long as the same invariant breaks.
+fn shrink(mut schedule: Schedule, defects: Defects, violation: &Violation) -> Schedule {
+    let breaks = |candidate: &Schedule| {
+        run(candidate, defects).is_err_and(|found| found.name() == violation.name())
+    };
+    loop {
+        let mut is_smaller = false;
+        for index in (0..schedule.faults.len()).rev() {
+            let mut candidate = schedule.clone();
+            candidate.faults.remove(index);
+            if breaks(&candidate) {
+                schedule = candidate;
+                is_smaller = true;
+            }
+        }
+        let simpler: [fn(&mut Schedule); 5] = [
+            |it| it.loss = 0,
+            |it| it.duplicates = 0,
+            |it| it.late = 0,
+            |it| it.disk_delay = 0,
+            |it| it.clocks.fill(1_000),
+        ];
+        for simplify in simpler {
+            let mut candidate = schedule.clone();
+            simplify(&mut candidate);
+            if format!("{candidate:?}") != format!("{schedule:?}") && breaks(&candidate) {
+                schedule = candidate;
+                is_smaller = true;
+            }
+        }
+        if !is_smaller {
+            return schedule;
+        }
+    }
+}
+
+/// Runs schedules of these seeds, and panics with the smallest one if an invariant breaks. Returns the number of steps.
+fn run_all(seeds: std::ops::Range<u64>) -> u64 {
+    let mut steps = 0;
+    for seed in seeds {
+        let schedule = Schedule::random(seed);
+        match run(&schedule, Defects::default()) {
+            Ok(count) => steps += count,
+            Err(violation) => {
+                let small = shrink(schedule, Defects::default(), &violation);
+                let mut world = World::new(&small, Defects::default());
+                let violation = world.run();
+                panic!(
+                    "seed {seed}: {violation:?} in {small:#?} after {} steps\n{}",
+                    world.steps,
+                    world.describe()
+                );
+            }
+        }
+    }
+    steps
+}
+
+/// Returns the number of schedules until one breaks the invariant, at most `limit`.
+fn find(defects: Defects, invariants: &[&str], limit: u64) -> Option<u64> {
+    (0..limit).find(|seed| {
+        let schedule = Schedule::random(*seed);
+        run(&schedule, defects).is_err_and(|found| invariants.contains(&found.name()))
+    })
+}
+
+#[test]
+fn random_schedules_keep_all_invariants() {
+    run_all(0..400);
+}
+
+/// `cargo xtask consensus` runs this with its number of seeds.
+#[test]
+#[ignore = "run by `cargo xtask consensus`"]
+fn many_random_schedules_keep_all_invariants() {
+    let number = |name: &str, default: u64| {
+        let value = std::env::var(name).ok();
+        value.map_or(default, |text| text.parse().expect("a number"))
+    };
+    let first = number("TARAN_CONSENSUS_SEED", 1_000_000);
+    let count = number("TARAN_CONSENSUS_SEEDS", 1_000);
+    let started = std::time::Instant::now();
+    let steps = run_all(first..first + count);
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        "{count} schedules from seed {first}: {steps} steps in {seconds:.1} s, {:.0} schedules/s",
+        count as f64 / seconds
+    );
+}
+
+macro_rules! planted {
+    ($($name:ident: $defect:ident breaks $invariants:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                let defects = Defects::default().with(Defect::$defect);
+                let found = find(defects, &$invariants, 3_000);
+                println!("found after {found:?} schedules");
+                assert!(found.is_some());
+            }
+        )*
+    };
+}
+
+planted! {
+    member_that_votes_twice_breaks_election_safety: VotesTwice breaks ["election safety"];
+    forgotten_truncation_breaks_log_matching: TruncationForgotten breaks ["log matching", "term list"];
+    vote_without_regard_to_the_log_breaks_leader_completeness: VoteIgnoresLog breaks ["leader completeness"];
+    commit_without_quorum_breaks_leader_completeness: SmallQuorum breaks ["leader completeness", "committed never lost"];
+    commit_before_comparison_breaks_state_machine_safety: CommitUncompared breaks ["state machine safety"];
+    unflushed_acknowledgement_loses_committed_entries: UnflushedAcknowledged breaks ["committed never lost"];
+    endless_ballot_prevents_progress: EndlessBallot breaks ["progress"];
+    vote_that_is_not_durable_breaks_election_safety: VoteNotDurable breaks ["election safety"];
+}

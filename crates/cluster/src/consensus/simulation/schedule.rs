@@ -1,0 +1,159 @@
+//! A schedule: cluster, network, disks, clocks, and the faults of one run, all from one seed.
+
+use fastrand::Rng;
+
+use super::super::{BallotEnd, Config, Durability, Nanos, Timing};
+
+pub(super) const MILLISECOND: Nanos = 1_000_000;
+
+/// A fault, or its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    Kill {
+        member: usize,
+    },
+    CutPower {
+        member: usize,
+    },
+    CutPowerOfAll,
+    Restart {
+        member: usize,
+    },
+    /// Messages and log data from one member to others, one bit each, are lost.
+    Block {
+        from: usize,
+        to: u32,
+    },
+    /// Members of one side, one bit each, and the others do not hear each other.
+    Split {
+        side: u32,
+    },
+    Heal,
+    /// The member's process does not run.
+    Stall {
+        member: usize,
+        time: Nanos,
+    },
+    /// Writes of the member take longer.
+    SlowDisk {
+        member: usize,
+        factor: i64,
+    },
+    /// The member hands leadership over, if it leads.
+    Transfer {
+        member: usize,
+    },
+    /// Log image or recording of the member fails.
+    FailLog {
+        member: usize,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Schedule {
+    pub(super) seed: u64,
+    pub(super) members: usize,
+    pub(super) durability: Durability,
+    pub(super) timing: Timing,
+    /// Messages of a thousand that are lost.
+    pub(super) loss: u32,
+    /// Messages of a thousand that arrive twice.
+    pub(super) duplicates: u32,
+    /// Messages of a thousand that arrive much later.
+    pub(super) late: u32,
+    pub(super) delay: Nanos,
+    pub(super) disk_delay: Nanos,
+    /// Speed of each clock, in thousandths.
+    pub(super) clocks: Vec<i64>,
+    pub(super) faults: Vec<(Nanos, Fault)>,
+    /// Time at which faults end.
+    pub(super) end: Nanos,
+}
+
+impl Schedule {
+    pub(super) fn random(seed: u64) -> Self {
+        let mut random = Rng::with_seed(seed);
+        let members = *random
+            .choice([1, 3, 3, 3, 3, 3, 5, 5, 5, 7].as_slice())
+            .expect("not empty");
+        let durability = if random.bool() {
+            Durability::QuorumDisk
+        } else {
+            Durability::QuorumMemory
+        };
+        let mut timing = Timing::fast();
+        if random.u8(..4) == 0 {
+            timing.ballot_end = BallotEnd::Timeout;
+        }
+        let end = (300 + random.i64(0..1_500)) * MILLISECOND;
+        let mut schedule = Self {
+            seed,
+            members,
+            durability,
+            timing,
+            loss: *random
+                .choice([0, 0, 10, 100, 300].as_slice())
+                .expect("not empty"),
+            duplicates: *random.choice([0, 10, 100].as_slice()).expect("not empty"),
+            late: *random.choice([0, 10, 200].as_slice()).expect("not empty"),
+            delay: *random
+                .choice([1i64, 1, 5, 20].as_slice())
+                .expect("not empty")
+                * MILLISECOND,
+            disk_delay: *random
+                .choice([0i64, 1, 10, 60].as_slice())
+                .expect("not empty")
+                * MILLISECOND,
+            clocks: (0..members).map(|_| random.i64(900..1_100)).collect(),
+            faults: Vec::new(),
+            end,
+        };
+        for _ in 0..random.usize(0..16) {
+            let at = random.i64(0..end);
+            let fault = schedule.random_fault(&mut random);
+            schedule.faults.push((at, fault));
+            if let Fault::Kill { member } | Fault::CutPower { member } = fault {
+                let again = at + random.i64(0..400 * MILLISECOND);
+                schedule.faults.push((again, Fault::Restart { member }));
+            }
+            if matches!(fault, Fault::Block { .. } | Fault::Split { .. }) && random.bool() {
+                let healed = at + random.i64(0..800 * MILLISECOND);
+                schedule.faults.push((healed, Fault::Heal));
+            }
+        }
+        schedule.faults.retain(|(at, _)| *at < end);
+        schedule.faults.sort_by_key(|(at, _)| *at);
+        schedule
+    }
+
+    fn random_fault(&self, random: &mut Rng) -> Fault {
+        let member = random.usize(..self.members);
+        let mask = random.u32(..1 << self.members);
+        match random.u8(..16) {
+            0..=2 => Fault::Kill { member },
+            3..=4 if self.durability == Durability::QuorumDisk => Fault::CutPower { member },
+            5 if self.durability == Durability::QuorumDisk => Fault::CutPowerOfAll,
+            3..=6 => Fault::Split { side: mask },
+            7..=9 => Fault::Block {
+                from: member,
+                to: mask,
+            },
+            10..=11 => Fault::Stall {
+                member,
+                time: random.i64(0..600 * MILLISECOND),
+            },
+            12 => Fault::SlowDisk {
+                member,
+                factor: random.i64(1..10),
+            },
+            13 => Fault::FailLog { member },
+            14 => Fault::Heal,
+            _ => Fault::Transfer { member },
+        }
+    }
+
+    pub(super) fn config(&self, member: usize) -> Config {
+        let ids: Vec<i32> = (0..).take(self.members).collect();
+        Config::new(ids[member], &ids, self.timing, self.durability).expect("a valid cluster")
+    }
+}

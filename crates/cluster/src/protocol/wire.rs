@@ -1,0 +1,101 @@
+//! Conversions between fields of codecs and those of messages.
+
+use taran_sbe::runtime::Text;
+
+use super::MessageError;
+use crate::codecs::cluster::types::BooleanType;
+use crate::consensus::{AppendFlags, ProtocolVersion};
+
+/// A field of a message that is read from a `W` of a codec.
+pub(super) trait FromWire<W>: Sized {
+    /// Converts the value of the field `name`.
+    fn from_wire(value: W, name: &'static str) -> Result<Self, MessageError>;
+}
+
+/// A field of a message that is written as a `W` of a codec.
+pub(super) trait ToWire<W> {
+    fn to_wire(self) -> W;
+}
+
+macro_rules! unchanged {
+    ($($type:ty)*) => {
+        $(
+            impl FromWire<$type> for $type {
+                fn from_wire(value: $type, _: &'static str) -> Result<Self, MessageError> {
+                    Ok(value)
+                }
+            }
+
+            impl ToWire<$type> for $type {
+                fn to_wire(self) -> $type {
+                    self
+                }
+            }
+        )*
+    };
+}
+
+// A version or position that an older sender lacks stays none.
+unchanged!(i32 i64 Option<i32> Option<i64>);
+
+impl FromWire<Option<i32>> for ProtocolVersion {
+    fn from_wire(value: Option<i32>, _: &'static str) -> Result<Self, MessageError> {
+        Ok(Self::from_raw(value.unwrap_or(0)))
+    }
+}
+
+impl ToWire<Option<i32>> for ProtocolVersion {
+    fn to_wire(self) -> Option<i32> {
+        Some(self.raw())
+    }
+}
+
+impl FromWire<Option<u8>> for AppendFlags {
+    fn from_wire(value: Option<u8>, _: &'static str) -> Result<Self, MessageError> {
+        Ok(Self::from_raw(value.unwrap_or(0)))
+    }
+}
+
+impl ToWire<u8> for AppendFlags {
+    fn to_wire(self) -> u8 {
+        self.raw()
+    }
+}
+
+/// The null value of SBE stands for none.
+impl ToWire<i64> for Option<i64> {
+    fn to_wire(self) -> i64 {
+        self.unwrap_or(i64::MIN)
+    }
+}
+
+impl FromWire<BooleanType> for bool {
+    fn from_wire(value: BooleanType, name: &'static str) -> Result<Self, MessageError> {
+        match value {
+            BooleanType::FALSE => Ok(false),
+            BooleanType::TRUE => Ok(true),
+            other => Err(MessageError::InvalidBoolean {
+                field: name,
+                value: other.raw(),
+            }),
+        }
+    }
+}
+
+impl ToWire<BooleanType> for bool {
+    fn to_wire(self) -> BooleanType {
+        if self {
+            BooleanType::TRUE
+        } else {
+            BooleanType::FALSE
+        }
+    }
+}
+
+impl<'a> FromWire<Text<'a>> for &'a str {
+    fn from_wire(value: Text<'a>, name: &'static str) -> Result<Self, MessageError> {
+        value
+            .to_str()
+            .map_err(|_| MessageError::InvalidText { field: name })
+    }
+}
