@@ -22,7 +22,7 @@ bytes. Counters are read one after the other while messages flow, so small value
 
 For a driver that has ended, the last backlog is shown; the exit status is 1, with a message on standard error.
 
-Exit status: 0 shown, 1 no driver, 2 wrong usage.")]
+Exit status: 0 shown, 1 no driver, 2 incorrect usage.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
