@@ -27,11 +27,16 @@ enum TetherMode {
     },
 }
 
+/// State of an untethered subscriber. One that falls behind the limit goes from `Active` through `Lingering` to `Resting`,
+/// and back to `Active` if it rejoins.
 #[doc(alias = "UntetheredSubscription")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UntetheredState {
+    /// The image is available, and the position counts for the limit.
     Active,
+    /// The image was reported as unavailable; the position still counts.
     Lingering,
+    /// The position does not count.
     Resting,
 }
 

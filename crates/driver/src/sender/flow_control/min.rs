@@ -12,13 +12,13 @@ use crate::boundary::MinFlowControlSpec;
 pub(super) struct MinFlowControl {
     receivers: LivenessTable<Receiver>,
     spec: MinFlowControlSpec,
-    /// True if a receiver that counts has asked for a SETUP that was not sent yet.
+    /// True if a group member has requested a SETUP that was not sent yet.
     pending_join: bool,
     hold: Option<JoinHold>,
     next_deadline_ns: i64,
 }
 
-/// A receiver that counts.
+/// A group member: a receiver that the limit waits for.
 #[derive(Debug)]
 struct Receiver {
     id: i64,
@@ -47,7 +47,8 @@ impl MinFlowControl {
         }
     }
 
-    fn counts(&self, group_tag: Option<i64>) -> bool {
+    /// Returns true if receivers with this group tag are members: all with `min`, those with the tag with `tagged`.
+    fn is_member(&self, group_tag: Option<i64>) -> bool {
         self.spec.group_tag.is_none() || group_tag == self.spec.group_tag
     }
 
@@ -59,7 +60,7 @@ impl MinFlowControl {
         self.hold.map_or(i64::MAX, |hold| hold.limit)
     }
 
-    /// Updates a receiver that counts already. Returns false if there is none.
+    /// Updates a known member. Returns false if the receiver is not known.
     fn refresh(&mut self, report: &StatusReport, end: i64, now_ns: i64) -> bool {
         let known = self
             .receivers
@@ -116,9 +117,9 @@ impl MinFlowControl {
     /// Computes the time until which this limit is unchanged, if no status message arrives.
     fn update_deadline(&mut self, limit: i64, now_ns: i64) {
         let slowest = self.slowest(now_ns);
-        let counts = !self.receivers.is_empty() && self.has_required_receivers();
+        let has_members = !self.receivers.is_empty() && self.has_required_receivers();
         let is_leaving = self.receivers.iter().any(|receiver| receiver.is_leaving);
-        let stays = !is_leaving && (!counts || slowest == limit);
+        let stays = !is_leaving && (!has_members || slowest == limit);
         let hold_ns = self.hold.map_or(i64::MAX, |hold| hold.until_ns);
         self.next_deadline_ns = if stays {
             self.receivers.unchanged_until_ns().min(hold_ns)
@@ -135,10 +136,10 @@ impl MinFlowControl {
 impl FlowControl for MinFlowControl {
     fn on_status(&mut self, report: &StatusReport, limit: i64, now_ns: i64) -> i64 {
         let end = report.position + i64::from(report.window);
-        let counts = self.counts(report.group_tag);
-        let is_known = counts && self.refresh(report, end, now_ns);
+        let is_member = self.is_member(report.group_tag);
+        let is_known = is_member && self.refresh(report, end, now_ns);
         let mut slowest = self.slowest(now_ns);
-        let is_new = counts && !is_known && !report.is_end_of_stream;
+        let is_new = is_member && !is_known && !report.is_end_of_stream;
         if is_new && self.is_within_window(report, end, slowest) && self.insert(report, end, now_ns)
         {
             slowest = slowest.min(end);
@@ -181,7 +182,7 @@ impl FlowControl for MinFlowControl {
     }
 
     fn on_setup_requested(&mut self, group_tag: Option<i64>) {
-        self.pending_join |= self.counts(group_tag);
+        self.pending_join |= self.is_member(group_tag);
     }
 
     fn on_requested_setup(&mut self, limit: i64, now_ns: i64) {
@@ -250,7 +251,7 @@ mod tests {
             }
         }
 
-        /// The limit after a status message.
+        /// Handles a status message; returns the new limit.
         fn status(&mut self, receiver_id: i64, position: i64) -> i64 {
             self.tagged(receiver_id, position, None, false)
         }
@@ -276,15 +277,16 @@ mod tests {
             self.limit
         }
 
-        /// While it says that it need not be asked, nothing comes of it.
+        /// Calls `on_idle`; returns the new limit. Checks that nothing changes before the deadline, and that the next
+        /// deadline is not in the past.
         fn idle(&mut self) -> i64 {
             let before = (self.limit, self.count.get());
-            let idles = self.now_ns <= self.strategy.next_deadline_ns();
+            let is_early = self.now_ns <= self.strategy.next_deadline_ns();
             self.limit = self.strategy.on_idle(self.limit, self.now_ns);
-            assert!(!idles || (self.limit, self.count.get()) == before);
+            assert!(!is_early || (self.limit, self.count.get()) == before);
             assert!(
                 self.now_ns <= self.strategy.next_deadline_ns(),
-                "asked for once"
+                "the next deadline is in the past"
             );
             self.limit
         }
@@ -325,7 +327,7 @@ mod tests {
         assert_eq!(fixture.tagged(2, 200, None, true), 1_000);
         fixture.strategy.on_error(3, None, 0);
         assert_eq!((fixture.idle(), fixture.count.get()), (1_700, 1));
-        // One that has left does not come back by saying so again.
+        // A repeated end of stream does not add the receiver again.
         fixture.tagged(2, 200, None, true);
         assert_eq!(fixture.count.get(), 1);
     }

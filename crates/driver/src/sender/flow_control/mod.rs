@@ -47,12 +47,12 @@ pub trait FlowControl: Send + Debug {
         i64::MIN
     }
 
-    /// Handles the request of a receiver, with its group tag, for a SETUP.
+    /// Handles a receiver's request for a SETUP.
     fn on_setup_requested(&mut self, group_tag: Option<i64>) {
         let _ = group_tag;
     }
 
-    /// Called before a SETUP is sent that was asked for.
+    /// Called before a SETUP is sent that a receiver has requested.
     fn on_requested_setup(&mut self, limit: i64, now_ns: i64) {
         let _ = (limit, now_ns);
     }
