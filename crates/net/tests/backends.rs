@@ -147,7 +147,7 @@ fn poll_reports_ready_transports_of_all_backends_in_order() {
         }
         let mut expected = targets.to_vec();
         expected.sort_unstable();
-        // Eight sockets are too many to be reported without asking.
+        // With eight sockets, the poller asks the kernel which of them are readable.
         let (reported, received) = agent.poll();
         assert_eq!(reported, expected);
         assert_eq!(received, expected);

@@ -28,8 +28,8 @@ pub enum MessageError {
         /// Template id of the message.
         template_id: u64,
     },
-    /// Text that is not UTF-8, of which ASCII is a part.
-    #[error("the text of `{field}` is not ASCII")]
+    /// Text that is not valid UTF-8. The protocol specifies ASCII, which is a subset.
+    #[error("the text of `{field}` is not ASCII or UTF-8")]
     InvalidText {
         /// Name of the field.
         field: &'static str,
@@ -44,8 +44,8 @@ pub enum MessageError {
     },
 }
 
-/// Declares an enum of messages. Of each message: struct, module and types of its codec, the ids that it begins with, its
-/// fields, and behind a semicolon its variable-length data in the order of the schema.
+/// Declares an enum of messages. The input lists for each message: the name of its struct; module, decoder and encoder of its
+/// codec; the ids that it starts with; its fields; after a semicolon, its variable-length data in the order of the schema.
 macro_rules! messages {
     (
         $(#[$enum_doc:meta])*
@@ -70,8 +70,8 @@ macro_rules! messages {
             /// Reads a message with its header. Bytes behind the message are ignored.
             ///
             /// # Errors
-            /// The bytes are of another schema or end too early, the message is none of this enum, a text is not ASCII, or a
-            /// boolean is neither 0 nor 1.
+            /// The bytes are of another schema or end too early, the template id belongs to no message of this enum, a text is
+            /// not valid UTF-8, or a boolean is neither 0 nor 1.
             pub fn decode(bytes: &$enum_lifetime [u8]) -> Result<Self, MessageError> {
                 let (header, body) = control::header(bytes)?;
                 taran_sbe::runtime::schema_is(control::SCHEMA_ID, &header)?;

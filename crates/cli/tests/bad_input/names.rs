@@ -52,7 +52,7 @@ fn unknown_host_is_rejected() {
     driver.stop("TERM").assert_code(15).assert_silent();
 }
 
-/// A resolver that responds when the test tells it to.
+/// A resolver that responds when the test requests it.
 #[derive(Clone, Debug, Default)]
 struct ControlledResolver(Arc<Mutex<Lookups>>);
 

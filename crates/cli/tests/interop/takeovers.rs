@@ -58,7 +58,7 @@ fn directory_passes_from_killed_taran_driver_to_official_one_and_back() {
     assert!(info.status.success(), "{}", text(&info));
 
     official.kill();
-    // A recent heartbeat: dead or alive cannot be told.
+    // The heartbeat is recent, so the driver may be alive or dead.
     let info = taran("driver-info", &dir, "3600000").output().unwrap();
     assert!(info.status.success(), "{}", text(&info));
     let refused = taran("driver", &dir, "3600000").output().unwrap();

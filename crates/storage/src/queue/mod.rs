@@ -36,12 +36,11 @@ use crate::DiskFile;
 /// * after a failed sync, all that was written since the last successful sync may be lost, although it can still be read:
 ///   write it again, or truncate the file.
 ///
-/// A panic of a [`Disk`](crate::Disk) or [`DiskFile`] completes its request with
-/// [`ErrorKind::Panicked`](crate::ErrorKind::Panicked), with its buffers; it is sticky as any failure is. A queue that
-/// executes on the caller's thread lets `poll` panic first.
+/// Therefore a sync that succeeds covers all writes before it or, if a failure was cleared, all writes after that.
 ///
-/// A success of a sync therefore always covers all writes before it, or those that the owner wrote after it had cleared
-/// a failure.
+/// If a [`Disk`](crate::Disk) or [`DiskFile`] panics, the request completes with
+/// [`ErrorKind::Panicked`](crate::ErrorKind::Panicked) and its buffers; that failure is sticky, too. [`InlineQueue`], which
+/// executes on the caller's thread, also passes the panic on to the caller of `poll`; the completion comes at the next call.
 pub trait DiskQueue: Debug {
     /// Binds a file to the queue. Allocates.
     fn attach(&mut self, file: Box<dyn DiskFile>) -> QueuedFile;
