@@ -16,6 +16,7 @@ mod log;
 mod loss;
 mod output;
 mod printable;
+mod recordings;
 mod sbe;
 mod stat;
 mod streams;
@@ -57,6 +58,8 @@ enum Command {
     Log(log::Arguments),
     /// Show the identity and state of a driver, or terminate it
     DriverInfo(driver_info::Arguments),
+    /// Show, verify and repair the recordings of a stopped archive
+    Recordings(recordings::Arguments),
     /// Explain options and print their values
     Config(config::Arguments),
     /// Validate, describe and compare Simple Binary Encoding schemas, generate Rust code, decode messages
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Loss(arguments) => failure::exit_code(loss::run(&arguments)),
         Command::Log(arguments) => failure::exit_code(log::run(&arguments)),
         Command::DriverInfo(arguments) => failure::exit_code(driver_info::run(&arguments)),
+        Command::Recordings(arguments) => failure::exit_code(recordings::run(&arguments)),
         Command::Config(arguments) => failure::exit_code(config::run(&arguments)),
         Command::Sbe(arguments) => failure::exit_code(sbe::run(&arguments)),
         Command::Version(arguments) => failure::exit_code(version::run(&arguments)),

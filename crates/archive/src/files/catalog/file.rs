@@ -1,0 +1,359 @@
+//! The catalog file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use taran_storage::{Create, Disk, DiskError, DiskFile, ErrorKind, OpenOptions, SyncKind};
+
+use super::super::segments::SegmentDirectory;
+use super::super::side_file;
+use super::change::{Change, Piece, Step};
+use super::parse::{CatalogContents, ParseReport};
+use super::{CATALOG_FILE, CATALOG_LENGTH_MAX, Catalog, CatalogError, CatalogOptions};
+
+/// Name of a new catalog until it is complete.
+const TEMPORARY: &str = "archive.catalog.updated";
+const CHUNK: usize = 1 << 20;
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+
+/// Findings and repairs of opening a catalog.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CatalogReport {
+    /// The file was created.
+    pub is_new: bool,
+    /// Findings in the contents.
+    pub contents: ParseReport,
+    /// The file that keeps the bytes cut off behind the last entry.
+    pub tail_file: Option<PathBuf>,
+}
+
+/// The file of a [`Catalog`], which applies its changes. Calls block for as long as the disk does.
+///
+/// The caller holds the lock of the archive: see [`MarkFile`](super::super::MarkFile).
+#[derive(Debug)]
+pub struct CatalogFile {
+    disk: Arc<dyn Disk>,
+    directory: PathBuf,
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    options: CatalogOptions,
+    failure: Option<Box<DiskError>>,
+}
+
+impl CatalogFile {
+    /// Opens the catalog of an archive, or creates it. Repairs what a crash can leave: bytes behind the last entry move to
+    /// a side file, impossible stop positions become NULL.
+    ///
+    /// # Errors
+    ///
+    /// The disk failed, or the file is no catalog or damaged. Nothing was changed then, unless the disk failed.
+    pub fn open(
+        disk: &Arc<dyn Disk>,
+        directory: &Path,
+        options: CatalogOptions,
+    ) -> Result<(Self, Catalog, CatalogReport), CatalogError> {
+        let path = directory.join(CATALOG_FILE);
+        let found = disk.open(&path, OpenOptions::write());
+        let file = match found {
+            Ok(file) => file,
+            Err(error) if error.is_not_found() => return Self::create(disk, directory, options),
+            Err(error) => return Err(error.into()),
+        };
+        let (catalog, contents, names) = read(&**disk, directory, &*file, options)?;
+        let mut opened = Self {
+            disk: Arc::clone(disk),
+            directory: directory.to_path_buf(),
+            path,
+            file,
+            options,
+            failure: None,
+        };
+        drop(names);
+        let tail_file = opened.repair(&catalog, &contents)?;
+        let report = CatalogReport {
+            is_new: false,
+            contents,
+            tail_file,
+        };
+        Ok((opened, catalog, report))
+    }
+
+    /// Reads the catalog of an archive without changing its file.
+    ///
+    /// # Errors
+    ///
+    /// There is none, the disk failed, or the file is no catalog or damaged.
+    pub fn read(
+        disk: &dyn Disk,
+        directory: &Path,
+        options: CatalogOptions,
+    ) -> Result<(Catalog, ParseReport), CatalogError> {
+        let path = directory.join(CATALOG_FILE);
+        let file = disk.open(&path, OpenOptions::read()).map_err(|error| {
+            if error.is_not_found() {
+                CatalogError::Missing {
+                    directory: directory.to_path_buf(),
+                }
+            } else {
+                error.into()
+            }
+        })?;
+        let (catalog, report, _) = read(disk, directory, &*file, options)?;
+        Ok((catalog, report))
+    }
+
+    fn create(
+        disk: &Arc<dyn Disk>,
+        directory: &Path,
+        options: CatalogOptions,
+    ) -> Result<(Self, Catalog, CatalogReport), CatalogError> {
+        let names = SegmentDirectory::list(&**disk, directory)?;
+        let mut catalog = Catalog::create(options);
+        catalog.next_id = names.next_recording_id();
+        let path = directory.join(CATALOG_FILE);
+        let pieces = [Piece::Bytes(catalog.header())];
+        let file = write_new(&**disk, directory, None, &pieces, catalog.capacity)?;
+        let report = CatalogReport {
+            is_new: true,
+            ..CatalogReport::default()
+        };
+        let opened = Self {
+            disk: Arc::clone(disk),
+            directory: directory.to_path_buf(),
+            path,
+            file,
+            options,
+            failure: None,
+        };
+        Ok((opened, catalog, report))
+    }
+
+    /// Brings the file to the state of the catalog that was read from it.
+    fn repair(
+        &mut self,
+        catalog: &Catalog,
+        report: &ParseReport,
+    ) -> Result<Option<PathBuf>, CatalogError> {
+        if catalog.capacity > self.file.len()? {
+            grow(&*self.file, catalog.capacity)?;
+        }
+        let mut tail_file = None;
+        if let Some(tail) = &report.tail {
+            let range = tail.offset..tail.offset + tail.bytes.len() as u64;
+            tail_file = Some(side_file::keep(
+                &*self.disk,
+                &self.path,
+                &*self.file,
+                range,
+            )?);
+            // The first bytes first: without a length, the rest is behind the end again.
+            let head = tail.bytes.len().min(4);
+            self.file.write_at(&ZEROS[..head], tail.offset)?;
+            self.file.sync(SyncKind::Data)?;
+            zero(&*self.file, tail.offset, tail.bytes.len() as u64)?;
+        }
+        let stops = report.impossible_stops.iter().map(|(id, _)| *id);
+        for id in stops.chain(report.missing_checksums.iter().copied()) {
+            if let Some(entry) = catalog.entry(id) {
+                let mut change = Change::default();
+                catalog.write_fields(&mut change, &mut entry.clone());
+                self.apply(&change)?;
+            }
+        }
+        if report.next_id.is_some() {
+            self.file
+                .write_at(&catalog.next_id.to_le_bytes(), super::NEXT_ID_AT)?;
+        }
+        // What an earlier process has written may be in the page cache only.
+        self.file.sync(SyncKind::Data)?;
+        Ok(tail_file)
+    }
+
+    /// Returns the path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Brings a change to the file. Changes are applied in the order in which they were made.
+    ///
+    /// # Errors
+    ///
+    /// The disk failed now or before. The change may be in the file in part; the file can be opened in any case.
+    pub fn apply(&mut self, change: &Change) -> Result<(), CatalogError> {
+        if let Some(first) = &self.failure {
+            return Err(CatalogError::FailedBefore {
+                path: self.path.clone(),
+                first: first.clone(),
+            });
+        }
+        for step in change.steps() {
+            if let Err(error) = self.step(step) {
+                self.failure = Some(Box::new(error.clone()));
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), DiskError> {
+        match step {
+            Step::Grow { len } => grow(&*self.file, *len),
+            Step::Write { offset, bytes } => self.file.write_at(bytes, *offset),
+            Step::Zero { offset, len } => zero(&*self.file, *offset, *len),
+            Step::Sync => match self.options.sync.kind() {
+                Some(kind) => self.file.sync(kind),
+                None => Ok(()),
+            },
+            Step::Rewrite { pieces, len } => {
+                let old = Some(&*self.file);
+                self.file = write_new(&*self.disk, &self.directory, old, pieces, *len)?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes all changes durable, whatever the sync level.
+    ///
+    /// # Errors
+    ///
+    /// The disk failed now or before.
+    pub fn close(self) -> Result<(), CatalogError> {
+        if let Some(first) = self.failure {
+            return Err(CatalogError::FailedBefore {
+                path: self.path,
+                first,
+            });
+        }
+        self.file.sync(SyncKind::All)?;
+        Ok(())
+    }
+}
+
+/// Reads and parses the file; lists the segment files, whose recording ids must not be given again.
+fn read(
+    disk: &dyn Disk,
+    directory: &Path,
+    file: &dyn DiskFile,
+    options: CatalogOptions,
+) -> Result<(Catalog, ParseReport, SegmentDirectory), CatalogError> {
+    let path = || directory.join(CATALOG_FILE);
+    let len = file.len()?;
+    if len > CATALOG_LENGTH_MAX {
+        return Err(CatalogError::TooLong {
+            path: path(),
+            len,
+            limit: CATALOG_LENGTH_MAX,
+        });
+    }
+    let names = SegmentDirectory::list(disk, directory)?;
+    let bytes = read_nonzero(file, len)?;
+    let contents = CatalogContents { bytes: &bytes, len };
+    let (catalog, report) =
+        Catalog::parse(contents, options, names.next_recording_id()).map_err(|reason| {
+            CatalogError::Contents {
+                path: path(),
+                reason,
+            }
+        })?;
+    Ok((catalog, report, names))
+}
+
+/// Reads a file without the zeros at its end.
+fn read_nonzero(file: &dyn DiskFile, len: u64) -> Result<Vec<u8>, DiskError> {
+    let mut bytes = Vec::new();
+    let mut chunk = vec![0; CHUNK.min(usize::try_from(len).unwrap_or(CHUNK))];
+    let mut offset = 0;
+    while offset < len {
+        let count = file.read_at(&mut chunk, offset)?;
+        if count == 0 {
+            break;
+        }
+        if let Some(last) = chunk[..count].iter().rposition(|byte| *byte != 0) {
+            // A catalog has less than 2 GiB.
+            bytes.resize(offset as usize, 0);
+            bytes.extend_from_slice(&chunk[..=last]);
+        }
+        offset += count as u64;
+    }
+    Ok(bytes)
+}
+
+/// Writes a new catalog, and gives it its name when it is complete and durable.
+fn write_new(
+    disk: &dyn Disk,
+    directory: &Path,
+    old: Option<&dyn DiskFile>,
+    pieces: &[Piece],
+    len: u64,
+) -> Result<Box<dyn DiskFile>, DiskError> {
+    let temporary = directory.join(TEMPORARY);
+    match disk.remove_file(&temporary) {
+        Err(error) if !error.is_not_found() => return Err(error),
+        _ => (),
+    }
+    let written = write_pieces(disk, &temporary, old, pieces, len);
+    if written.is_err() {
+        // What is left of it needs space, and has no other use; the first error says more than this one.
+        let _ = disk.remove_file(&temporary);
+    }
+    drop(written?);
+    let path = directory.join(CATALOG_FILE);
+    disk.rename(&temporary, &path)?;
+    disk.sync_directory(directory)?;
+    disk.open(&path, OpenOptions::write())
+}
+
+fn write_pieces(
+    disk: &dyn Disk,
+    path: &Path,
+    old: Option<&dyn DiskFile>,
+    pieces: &[Piece],
+    len: u64,
+) -> Result<Box<dyn DiskFile>, DiskError> {
+    let file = disk.open(path, OpenOptions::write().with_create(Create::New))?;
+    grow(&*file, len)?;
+    let mut at = 0;
+    let mut chunk = Vec::new();
+    for piece in pieces {
+        match (piece, old) {
+            (Piece::Bytes(bytes), _) => {
+                file.write_at(bytes, at)?;
+                at += bytes.len() as u64;
+            }
+            (Piece::Copy { offset, len }, Some(old)) => {
+                let mut done = 0;
+                while done < *len {
+                    chunk.resize(CHUNK.min(usize::try_from(*len - done).unwrap_or(CHUNK)), 0);
+                    old.read_exact_at(&mut chunk, offset + done)?;
+                    file.write_at(&chunk, at)?;
+                    done += chunk.len() as u64;
+                    at += chunk.len() as u64;
+                }
+            }
+            (Piece::Copy { .. }, None) => debug_assert!(false, "a new catalog copies nothing"),
+        }
+    }
+    file.sync(SyncKind::All)?;
+    Ok(file)
+}
+
+/// Makes a file longer, with reserved blocks where the file system can do that.
+fn grow(file: &dyn DiskFile, len: u64) -> Result<(), DiskError> {
+    match file.allocate(0, len) {
+        Err(error) if error.kind == ErrorKind::Unsupported => file.set_len(len.max(file.len()?)),
+        result => result,
+    }
+}
+
+/// Writes zeros.
+fn zero(file: &dyn DiskFile, offset: u64, len: u64) -> Result<(), DiskError> {
+    let mut done = 0;
+    while done < len {
+        let count = (len - done).min(ZEROS.len() as u64);
+        file.write_at(&ZEROS[..count as usize], offset + done)?;
+        done += count;
+    }
+    Ok(())
+}

@@ -1,0 +1,327 @@
+//! Reading a catalog from the bytes of its file.
+
+use taran_archive_client::codecs::control;
+use taran_archive_client::codecs::control::catalog_header::CatalogHeaderDecoder;
+use thiserror::Error;
+
+use super::super::descriptor::{InvalidDescriptor, NULL_VALUE};
+use super::entry::{self, Entry, EntryState, MalformedEntry};
+use super::{Catalog, CatalogOptions, FILES_VERSION, HEADER, aligned_capacity, is_usable};
+
+/// Highest alignment of entries that is taken for one.
+const ALIGNMENT_MAX: i32 = 1 << 20;
+
+/// The bytes of a catalog file, without zeros at the end.
+#[derive(Clone, Copy, Debug)]
+pub struct CatalogContents<'a> {
+    /// Bytes from the start of the file; all that follow are zero.
+    pub bytes: &'a [u8],
+    /// Length of the file in bytes.
+    pub len: u64,
+}
+
+/// The bytes are no catalog that can be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ParseError {
+    /// The file has no complete header.
+    #[error(
+        "it has {len} bytes, and the header of a catalog has 32: it is no catalog, or was cut; restore it from a backup"
+    )]
+    Short {
+        /// Length in bytes.
+        len: u64,
+    },
+    /// All bytes are zero: no archive has written its header.
+    #[error(
+        "all of its bytes are zero: the archive was never started completely, or the file was damaged; if it has no recordings, remove the file"
+    )]
+    Zero,
+    /// The header is none.
+    #[error(
+        "its header is damaged (length={length} alignment={alignment}); restore it from a backup"
+    )]
+    Header {
+        /// Length field.
+        length: i32,
+        /// Alignment field.
+        alignment: i32,
+    },
+    /// The major version is not 3.
+    #[error("its version is {}.{}.{}, and this archive uses version 3: {}", version >> 16, version >> 8 & 0xff, version & 0xff, remedy(*version))]
+    Version {
+        /// The version.
+        version: i32,
+    },
+    /// An entry is malformed, and others follow it.
+    #[error(
+        "the entry at byte {offset} is damaged: {reason}. Recordings follow it (next: {next_id} at byte {next}), so it \
+         was not cut off; restore the catalog from a backup"
+    )]
+    Entry {
+        /// Offset of the entry.
+        offset: u64,
+        /// The reason.
+        reason: MalformedEntry,
+        /// Id of the next entry.
+        next_id: i64,
+        /// Offset of the next entry.
+        next: u64,
+    },
+    /// The entries end, and others follow.
+    #[error(
+        "its entries end at byte {offset}, but recordings follow (next: {next_id} at byte {next}): a part of the file \
+         was lost; restore the catalog from a backup"
+    )]
+    Hole {
+        /// Offset of the end.
+        offset: u64,
+        /// Id of the next entry.
+        next_id: i64,
+        /// Offset of the next entry.
+        next: u64,
+    },
+}
+
+fn remedy(version: i32) -> &'static str {
+    match version.cmp(&(4 << 16)) {
+        std::cmp::Ordering::Less if version >= 0 => {
+            "migrate the archive (taran recordings migrate)"
+        }
+        _ => "use the archive that wrote it",
+    }
+}
+
+/// Findings in a catalog that can be used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ParseReport {
+    /// Bytes behind the last entry that are not zero: of an entry that was being added, or of purged recordings.
+    pub tail: Option<Tail>,
+    /// The next recording id of the header was lower than that of an entry.
+    pub next_id: Option<NextIdTooLow>,
+    /// Recordings whose stop position was impossible; they are active now, and recovery finds their ends.
+    pub impossible_stops: Vec<(i64, i64)>,
+    /// VALID entries that cannot be used.
+    pub unusable: Vec<(i64, InvalidDescriptor)>,
+    /// Stopped recordings whose checksum does not fit their entry. Empty without a configured checksum.
+    pub wrong_checksums: Vec<i64>,
+    /// Recordings without a checksum, which get one. Empty without a configured checksum.
+    pub missing_checksums: Vec<i64>,
+}
+
+/// Bytes behind the last entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tail {
+    /// Offset of the first byte.
+    pub offset: u64,
+    /// The bytes, without zeros at the end.
+    pub bytes: Vec<u8>,
+    /// The reason why they are no entry; `None` if the length is zero.
+    pub reason: Option<MalformedEntry>,
+}
+
+/// A next recording id that was used already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NextIdTooLow {
+    /// The id in the header.
+    pub stored: i64,
+    /// The id that is used instead.
+    pub used: i64,
+}
+
+impl Catalog {
+    /// Reads a catalog. New recordings get an id of at least `least_next_id`, because there are files of lower ones.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are no catalog, or it is damaged in a way that no crash causes.
+    pub fn parse(
+        contents: CatalogContents<'_>,
+        options: CatalogOptions,
+        least_next_id: i64,
+    ) -> Result<(Self, ParseReport), ParseError> {
+        let CatalogContents { bytes, len } = contents;
+        if len < HEADER {
+            return Err(ParseError::Short { len });
+        }
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Err(ParseError::Zero);
+        }
+        let (next_id, alignment) = parse_header(bytes)?;
+        let mut catalog = Self::create(options);
+        catalog.alignment = alignment;
+        let mut report = ParseReport::default();
+
+        let mut reason = None;
+        let mut offset = HEADER;
+        let mut previous = None;
+        loop {
+            match read_entry(&mut catalog, bytes, offset, len, previous) {
+                Ok(None) => break,
+                Ok(Some(mut entry)) => {
+                    offset += entry.length;
+                    previous = Some(entry.descriptor.recording_id);
+                    examine(&mut entry, options, &mut report);
+                    catalog.push_parsed(entry);
+                }
+                Err(malformed) => {
+                    reason = Some(malformed);
+                    break;
+                }
+            }
+        }
+        if let Some((next, id)) = find_entry(&mut catalog, bytes, offset, len, previous) {
+            return Err(match reason {
+                Some(reason) => ParseError::Entry {
+                    offset,
+                    reason,
+                    next_id: id,
+                    next,
+                },
+                None => ParseError::Hole {
+                    offset,
+                    next_id: id,
+                    next,
+                },
+            });
+        }
+        if let Some(last) = rposition_nonzero(bytes, offset) {
+            report.tail = Some(Tail {
+                offset,
+                bytes: bytes[offset as usize..=last].to_vec(),
+                reason,
+            });
+        }
+        let last_id = previous.unwrap_or(NULL_VALUE);
+        let used = next_id.max(last_id.saturating_add(1)).max(least_next_id);
+        // Zero stands for "not known".
+        if used != next_id && next_id != 0 {
+            report.next_id = Some(NextIdTooLow {
+                stored: next_id,
+                used,
+            });
+        }
+        catalog.next_id = used;
+        catalog.capacity = aligned_capacity(options.capacity.max(len), alignment).max(
+            // An unaligned file of Aeron's may end in the middle of an alignment unit.
+            len,
+        );
+        Ok((catalog, report))
+    }
+}
+
+/// Returns the next recording id and the alignment.
+fn parse_header(bytes: &[u8]) -> Result<(i64, u64), ParseError> {
+    let mut head = [0; HEADER as usize];
+    let count = bytes.len().min(head.len());
+    head[..count].copy_from_slice(&bytes[..count]);
+    let damaged = |length, alignment| ParseError::Header { length, alignment };
+    let header = CatalogHeaderDecoder::wrap(
+        &head,
+        CatalogHeaderDecoder::BLOCK_LENGTH,
+        control::SCHEMA_VERSION,
+    )
+    .map_err(|_| damaged(0, 0))?;
+    let version = header.version();
+    if version >> 16 != FILES_VERSION >> 16 {
+        return Err(ParseError::Version { version });
+    }
+    let (length, alignment) = (header.length(), header.alignment());
+    let is_alignment = (32..=ALIGNMENT_MAX).contains(&alignment) && alignment.count_ones() == 1;
+    let next_id = header.next_recording_id();
+    if length != HEADER as i32 || !is_alignment || next_id < 0 {
+        return Err(damaged(length, alignment));
+    }
+    Ok((next_id, u64::from(alignment.unsigned_abs())))
+}
+
+/// Reads the entry at an offset; `None` if the entries end there.
+fn read_entry(
+    catalog: &mut Catalog,
+    bytes: &[u8],
+    offset: u64,
+    len: u64,
+    previous: Option<i64>,
+) -> Result<Option<Entry>, MalformedEntry> {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let mut head = [0; 4];
+    let rest = bytes.get(start..).unwrap_or_default();
+    let count = rest.len().min(head.len());
+    head[..count].copy_from_slice(&rest[..count]);
+    let Some(length) = entry::entry_length(&head, offset, catalog.alignment, len)? else {
+        return Ok(None);
+    };
+    let length = length as usize;
+    let mut shared = |text: &str| catalog.texts.shared(text);
+    let entry = if let Some(bytes) = rest.get(..length) {
+        entry::decode(bytes, offset, previous, &mut shared)?
+    } else {
+        // The zeros at the end of the file were left out. At most 2 GiB, as the file.
+        let mut padded = rest.to_vec();
+        padded.resize(length, 0);
+        entry::decode(&padded, offset, previous, &mut shared)?
+    };
+    Ok(Some(entry))
+}
+
+/// Returns offset and id of the first complete entry of a recording behind an offset that has none.
+fn find_entry(
+    catalog: &mut Catalog,
+    bytes: &[u8],
+    from: u64,
+    len: u64,
+    previous: Option<i64>,
+) -> Option<(u64, i64)> {
+    let mut offset = from + catalog.alignment;
+    while offset < bytes.len() as u64 {
+        if let Ok(Some(entry)) = read_entry(catalog, bytes, offset, len, previous)
+            && entry.state != EntryState::Deleted
+        {
+            return Some((offset, entry.descriptor.recording_id));
+        }
+        offset += catalog.alignment;
+    }
+    None
+}
+
+/// Repairs what a crash can leave in an entry, and reports what makes it unusable.
+fn examine(entry: &mut Entry, options: CatalogOptions, report: &mut ParseReport) {
+    if entry.state != EntryState::Valid {
+        return;
+    }
+    let id = entry.descriptor.recording_id;
+    if let Some(checksum) = options.checksum
+        && entry.checksum == 0
+        && entry.descriptor.validate().is_ok()
+    {
+        entry.checksum = entry.compute_checksum(checksum);
+        report.missing_checksums.push(id);
+    }
+    if let Some(checksum) = options.checksum
+        && !entry.has_plausible_checksum(checksum)
+        && !entry.descriptor.is_active()
+    {
+        report.wrong_checksums.push(id);
+    }
+    match entry.descriptor.validate() {
+        Ok(_) => (),
+        Err(
+            InvalidDescriptor::StopBeforeStart { stop, .. }
+            | InvalidDescriptor::UnalignedStop(stop),
+        ) => {
+            entry.descriptor.stop_position = NULL_VALUE;
+            report.impossible_stops.push((id, stop));
+        }
+        Err(reason) => report.unusable.push((id, reason)),
+    }
+    debug_assert!(is_usable(entry) || !report.unusable.is_empty());
+}
+
+fn rposition_nonzero(bytes: &[u8], from: u64) -> Option<usize> {
+    let from = usize::try_from(from).ok()?;
+    let at = bytes.get(from..)?.iter().rposition(|byte| *byte != 0)?;
+    Some(from + at)
+}

@@ -1,0 +1,139 @@
+//! Reading the frames of a recording in order.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use taran_storage::{Disk, DiskError, OpenOptions};
+use thiserror::Error;
+
+use super::super::descriptor::{Descriptor, InvalidDescriptor};
+use super::super::segments::{Frame, FrameFault, ScanTarget, SegmentDirectory};
+
+/// The frames of a recording were not all read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DumpError {
+    /// The entry contradicts itself.
+    #[error("recording {recording_id} cannot be read: {reason}")]
+    Descriptor {
+        /// The recording.
+        recording_id: i64,
+        /// The reason.
+        reason: InvalidDescriptor,
+    },
+    /// A segment file is missing.
+    #[error("recording {recording_id} has no segment file for position {position}")]
+    Missing {
+        /// The recording.
+        recording_id: i64,
+        /// The position.
+        position: i64,
+    },
+    /// A frame is damaged.
+    #[error("recording {recording_id} is damaged at position {position}: {fault}")]
+    Fault {
+        /// The recording.
+        recording_id: i64,
+        /// Position of the frame.
+        position: i64,
+        /// The reason.
+        fault: FrameFault,
+    },
+    /// The frames end before the stop position.
+    #[error(
+        "recording {recording_id} ends at position {position}, before its stop position {stop}"
+    )]
+    Ends {
+        /// The recording.
+        recording_id: i64,
+        /// Position behind the last frame.
+        position: i64,
+        /// The stop position.
+        stop: i64,
+    },
+    /// The disk failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+/// Calls `visit` with position, frame and payload of each frame of a recording, in order, until it breaks or the recording
+/// ends; an active recording ends where its frames do. The payload of padding is empty.
+///
+/// # Errors
+///
+/// A segment is missing, a frame is damaged, or the disk failed.
+pub fn dump(
+    disk: &dyn Disk,
+    directory: &Path,
+    descriptor: &Descriptor,
+    mut visit: impl FnMut(i64, &Frame, &[u8]) -> ControlFlow<()>,
+) -> Result<(), DumpError> {
+    let recording_id = descriptor.recording_id;
+    let layout = descriptor
+        .validate()
+        .map_err(|reason| DumpError::Descriptor {
+            recording_id,
+            reason,
+        })?;
+    let names = SegmentDirectory::list(disk, directory)?;
+    let target = ScanTarget {
+        disk,
+        directory,
+        layout,
+        stream_id: descriptor.stream_id,
+        checksum: None,
+    };
+    let stop = (!descriptor.is_active()).then_some(descriptor.stop_position);
+    let mut position = layout.start_position();
+    let mut payload = Vec::new();
+    while stop.is_none_or(|stop| position < stop) {
+        let base = layout.base_of(position);
+        let Some(name) = names
+            .of(recording_id)
+            .iter()
+            .find(|name| name.base() == base)
+        else {
+            return match stop {
+                None => Ok(()),
+                Some(_) => Err(DumpError::Missing {
+                    recording_id,
+                    position,
+                }),
+            };
+        };
+        let file = disk.open(&name.path(directory), OpenOptions::read())?;
+        let mut walker = target.walker(&*file, *name, position)?;
+        while stop.is_none_or(|stop| position < stop)
+            && let Some(frame) = walker.next_frame()?
+        {
+            let length = if frame.is_padding { 32 } else { frame.length };
+            // A frame is at most a term long.
+            payload.resize((length - 32).unsigned_abs() as usize, 0);
+            file.read_at(&mut payload, frame.offset + 32)?;
+            if visit(position, &frame, &payload).is_break() {
+                return Ok(());
+            }
+            position = base + frame.end().cast_signed();
+        }
+        if let Some(fault) = walker.fault() {
+            return Err(DumpError::Fault {
+                recording_id,
+                position,
+                fault,
+            });
+        }
+        let is_segment_end = layout.base_of(position) != base;
+        match stop {
+            Some(stop) if position < stop && !is_segment_end => {
+                return Err(DumpError::Ends {
+                    recording_id,
+                    position,
+                    stop,
+                });
+            }
+            None if !is_segment_end => return Ok(()),
+            _ => (),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,18 @@
+//! Tools for the files of an archive (`docs/spec/archive.md` §10).
+//!
+//! Reading needs nothing: [`CatalogFile::read`](super::CatalogFile::read), [`MarkFileInfo::read`](super::MarkFileInfo::read)
+//! and [`dump`]. What changes files needs a [`StoppedArchive`], which excludes running archives.
+
+mod dump;
+mod error;
+mod maintenance;
+mod stopped;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub use dump::{DumpError, dump};
+pub use error::ToolError;
+pub use maintenance::{Compacted, Orphan, OrphanReason, Stamped};
+pub use stopped::StoppedArchive;
+pub use verify::{Problem, Segments, Verification, VerifyOptions};
