@@ -13,7 +13,7 @@ pub type Nanos = i64;
 
 const MILLISECOND: Nanos = 1_000_000;
 
-/// The promise that an acknowledged position makes.
+/// Durability of an entry at an acknowledged position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Durability {
     /// A quorum has the entry in memory: it survives the death of processes, not a power cut of a quorum. Aeron's level.

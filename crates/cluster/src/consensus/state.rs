@@ -6,9 +6,9 @@
 pub enum State {
     /// The log is released.
     Init = 0,
-    /// Members tell how far their logs go.
+    /// Members report the ends of their logs.
     Canvass = 1,
-    /// The member is about to stand, after a random delay.
+    /// The member nominates itself after a random delay.
     Nominate = 2,
     /// The member stands.
     CandidateBallot = 3,
