@@ -1,10 +1,13 @@
-//! Control protocol of an Aeron archive (`docs/spec/archive.md`).
+//! Client of an Aeron archive (`docs/spec/archive.md`).
 //!
 //! An archive records streams to disk and replays them. Clients send requests on a control stream and receive responses,
 //! descriptors and signals on a response stream of their own.
 //!
 //! * [`protocol`] has a type for each message, with encoding and checked decoding.
-//! * [`session`] connects a control session, without I/O.
+//! * [`client`] has clients over crate `taran`; its types are also at the root.
+//! * [`persistent`] reads a stream from its recording, and live from then on.
+//! * [`replay_merge`] replays and merges with the live stream, in one image.
+//! * [`session`] has the state machines of a control session, without I/O.
 //! * [`codecs`] are the generated SBE codecs below it.
 //!
 //! ```
@@ -27,6 +30,21 @@
 
 #![forbid(unsafe_code)]
 
+pub mod client;
 pub mod codecs;
+pub mod persistent;
 pub mod protocol;
+pub mod replay_merge;
 pub mod session;
+
+pub use client::{
+    ArchiveClient, ArchiveConnecting, ArchiveConnection, ArchiveContext, ArchiveEvent,
+    AsyncArchive, Call, ConnectError, ReconnectingArchive, RecordingEvents, ReplayParams,
+    ReplaySession, ReplicationParams, ResponseReplay,
+};
+pub use persistent::{
+    PersistentError, PersistentEvent, PersistentOptions, PersistentState, PersistentSubscription,
+    StartPosition,
+};
+pub use replay_merge::{MergeError, MergeOptions, MergeState, ReplayMerge};
+pub use session::{ArchiveError, Credentials, Recording, RecordingSubscription, RequestError};

@@ -23,6 +23,7 @@ mod signal;
 mod taran_driver;
 mod victim;
 
+mod archive_client;
 mod between_drivers;
 mod clean_up;
 mod clients;

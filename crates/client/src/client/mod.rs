@@ -170,6 +170,13 @@ impl Client {
         self.core().invoke()
     }
 
+    /// Runs one duty cycle of what the calling thread has to run while it waits for another process: the client conductor
+    /// in invoker mode, and a driver set with [`ClientBuilder::driver_invoker`](crate::ClientBuilder::driver_invoker).
+    /// Returns the amount of work done; `None` if there is neither.
+    pub fn run_invoked(&self) -> Option<usize> {
+        self.core().run_invoked()
+    }
+
     /// Like [`invoke`](Self::invoke), with a time that the caller provides: for simulations.
     pub fn do_work(&self, now: Now) -> usize {
         self.core().do_work(now)

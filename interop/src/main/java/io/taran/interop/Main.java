@@ -25,6 +25,7 @@ public final class Main
             case "answer" -> Responses.answer(parsed);
             case "ask" -> Responses.ask(parsed);
             case "driver" -> Driver.run(parsed);
+            case "archive" -> Archives.run(parsed);
             case "counters" -> Inspect.counters(parsed);
             case "errors" -> Inspect.errors(parsed);
             case "alive" -> Inspect.alive(parsed);

@@ -1,0 +1,187 @@
+//! An official archive, beside a driver of this project or with one of its own.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use taran::{Client, ExclusivePublication, Position};
+use taran_archive_client::{ArchiveClient, ArchiveContext};
+
+use crate::drivers::Driver;
+use crate::exchange::{await_true, connect, port};
+use crate::java::{self, argument, directory};
+use crate::program::Program;
+
+/// Term length of all streams, so that segments are short.
+const TERM: &str = "64k";
+
+pub(crate) struct OfficialArchive {
+    process: Option<Program>,
+    /// A driver of this project; `None` if the archive has one.
+    driver: Option<Driver>,
+    aeron_dir: PathBuf,
+    archive_dir: PathBuf,
+    control_port: u16,
+    events_port: u16,
+    responses_port: u16,
+    arguments: Vec<String>,
+}
+
+impl OfficialArchive {
+    /// Starts an archive with a driver of its own.
+    pub(crate) fn with_driver(name: &str) -> Self {
+        Self::start(name, None, &[argument("driver", true)])
+    }
+
+    /// Starts an archive beside a driver of this project.
+    pub(crate) fn beside_taran(name: &str, arguments: &[String]) -> Self {
+        let driver = Driver::taran(
+            name,
+            &[
+                ("AERON_TERM_BUFFER_LENGTH", TERM),
+                ("AERON_IPC_TERM_BUFFER_LENGTH", TERM),
+            ],
+        );
+        Self::start(name, Some(driver), arguments)
+    }
+
+    fn start(name: &str, driver: Option<Driver>, arguments: &[String]) -> Self {
+        let aeron_dir = driver
+            .as_ref()
+            .map_or_else(|| directory(name), |driver| driver.dir().to_owned());
+        let mut archive = Self {
+            process: None,
+            driver,
+            aeron_dir,
+            archive_dir: directory(&format!("{name}-archive")),
+            control_port: port(),
+            events_port: port(),
+            responses_port: port(),
+            arguments: arguments.to_vec(),
+        };
+        archive.launch();
+        archive
+    }
+
+    /// Starts the process, again after [`kill`](Self::kill).
+    pub(crate) fn launch(&mut self) {
+        let options: Vec<String> = [
+            ("aeron.archive.control.channel", self.control_channel()),
+            (
+                "aeron.archive.replication.channel",
+                "aeron:udp?endpoint=127.0.0.1:0".to_owned(),
+            ),
+            ("aeron.archive.recording.events.enabled", "true".to_owned()),
+            (
+                "aeron.archive.recording.events.channel",
+                format!(
+                    "aeron:udp?control-mode=dynamic|control=127.0.0.1:{}",
+                    self.events_port
+                ),
+            ),
+            ("aeron.archive.segment.file.length", TERM.to_owned()),
+            ("aeron.term.buffer.length", TERM.to_owned()),
+            ("aeron.ipc.term.buffer.length", TERM.to_owned()),
+        ]
+        .iter()
+        .map(|(name, value)| format!("-D{name}={value}"))
+        .collect();
+        let mut arguments = vec![
+            argument("dir", self.aeron_dir.display()),
+            argument("archive-dir", self.archive_dir.display()),
+        ];
+        arguments.extend_from_slice(&self.arguments);
+        let mut process = java::start_with("archive", &options, &arguments);
+        process.expect("READY");
+        self.process = Some(process);
+    }
+
+    /// `kill -9`. The mark file is removed, which the next process would take for that of a live one.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill();
+        }
+        std::fs::remove_file(self.archive_dir.join("archive-mark.dat")).unwrap();
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        connect(&self.aeron_dir)
+    }
+
+    pub(crate) fn control_channel(&self) -> String {
+        format!("aeron:udp?endpoint=127.0.0.1:{}", self.control_port)
+    }
+
+    pub(crate) fn events_context(&self) -> ArchiveContext {
+        ArchiveContext::new().recording_events_channel(format!(
+            "aeron:udp?control-mode=dynamic|control=127.0.0.1:{}|endpoint=127.0.0.1:0",
+            self.events_port
+        ))
+    }
+
+    pub(crate) fn udp(&self) -> ArchiveContext {
+        ArchiveContext::new()
+            .control_channel(self.control_channel())
+            .response_channel("aeron:udp?endpoint=127.0.0.1:0")
+            .message_timeout(Duration::from_secs(60))
+    }
+
+    pub(crate) fn ipc() -> ArchiveContext {
+        ArchiveContext::new()
+            .control_channel("aeron:ipc")
+            .response_channel("aeron:ipc")
+            .message_timeout(Duration::from_secs(60))
+    }
+
+    pub(crate) fn responses(&self) -> ArchiveContext {
+        self.udp().response_channel(format!(
+            "aeron:udp?control-mode=response|control=127.0.0.1:{}",
+            self.responses_port
+        ))
+    }
+}
+
+impl Drop for OfficialArchive {
+    fn drop(&mut self) {
+        self.process = None;
+        if self.driver.is_none() {
+            let _ = std::fs::remove_dir_all(&self.aeron_dir);
+        }
+        let _ = std::fs::remove_dir_all(&self.archive_dir);
+    }
+}
+
+/// The payload of a test message.
+pub(crate) fn message(index: u64, length: usize) -> Vec<u8> {
+    let mut payload = vec![index as u8; length];
+    payload[..8].copy_from_slice(&index.to_le_bytes());
+    payload
+}
+
+/// Offers messages with these indices, polling the archive client meanwhile.
+pub(crate) fn publish(
+    archive: &mut ArchiveClient,
+    publication: &mut ExclusivePublication,
+    indices: std::ops::Range<u64>,
+    length: usize,
+) {
+    for index in indices {
+        let payload = message(index, length);
+        await_true("room for a message", || {
+            archive.poll();
+            match publication.offer(&payload) {
+                Ok(_) => true,
+                Err(error) => {
+                    assert!(error.is_retryable(), "{error}");
+                    false
+                }
+            }
+        });
+    }
+}
+
+/// Waits until a recording has a position.
+pub(crate) fn await_recorded(archive: &mut ArchiveClient, recording_id: i64, position: Position) {
+    await_true("the recorded position", || {
+        archive.max_recorded_position(recording_id).unwrap() >= position
+    });
+}
