@@ -1,5 +1,7 @@
 use std::collections::HashMap;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::derive::{KeyContext, KeyMaterial, Role};
 use crate::frame::{Announce, Hello, IntoBytes};
@@ -228,6 +230,19 @@ impl World {
         let key = self.receiver.open.get_mut(&id)?;
         let mut plain = vec![0; 32];
         key.open(sealed, &mut plain).ok().map(|_| plain)
+    }
+
+    /// Sends a datagram under the present key: a receiver without it says so.
+    fn send(&mut self) {
+        let sealed = self.sealed();
+        let id = KeyId(sealed[8..16].try_into().unwrap());
+        let source = self.sender.address;
+        if self.receiver.open.contains_key(&id) {
+            self.receiver.keeper.on_first_open(self.now, 1, id);
+        } else {
+            let keeper = &mut self.receiver.keeper;
+            keeper.on_unknown_key(self.now, 1, source, id, sealed.len());
+        }
     }
 
     fn connect(&mut self) {
@@ -889,5 +904,49 @@ fn secrets_of_grants_do_not_appear_on_the_wire() {
             let material = KeyMaterial::derive::<P>(&secret, &context);
             assert_ne!(material.id(), key);
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Loss, duplicates, arbitrary bytes and jumps of time end, when they are over, with a stream that flows.
+    #[test]
+    fn stream_flows_after_any_disturbance(
+        seed in any::<u64>(),
+        loss in 0..90_u8,
+        junk in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..8),
+    ) {
+        let mut world = World::new();
+        let mut random = fastrand::Rng::with_seed(seed);
+        for step in 0..40 {
+            world.now += random.u64(0..SECOND);
+            world.announce();
+            world.sender.keeper.on_tick(world.now);
+            world.receiver.keeper.on_tick(world.now);
+            if let Some(bytes) = junk.get(step % 8) {
+                let mut bytes = bytes.clone();
+                if bytes.len() >= 8 {
+                    let length = (bytes.len() as i32).to_le_bytes();
+                    bytes[..4].copy_from_slice(&length);
+                    bytes[4..8].copy_from_slice(&[0, 0, 0x50 + (step % 8) as u8, 0x54]);
+                }
+                for node in [&mut world.sender, &mut world.receiver] {
+                    node.keeper.on_datagram(world.now, node.port, node.address, &bytes);
+                }
+            }
+            if step % 10 == 9 {
+                let keeper = &mut world.sender.keeper;
+                keeper.rotate(world.now, 1, STREAM.0, STREAM.1, Rotation::Command);
+            }
+            world.run(|_, _| random.u8(0..100) >= loss);
+        }
+        for _ in 0..80 {
+            world.announce();
+            world.send();
+            world.pass_time(SECOND, 500 * MILLI);
+        }
+        prop_assert!(world.transfer().is_some());
+        prop_assert!(world.receiver.open.len() <= 3);
     }
 }
