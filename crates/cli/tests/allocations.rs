@@ -29,7 +29,9 @@ use taran::{
     Action, Client, ControlledFragmentAssembler, ExclusivePublication, FragmentAssembler,
     OfferError, Pending, Publication, Subscription,
 };
-use taran_driver::{DriverContext, MediaDriver};
+use taran_core::agent::{Agent, AgentEnd};
+use taran_core::clock::Now;
+use taran_driver::{AgentPlacement, DriverContext, MediaDriver};
 use taran_net::{
     Backends, FaultLayer, FaultRates, FaultSpec, LayeredNetwork, Network, SocketNetwork,
 };
@@ -105,7 +107,20 @@ const TERM_LENGTH: i64 = 64 * 1024;
 const FRAGMENTED_LENGTH: usize = 4_000;
 const FRAGMENT_LIMIT: usize = 10;
 
-/// A driver and a client, invoked by [`Self::duty_cycle`].
+/// An agent of the embedding program on the driver's thread.
+struct IdleAgent;
+
+impl Agent for IdleAgent {
+    fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
+        Ok(0)
+    }
+
+    fn role_name(&self) -> &'static str {
+        "idle"
+    }
+}
+
+/// A driver with an added agent, and a client, invoked by [`Self::duty_cycle`].
 struct Fixture {
     driver: MediaDriver,
     client: Client,
@@ -118,7 +133,10 @@ impl Fixture {
             .threading_mode(ThreadingMode::Invoker)
             // The conductor performs its one-second timer work many times during the measurement.
             .timer_interval(Duration::from_millis(5));
-        let driver = MediaDriver::launch_embedded(context).expect("the driver starts");
+        let mut driver = MediaDriver::launch_embedded(context).expect("the driver starts");
+        driver
+            .add_agent(IdleAgent, AgentPlacement::DriverThread)
+            .expect("the driver runs");
         let client = Client::builder()
             .aeron_dir(driver.aeron_dir())
             .keepalive_interval(Duration::from_millis(5))

@@ -1,39 +1,80 @@
-//! Driver and client in invoker mode on one thread. Launches its own driver.
+//! Driver, client and an agent of the program on one thread, without locks. Launches its own driver.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use taran::{Client, Pending, Publication, Subscription};
+use taran_driver::{
+    Agent, AgentEnd, AgentPlacement, DriverContext, MediaDriver, Now, ThreadingMode,
+};
 
-use taran::Client;
-use taran_driver::{DriverContext, MediaDriver, ThreadingMode};
+/// Sends ten messages to itself, then ends.
+struct Counting {
+    client: Client,
+    publication: Publication,
+    subscription: Subscription,
+    sent: u8,
+    received: usize,
+}
+
+impl Agent for Counting {
+    fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
+        let mut work = self.client.invoke();
+        if self.sent < 10 && self.publication.offer(&[self.sent]).is_ok() {
+            self.sent += 1;
+            work += 1;
+        }
+        // An error ends this agent, and the driver reports it.
+        let polled = self.subscription.poll(|_, _| (), 10)?;
+        self.received += polled;
+        if self.received == 10 {
+            println!("{} messages on one thread", self.received);
+            return Err(AgentEnd::Finished);
+        }
+        Ok(work + polled)
+    }
+
+    fn role_name(&self) -> &str {
+        "counting"
+    }
+}
+
+/// Invokes driver and client until the driver has answered. On this thread no call may wait for the driver.
+fn await_driver<T>(
+    driver: &mut MediaDriver,
+    client: &Client,
+    mut pending: Pending<T>,
+) -> Result<T, taran::CommandError> {
+    loop {
+        driver.invoke();
+        client.invoke();
+        if let Some(result) = pending.poll() {
+            return result;
+        }
+    }
+}
 
 pub(crate) fn main() -> anyhow::Result<()> {
-    let driver =
-        MediaDriver::launch_embedded(DriverContext::new().threading_mode(ThreadingMode::Invoker))?;
-    let directory = driver.aeron_dir().to_path_buf();
-    let driver = Arc::new(Mutex::new(driver));
-    let invoke_driver = move || {
-        let mut driver = driver.lock().unwrap_or_else(PoisonError::into_inner);
-        driver.invoke()
-    };
-
-    // While the client waits for the driver, it invokes the driver.
+    let context = DriverContext::new().threading_mode(ThreadingMode::Invoker);
+    let mut driver = MediaDriver::launch_embedded(context)?;
     let client = Client::builder()
-        .aeron_dir(directory)
+        .aeron_dir(driver.aeron_dir())
         .invoker(true)
-        .driver_invoker(invoke_driver.clone())
         .connect()?;
-    let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
-    let publication = client.add_publication("aeron:ipc", 1001)?;
+    let subscription = client.async_add_subscription("aeron:ipc", 1001)?;
+    let subscription = await_driver(&mut driver, &client, subscription)?;
+    let publication = client.async_add_publication("aeron:ipc", 1001)?;
+    let publication = await_driver(&mut driver, &client, publication)?;
 
-    // Otherwise the application invokes both, often: the driver times out a client without heartbeats.
-    let (mut sent, mut received) = (0, 0);
-    while received < 10 {
-        invoke_driver();
-        client.invoke();
-        if sent < 10 && publication.offer(&[sent]).is_ok() {
-            sent += 1;
-        }
-        received += subscription.poll(|_, _| (), 10)?;
+    // From here on the driver runs the agent, which runs the client.
+    let counting = Counting {
+        client,
+        publication,
+        subscription,
+        sent: 0,
+        received: 0,
+    };
+    let counting = driver.add_agent(counting, AgentPlacement::DriverThread)?;
+    while driver.is_agent_running(counting) {
+        driver.invoke();
     }
-    println!("{received} messages on one thread");
+    driver.close()?;
     Ok(())
 }

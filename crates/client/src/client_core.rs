@@ -3,7 +3,7 @@
 //! Contract: user threads send commands ([`ClientCore::request`], [`ClientCore::send_or_queue`]) and close resources.
 //! The thread that runs the client conductor calls [`ClientCore::do_work`] with the current time. There are two locks,
 //! always taken in this order: the conductor's, held for a whole duty cycle including callbacks, and the registry's,
-//! held briefly.
+//! held briefly. A duty cycle takes only the first one unless there is a command or response.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,13 +65,11 @@ pub(crate) struct ClientCore {
     to_driver: Producer,
     counters: CountersReader,
     registry: Mutex<Registry>,
-    conductor: Mutex<Conductor>,
+    turn: Mutex<TurnState>,
     /// Token of the thread that executes the conductor's duty cycle; 0 if none does.
     conductor_thread: AtomicUsize,
     /// Number of commands in flight or queued. While it is not 0 the conductor's thread parks only briefly.
     pending_commands: AtomicUsize,
-    /// Clock for [`ClientCore::invoke`].
-    clock: Mutex<Box<dyn Clock>>,
     waker: OnceLock<ThreadWaker>,
     thread: Mutex<Option<RunningAgent>>,
     /// Runs one duty cycle of a driver in invoker mode.
@@ -86,6 +84,13 @@ impl std::fmt::Debug for ClientCore {
             .field("state", &self.state)
             .finish_non_exhaustive()
     }
+}
+
+/// What a duty cycle uses exclusively.
+struct TurnState {
+    conductor: Conductor,
+    /// Clock for [`ClientCore::invoke`].
+    clock: Box<dyn Clock>,
 }
 
 /// The parts of `cnc.dat` that a client uses.
@@ -113,10 +118,12 @@ impl ClientCore {
             to_driver: connection.to_driver,
             counters: connection.counters,
             registry: Mutex::default(),
-            conductor: Mutex::new(connection.conductor),
+            turn: Mutex::new(TurnState {
+                conductor: connection.conductor,
+                clock,
+            }),
             conductor_thread: AtomicUsize::new(0),
             pending_commands: AtomicUsize::new(0),
-            clock: Mutex::new(clock),
             waker: OnceLock::new(),
             thread: Mutex::new(None),
             driver: Mutex::new(driver),
@@ -208,6 +215,7 @@ impl ClientCore {
         // Commands must stay in order, so this one goes behind those already queued.
         if !registry.queued.is_empty() || self.try_send(&encoded).is_err() {
             registry.queued.push_back(encoded);
+            self.update_pending_commands(&registry);
         }
     }
 
@@ -218,6 +226,9 @@ impl ClientCore {
 
     /// Sends queued commands while the driver's buffer has room. Returns the number sent.
     pub(crate) fn flush_queued(&self) -> usize {
+        if !self.has_pending_commands() {
+            return 0;
+        }
         let mut registry = self.registry();
         let mut sent = 0;
         while let Some(encoded) = registry.queued.front() {
@@ -230,6 +241,7 @@ impl ClientCore {
             registry.queued.pop_front();
             sent += 1;
         }
+        self.update_pending_commands(&registry);
         sent
     }
 
@@ -270,12 +282,7 @@ impl ClientCore {
 
     /// Runs one duty cycle with the time of the client's own clock.
     pub(crate) fn invoke(self: &Arc<Self>) -> usize {
-        let now = self
-            .clock
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .now();
-        self.do_work(now)
+        self.run_turn(|clock| clock.now())
     }
 
     /// Runs one duty cycle of the driver if the builder has a driver invoker. Returns `None` if it has none, and
@@ -302,24 +309,25 @@ impl ClientCore {
 
     /// Runs one duty cycle of the conductor. Returns 0 if one is already in progress.
     pub(crate) fn do_work(self: &Arc<Self>, now: Now) -> usize {
-        let mut conductor = match self.conductor.try_lock() {
-            Ok(conductor) => conductor,
+        self.run_turn(|_| now)
+    }
+
+    fn run_turn(self: &Arc<Self>, now: impl FnOnce(&mut dyn Clock) -> Now) -> usize {
+        let mut turn = match self.turn.try_lock() {
+            Ok(turn) => turn,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return 0,
         };
         self.conductor_thread
             .store(thread_token(), Ordering::Relaxed);
         let _guard = DutyCycleGuard(&self.conductor_thread);
-        conductor.do_work(self, now)
+        let TurnState { conductor, clock } = &mut *turn;
+        conductor.do_work(self, now(clock.as_mut()))
     }
 
     /// Waits until no duty cycle is in progress. Must not be called inside one.
     pub(crate) fn wait_for_duty_cycle(&self) {
-        drop(
-            self.conductor
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+        drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Updates the number of pending commands after a change of the registry.

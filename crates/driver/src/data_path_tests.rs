@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, DutyCycleTracker};
+use taran_core::agent::DutyCycleTracker;
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
 use taran_core::loss_report::LossReport;

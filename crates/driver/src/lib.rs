@@ -2,6 +2,7 @@
 //!
 //! [`MediaDriver::launch`] starts a driver from a [`DriverContext`]. [`DriverParts::build`] creates its three agents
 //! without running them, for programs that supply their own threads, clock, network and files, such as the simulator.
+//! [`MediaDriver::add_agent`] runs agents of the embedding program with those of the driver, in each threading mode.
 //!
 //! ```
 //! use taran_driver::{DriverContext, MediaDriver, ThreadingMode};
@@ -24,7 +25,8 @@
 //!
 //! Public are: launching and embedding; [`context`], the configuration and its validation; and what a program can supply:
 //! name resolution ([`NameResolver`]), flow control ([`FlowControl`]), congestion control ([`congestion`]), the decision on
-//! requested termination ([`TerminationValidator`], [`TerminationHook`]).
+//! requested termination ([`TerminationValidator`], [`TerminationHook`]), and a sink for what is printed otherwise
+//! ([`Diagnostic`]).
 
 #![forbid(unsafe_code)]
 // loom models have no files, so nothing is launched there.
@@ -37,6 +39,7 @@ pub mod context;
 mod control_batch;
 #[cfg(test)]
 mod data_path_tests;
+mod diagnostics;
 mod error;
 mod error_reporter;
 mod event_log;
@@ -57,10 +60,15 @@ mod token_bucket;
 
 pub use conductor::{Conductor, NameResolver, TerminationHook, TerminationValidator};
 pub use context::DriverContext;
+pub use diagnostics::{Diagnostic, DriverWarning};
 pub use error::DriverError;
 pub use event_log::{EventLog, FieldValue};
 #[cfg(not(loom))]
-pub use launch::{DriverParts, Environment, MediaDriver, Termination};
+pub use launch::{
+    AddAgentError, AgentId, AgentPlacement, DriverParts, Environment, MediaDriver, Termination,
+};
 pub use receiver::Receiver;
 pub use sender::{FlowControl, FlowControlRequest, FlowControlSupplier, Sender, StatusReport};
+pub use taran_core::agent::{Agent, AgentEnd, AgentEvent, AgentThread};
+pub use taran_core::clock::Now;
 pub use taran_protocol::option::ThreadingMode;

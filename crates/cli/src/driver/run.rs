@@ -77,7 +77,7 @@ fn stopped(driver: &MediaDriver, signals: &Signals) -> Option<Result<Stop, RunEr
     }
     driver.termination().map(|termination| match termination {
         Termination::Requested => Ok(Stop::Requested),
-        Termination::Failed(text) => Err(RunError::Failed(text)),
+        failure => Err(RunError::Failed(failure.to_string())),
     })
 }
 

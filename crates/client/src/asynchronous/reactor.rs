@@ -4,7 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
-use taran_core::agent::{Agent, AgentRunner, AgentWaker, RunningAgent};
+use taran_core::agent::{
+    Agent, AgentEnd, AgentEventHandler, AgentRunner, AgentWaker, RunningAgent,
+};
 use taran_core::clock::{Now, SystemClock};
 use taran_core::idle::{Adaptive, IdleStrategy};
 
@@ -104,7 +106,8 @@ impl Reactor {
         let inbox = Arc::new(Inbox::default());
         let agent = ReactorAgent::new(Arc::clone(&inbox));
         // A duty cycle does not panic: the wakers, which are not ours, are called in `wake`.
-        let agent = AgentRunner::new(agent, SystemClock::new(), idle, |_| ())
+        let handler = AgentEventHandler::new(|_| ());
+        let agent = AgentRunner::new(agent, SystemClock::new(), idle, handler)
             .start()
             .map_err(|error| ReactorError::Thread(error.to_string()))?;
         let mode = Mode::Thread { _agent: agent };
@@ -126,8 +129,8 @@ impl Reactor {
             return 0;
         };
         match agent.try_lock() {
-            Ok(mut agent) => agent.do_work(Now::default()),
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().do_work(Now::default()),
+            Ok(mut agent) => agent.do_work(),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().do_work(),
             Err(TryLockError::WouldBlock) => 0,
         }
     }
@@ -182,8 +185,8 @@ impl ReactorAgent {
     }
 }
 
-impl Agent for ReactorAgent {
-    fn do_work(&mut self, _now: Now) -> usize {
+impl ReactorAgent {
+    fn do_work(&mut self) -> usize {
         self.inbox.move_to(&mut self.watches);
         let mut woken = 0;
         let mut index = 0;
@@ -199,6 +202,12 @@ impl Agent for ReactorAgent {
             }
         }
         woken
+    }
+}
+
+impl Agent for ReactorAgent {
+    fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
+        Ok(self.do_work())
     }
 
     fn role_name(&self) -> &'static str {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::{Agent, ThreadWaker};
+use taran_core::agent::{Agent, AgentEnd, ThreadWaker};
 use taran_core::clock::Now;
 
 use crate::client_core::ClientCore;
@@ -22,8 +22,8 @@ impl ConductorAgent {
 }
 
 impl Agent for ConductorAgent {
-    fn do_work(&mut self, now: Now) -> usize {
-        self.0.do_work(now)
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentEnd> {
+        Ok(self.0.do_work(now))
     }
 
     fn role_name(&self) -> &'static str {

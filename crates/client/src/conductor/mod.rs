@@ -126,6 +126,9 @@ impl Conductor {
 
     /// Fails commands without a response within the driver timeout.
     fn check_timeouts(&mut self, client: &Arc<ClientCore>, now: Now) -> usize {
+        if !client.has_pending_commands() {
+            return 0;
+        }
         let timeout = client.settings.driver_timeout;
         let mut late = Vec::new();
         {

@@ -10,7 +10,7 @@ mod waiting;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::agent::{AgentFailure, AgentRunner};
+use taran_core::agent::{AgentEvent, AgentEventHandler, AgentRunner};
 use taran_core::broadcast::Receiver;
 use taran_core::clock::{Clock, Now, SystemClock, saturating_nanos};
 use taran_core::counters::CountersReader;
@@ -277,16 +277,13 @@ impl Connecting {
         let idle = self.builder.idle.take();
         let idle = idle.unwrap_or_else(|| self.default_idle());
         let weak_core = Arc::downgrade(core);
-        let runner = AgentRunner::new(
-            ConductorAgent::new(Arc::clone(core)),
-            SystemClock::new(),
-            idle,
-            move |failure| {
-                if let Some(core) = weak_core.upgrade() {
-                    thread_failed(&core, &failure);
-                }
-            },
-        );
+        let handler = AgentEventHandler::new(move |event| {
+            if let Some(core) = weak_core.upgrade() {
+                on_thread_event(&core, event);
+            }
+        });
+        let agent = ConductorAgent::new(Arc::clone(core));
+        let runner = AgentRunner::new(agent, SystemClock::new(), idle, handler);
         let running = runner
             .cpu(self.builder.cpu)
             .start()
@@ -308,13 +305,13 @@ impl Connecting {
     }
 }
 
-fn thread_failed(core: &ClientCore, failure: &AgentFailure) {
-    match failure {
-        AgentFailure::NotPinned { .. } => {
+fn on_thread_event(core: &ClientCore, event: &AgentEvent) {
+    match event {
+        AgentEvent::NotPinned { .. } => {
             core.handlers.report(&ClientError::NotPinned {
-                reason: failure.to_string(),
+                reason: event.to_string(),
             });
         }
-        AgentFailure::Panicked { .. } => core.lose(Lost::ConductorFailed),
+        AgentEvent::Panicked { .. } | AgentEvent::Ended { .. } => core.lose(Lost::ConductorFailed),
     }
 }

@@ -4,10 +4,11 @@ use std::panic::{self, AssertUnwindSafe};
 use std::thread;
 use std::time::Duration;
 
-use super::Agent;
+use super::{Agent, AgentEnd};
 use crate::clock::Now;
 
-/// Several agents as one agent; each duty cycle runs those of all. They start in order and close in reverse order.
+/// Several agents as one agent; each duty cycle runs those of all. They start in order and close in reverse order. The
+/// end of one ends all; a [`HostingAgent`](super::HostingAgent) runs agents that end each for itself.
 pub struct CompositeAgent {
     agents: Vec<Box<dyn Agent>>,
     role_name: String,
@@ -36,7 +37,7 @@ impl CompositeAgent {
 }
 
 impl Agent for CompositeAgent {
-    fn do_work(&mut self, now: Now) -> usize {
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentEnd> {
         self.agents.iter_mut().map(|agent| agent.do_work(now)).sum()
     }
 
@@ -110,7 +111,7 @@ mod tests {
         let mut both = composite(&journal, false).park_through(1);
         assert_eq!(both.role_name(), "[first, second]");
         both.on_start();
-        assert_eq!(both.do_work(Now::default()), 5);
+        assert_eq!(both.do_work(Now::default()).unwrap(), 5);
         both.park(Duration::from_millis(1));
         both.on_close();
         let expected = [
@@ -126,11 +127,25 @@ mod tests {
     }
 
     #[test]
+    fn end_of_one_agent_ends_the_duty_cycle_of_all() {
+        let journal = Journal::default();
+        let ending = Probe {
+            end: Some(AgentEnd::Finished),
+            ..Probe::new("first", &journal)
+        };
+        let second = Probe::new("second", &journal);
+        let mut both = CompositeAgent::new(vec![Box::new(ending), Box::new(second)]);
+        let end = both.do_work(Now::default()).unwrap_err();
+        assert!(matches!(end, AgentEnd::Finished));
+        assert_eq!(journal.entries(), ["first work"]);
+    }
+
+    #[test]
     fn park_multiplier_is_the_smallest_of_all_agents() {
         struct Idler(u32);
         impl Agent for Idler {
-            fn do_work(&mut self, _now: Now) -> usize {
-                0
+            fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
+                Ok(0)
             }
 
             fn role_name(&self) -> &str {

@@ -1,14 +1,15 @@
 //! An agent that runs in the caller's loop.
 
-use super::Agent;
+use super::{Agent, AgentEnd, AgentStartHook};
 use crate::clock::Clock;
 
 /// Runs the duty cycles of an agent on the caller's thread. A panic of the agent propagates to the caller; the agent
-/// runs no duty cycle after that.
+/// runs no duty cycle after that, nor after it has ended by itself.
 pub struct AgentInvoker<A: Agent, C: Clock> {
     agent: A,
     clock: C,
     state: State,
+    start_hook: Option<AgentStartHook>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,7 @@ enum State {
     Running,
     /// In a call to the agent; remains so if the call panicked.
     Calling,
+    Ended,
     Closed,
 }
 
@@ -27,28 +29,46 @@ impl<A: Agent, C: Clock> AgentInvoker<A, C> {
             agent,
             clock,
             state: State::New,
+            start_hook: None,
         }
+    }
+
+    /// Sets a function that is called before the agent starts, on the same thread, with the agent's role name.
+    #[must_use]
+    pub fn start_hook(mut self, hook: Option<AgentStartHook>) -> Self {
+        self.start_hook = hook;
+        self
     }
 
     /// Starts the agent, unless it has started already.
     pub fn start(&mut self) {
         if self.state == State::New {
             self.state = State::Calling;
+            if let Some(hook) = self.start_hook.take() {
+                hook(self.agent.role_name());
+            }
             self.agent.on_start();
             self.state = State::Running;
         }
     }
 
-    /// Runs one duty cycle; starts the agent if necessary. Returns zero after the close.
-    pub fn invoke(&mut self) -> usize {
+    /// Runs one duty cycle; starts the agent if necessary. Returns zero after the agent's end and after the close.
+    ///
+    /// # Errors
+    /// The agent has ended by itself in this duty cycle. It is still to be closed.
+    pub fn invoke(&mut self) -> Result<usize, AgentEnd> {
         self.start();
         if self.state != State::Running {
-            return 0;
+            return Ok(0);
         }
         let now = self.clock.now();
         self.state = State::Calling;
         let work = self.agent.do_work(now);
-        self.state = State::Running;
+        self.state = if work.is_ok() {
+            State::Running
+        } else {
+            State::Ended
+        };
         work
     }
 
@@ -105,8 +125,8 @@ mod tests {
             ..Probe::new("agent", &journal)
         };
         let mut invoker = AgentInvoker::new(probe, ManualClock::default());
-        assert_eq!(invoker.invoke(), 4);
-        assert_eq!(invoker.invoke(), 4);
+        assert_eq!(invoker.invoke().unwrap(), 4);
+        assert_eq!(invoker.invoke().unwrap(), 4);
         drop(invoker);
         assert_eq!(
             journal.entries(),
@@ -121,10 +141,27 @@ mod tests {
         invoker.start();
         invoker.close();
         invoker.close();
-        assert_eq!(invoker.invoke(), 0);
+        assert_eq!(invoker.invoke().unwrap(), 0);
         assert!(invoker.is_closed());
         drop(invoker);
         assert_eq!(journal.entries(), ["agent start", "agent close"]);
+    }
+
+    #[test]
+    fn ended_agent_runs_no_more_and_is_closed() {
+        let journal = Journal::default();
+        let probe = Probe {
+            end: Some(AgentEnd::Finished),
+            ..Probe::new("agent", &journal)
+        };
+        let mut invoker = AgentInvoker::new(probe, ManualClock::default());
+        assert!(matches!(invoker.invoke(), Err(AgentEnd::Finished)));
+        assert_eq!(invoker.invoke().unwrap(), 0);
+        drop(invoker);
+        assert_eq!(
+            journal.entries(),
+            ["agent start", "agent work", "agent close"]
+        );
     }
 
     #[test]
@@ -146,7 +183,7 @@ mod tests {
         };
         let mut invoker = AgentInvoker::new(probe, ManualClock::default());
         assert!(panic::catch_unwind(AssertUnwindSafe(|| invoker.invoke())).is_err());
-        assert_eq!(invoker.invoke(), 0);
+        assert_eq!(invoker.invoke().unwrap(), 0);
         invoker.close();
         assert_eq!(
             journal.entries(),

@@ -1,14 +1,18 @@
 //! Agents and the ways to run them.
 //!
 //! An [`Agent`] is a state machine with a duty cycle. It is independent of what runs it: its own
-//! thread ([`AgentRunner`]), a thread shared with other agents ([`CompositeAgent`]), or the caller's loop
-//! ([`AgentInvoker`], the simulator).
+//! thread ([`AgentRunner`], [`AgentGroup`]), a thread shared with other agents ([`CompositeAgent`], and [`HostingAgent`] for
+//! agents that come and go), or the caller's loop ([`AgentInvoker`], the simulator).
 //!
 //! Contract: `on_start` once, then `do_work` any number of times, then `on_close` once, all on the
-//! same thread. After a panic only `on_close` is called.
+//! same thread. After a panic, or after `do_work` has returned an [`AgentEnd`], only `on_close` is called.
 
 mod composite;
 mod duty_cycle;
+mod end;
+mod group;
+mod guard;
+mod host;
 mod invoker;
 mod runner;
 mod waker;
@@ -18,8 +22,11 @@ use std::time::Duration;
 
 pub use composite::CompositeAgent;
 pub use duty_cycle::DutyCycleTracker;
+pub use end::{AgentEnd, AgentEvent, AgentEventHandler};
+pub use group::{AgentGroup, AgentStartHook, AgentThread};
+pub use host::{AgentHost, HostEnded, HostedId, HostingAgent};
 pub use invoker::AgentInvoker;
-pub use runner::{AgentFailure, AgentRunner, RunningAgent};
+pub use runner::{AgentRunner, RunningAgent};
 pub use waker::{AgentWaker, ThreadWaker};
 
 use crate::clock::Now;
@@ -28,7 +35,11 @@ use crate::clock::Now;
 pub trait Agent: Send {
     /// Runs one duty cycle: does the available work, up to a limit, without waiting; returns the amount. Zero means
     /// that the thread may idle.
-    fn do_work(&mut self, now: Now) -> usize;
+    ///
+    /// # Errors
+    /// Not an error of the call: the agent ends by itself, for this reason. What runs it reports the reason and closes
+    /// it.
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentEnd>;
 
     /// Returns the name for threads and messages, e.g. `sender`.
     fn role_name(&self) -> &str;
@@ -58,7 +69,7 @@ pub trait Agent: Send {
 }
 
 impl<A: Agent + ?Sized> Agent for Box<A> {
-    fn do_work(&mut self, now: Now) -> usize {
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentEnd> {
         (**self).do_work(now)
     }
 
@@ -113,6 +124,8 @@ mod testing {
         pub(super) journal: Journal,
         pub(super) work: usize,
         pub(super) panic_in: Option<&'static str>,
+        /// Taken by the next duty cycle.
+        pub(super) end: Option<AgentEnd>,
     }
 
     impl Probe {
@@ -122,6 +135,7 @@ mod testing {
                 journal: journal.clone(),
                 work: 0,
                 panic_in: None,
+                end: None,
             }
         }
 
@@ -132,9 +146,9 @@ mod testing {
     }
 
     impl Agent for Probe {
-        fn do_work(&mut self, _now: Now) -> usize {
+        fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
             self.record("work");
-            self.work
+            self.end.take().map_or(Ok(self.work), Err)
         }
 
         fn role_name(&self) -> &str {

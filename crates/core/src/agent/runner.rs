@@ -1,56 +1,30 @@
 //! An agent on its own thread.
 
-use std::any::Any;
 use std::io;
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use thiserror::Error;
-
-use super::Agent;
 #[cfg(not(loom))]
 use super::ThreadWaker;
-use crate::affinity::{self, AffinityError};
+use super::{Agent, AgentEnd, AgentEvent, AgentEventHandler, AgentStartHook, guard};
+use crate::affinity;
 use crate::clock::Clock;
 use crate::idle::IdleStrategy;
 
 /// Longest park that results from the park multiplier of an agent.
 const MAX_LONG_PARK: Duration = Duration::from_millis(100);
 
-/// Failure of an agent's thread. Exhaustive, so that a new kind does not compile until each program of agents handles it.
-#[derive(Debug, Error)]
-pub enum AgentFailure {
-    /// The agent panicked: it runs no more duty cycles, was closed, and its thread has ended.
-    #[error("agent `{agent}` panicked in {during} and has stopped: {message}")]
-    Panicked {
-        /// The agent's role name.
-        agent: String,
-        /// `on_start`, `do_work`, `on_close` or `drop`.
-        during: &'static str,
-        /// The text of the panic.
-        message: String,
-    },
-    /// The agent runs, but not on the requested CPU.
-    #[error("agent `{agent}` is not pinned: {source}")]
-    NotPinned {
-        /// The agent's role name.
-        agent: String,
-        /// The reason.
-        source: AffinityError,
-    },
-}
-
 /// Configuration of an agent's thread.
 pub struct AgentRunner<A, C, I> {
     agent: A,
     clock: C,
     idle: I,
-    on_failure: Box<dyn FnMut(AgentFailure) + Send>,
+    handler: AgentEventHandler,
     thread_name: String,
     cpu: Option<usize>,
+    start_hook: Option<AgentStartHook>,
 }
 
 impl<A, C, I> AgentRunner<A, C, I>
@@ -59,22 +33,18 @@ where
     C: Clock + 'static,
     I: IdleStrategy + 'static,
 {
-    /// A runner of `agent` with the time of `clock` and the idle strategy `idle`. `on_failure` is called on the agent's
+    /// A runner of `agent` with the time of `clock` and the idle strategy `idle`. `handler` is called on the agent's
     /// thread.
-    pub fn new(
-        agent: A,
-        clock: C,
-        idle: I,
-        on_failure: impl FnMut(AgentFailure) + Send + 'static,
-    ) -> Self {
+    pub fn new(agent: A, clock: C, idle: I, handler: AgentEventHandler) -> Self {
         let thread_name = agent.role_name().to_owned();
         Self {
             agent,
             clock,
             idle,
-            on_failure: Box::new(on_failure),
+            handler,
             thread_name,
             cpu: None,
+            start_hook: None,
         }
     }
 
@@ -89,6 +59,14 @@ where
     #[must_use]
     pub fn cpu(mut self, cpu: Option<usize>) -> Self {
         self.cpu = cpu;
+        self
+    }
+
+    /// Sets a function that the thread calls before the agent starts, with the agent's role name. Its panic
+    /// counts as one of the agent in `on_start`.
+    #[must_use]
+    pub fn start_hook(mut self, hook: Option<AgentStartHook>) -> Self {
+        self.start_hook = hook;
         self
     }
 
@@ -116,28 +94,40 @@ where
         affinity::set_min_timer_slack();
         if let Some(Err(source)) = self.cpu.map(affinity::pin_current_thread) {
             let agent = self.agent.role_name().to_owned();
-            (self.on_failure)(AgentFailure::NotPinned { agent, source });
+            let source = Arc::new(source);
+            guard::report(&AgentEvent::NotPinned { agent, source }, &self.handler);
         }
-        if self.guarded("on_start", |runner| runner.agent.on_start()) {
-            self.guarded("do_work", |runner| runner.run_duty_cycles(stop));
+        let started = guard::call(|| {
+            if let Some(hook) = &self.start_hook {
+                hook(self.agent.role_name());
+            }
+            self.agent.on_start();
+        });
+        match started {
+            Ok(()) => match guard::call(|| self.run_duty_cycles(stop)) {
+                Ok(None) => {}
+                Ok(Some(end)) => {
+                    let agent = self.agent.role_name().to_owned();
+                    guard::report(&AgentEvent::Ended { agent, end }, &self.handler);
+                }
+                Err(message) => self.panicked("do_work", message),
+            },
+            Err(message) => self.panicked("on_start", message),
         }
-        self.guarded("on_close", |runner| runner.agent.on_close());
-        let Self {
-            agent,
-            mut on_failure,
-            ..
-        } = self;
-        let name = agent.role_name().to_owned();
-        guarded(&name, "drop", &mut on_failure, || drop(agent));
+        guard::close(self.agent, true, &self.handler);
     }
 
-    fn run_duty_cycles(&mut self, stop: &AtomicBool) {
+    /// Runs duty cycles until the agent is stopped, or ends by itself for the reason that is returned.
+    fn run_duty_cycles(&mut self, stop: &AtomicBool) -> Option<AgentEnd> {
         let Self {
             agent, clock, idle, ..
         } = self;
         // Acquire: partner of the release in `RunningAgent::shut_down`.
         while !stop.load(Ordering::Acquire) {
-            let work = agent.do_work(clock.now());
+            let work = match agent.do_work(clock.now()) {
+                Ok(work) => work,
+                Err(end) => return Some(end),
+            };
             idle.idle(work, &mut |max| {
                 let long = max
                     .saturating_mul(agent.park_multiplier())
@@ -148,51 +138,12 @@ where
                 agent.park(long.max(max));
             });
         }
+        None
     }
 
-    fn guarded(&mut self, during: &'static str, call: impl FnOnce(&mut Self)) -> bool {
-        let result = panic::catch_unwind(AssertUnwindSafe(|| call(self)));
-        let agent = self.agent.role_name().to_owned();
-        report(&agent, during, &mut self.on_failure, result)
+    fn panicked(&self, during: &'static str, message: String) {
+        guard::panicked(self.agent.role_name(), during, message, &self.handler);
     }
-}
-
-/// Calls `call` and reports a panic; returns true if there was none. State that a panic left inconsistent (hence the
-/// assertion) is only closed and dropped afterwards.
-fn guarded(
-    agent: &str,
-    during: &'static str,
-    on_failure: &mut dyn FnMut(AgentFailure),
-    call: impl FnOnce(),
-) -> bool {
-    report(
-        agent,
-        during,
-        on_failure,
-        panic::catch_unwind(AssertUnwindSafe(call)),
-    )
-}
-
-fn report(
-    agent: &str,
-    during: &'static str,
-    on_failure: &mut dyn FnMut(AgentFailure),
-    result: thread::Result<()>,
-) -> bool {
-    let Err(payload) = result else { return true };
-    let message = panic_text(&*payload);
-    on_failure(AgentFailure::Panicked {
-        agent: agent.to_owned(),
-        during,
-        message,
-    });
-    false
-}
-
-fn panic_text(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no message").to_owned()
 }
 
 /// A running agent. Closing or dropping it stops the agent and waits until `on_close` has returned and the agent is
@@ -211,7 +162,7 @@ impl RunningAgent {
         &self.role_name
     }
 
-    /// Returns true if the thread has ended, also after a panic of the agent.
+    /// Returns true if the thread has ended, also after a panic of the agent or its own end.
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -261,11 +212,24 @@ mod tests {
     use crate::clock::{ManualClock, Now};
     use crate::idle::{Sleep, Yield};
 
-    fn start(probe: Probe) -> (RunningAgent, mpsc::Receiver<AgentFailure>) {
+    fn start(probe: Probe) -> (RunningAgent, mpsc::Receiver<(bool, String)>) {
+        let (handler, events) = events();
+        let runner = AgentRunner::new(probe, ManualClock::default(), Yield, handler);
+        (runner.start().unwrap(), events)
+    }
+
+    /// Returns a handler, and the events that it is called with: whether they are failures, and their text.
+    fn events() -> (AgentEventHandler, mpsc::Receiver<(bool, String)>) {
         let (sender, receiver) = mpsc::channel();
-        let on_failure = move |failure| sender.send(failure).unwrap();
-        let runner = AgentRunner::new(probe, ManualClock::default(), Yield, on_failure);
-        (runner.start().unwrap(), receiver)
+        let handler = AgentEventHandler::new(move |event| {
+            // The receiver may be dropped at the end.
+            let _ = sender.send((event.is_failure(), event.to_string()));
+        });
+        (handler, receiver)
+    }
+
+    fn ignore_events() -> AgentEventHandler {
+        AgentEventHandler::new(|_| ())
     }
 
     #[test]
@@ -313,31 +277,65 @@ mod tests {
             if panic_in == "close" {
                 running.close();
             }
-            let failure = failures.recv().unwrap();
-            let text = failure.to_string();
-            let AgentFailure::Panicked {
-                agent,
-                during: reported,
-                message,
-            } = failure
-            else {
-                panic!("{text}")
-            };
-            assert_eq!((agent.as_str(), reported), ("worker", during));
-            assert!(message.contains("requested panic"), "{message}");
+            let (is_failure, text) = failures.recv().unwrap();
+            assert!(is_failure);
+            let expected = format!("agent `worker` panicked in {during} and has stopped:");
+            assert!(text.starts_with(&expected), "{text}");
+            assert!(text.contains("requested panic"), "{text}");
             assert!(failures.recv().is_err(), "reported once");
             assert_eq!(journal.entries().last().unwrap(), "worker close");
         }
     }
 
     #[test]
+    fn end_of_the_agent_is_reported_and_the_agent_closed() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("disk full")]
+        struct DiskFull;
+        for (end, is_failure, text) in [
+            (AgentEnd::Finished, false, "all work is done"),
+            (DiskFull.into(), true, "disk full"),
+        ] {
+            assert_eq!(end.error::<DiskFull>().is_some(), is_failure);
+            let journal = Journal::default();
+            let probe = Probe {
+                end: Some(end),
+                ..Probe::new("worker", &journal)
+            };
+            let (running, events) = start(probe);
+            let text = format!("agent `worker` has ended: {text}");
+            assert_eq!(events.recv().unwrap(), (is_failure, text));
+            assert!(events.recv().is_err(), "reported once");
+            running.close();
+            let entries = journal.entries();
+            assert_eq!(entries, ["worker start", "worker work", "worker close"]);
+        }
+    }
+
+    #[test]
+    fn start_hook_runs_on_the_thread_before_the_agent_starts() {
+        let journal = Journal::default();
+        let seen = journal.clone();
+        let hook: AgentStartHook = Arc::new(move |role| {
+            let thread = thread::current().name().unwrap_or("").to_owned();
+            seen.record(format!("hook of {role} on {thread}"));
+        });
+        let probe = Probe::new("worker", &journal);
+        let runner = AgentRunner::new(probe, ManualClock::default(), Yield, ignore_events());
+        let runner = runner.thread_name("thread-1").start_hook(Some(hook));
+        drop(runner.start().unwrap());
+        let entries = journal.entries();
+        assert_eq!(entries[..2], ["hook of worker on thread-1", "worker start"]);
+    }
+
+    #[test]
     fn thread_carries_the_role_name_and_is_pinned() {
         struct Reporter(mpsc::Sender<(String, Vec<usize>)>);
         impl Agent for Reporter {
-            fn do_work(&mut self, _now: Now) -> usize {
+            fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
                 let name = thread::current().name().unwrap_or("").to_owned();
                 let _ = self.0.send((name, affinity::allowed_cpus()));
-                0
+                Ok(0)
             }
             fn role_name(&self) -> &'static str {
                 "rep\0orter"
@@ -346,9 +344,8 @@ mod tests {
         let cpu = affinity::allowed_cpus().first().copied();
         let (sender, receiver) = mpsc::channel();
         let idle = Sleep(Duration::from_secs(3600));
-        let runner = AgentRunner::new(Reporter(sender), ManualClock::default(), idle, |f| {
-            panic!("{f}")
-        });
+        let reporter = Reporter(sender);
+        let runner = AgentRunner::new(reporter, ManualClock::default(), idle, ignore_events());
         let running = runner.cpu(cpu).start().unwrap();
         let (name, cpus) = receiver.recv().unwrap();
         assert_eq!(name, "reporter");
@@ -363,15 +360,12 @@ mod tests {
     #[test]
     fn impossible_cpu_is_reported_and_the_agent_runs() {
         let journal = Journal::default();
-        let (sender, failures) = mpsc::channel();
-        let on_failure = move |failure| sender.send(failure).unwrap();
+        let (handler, events) = events();
         let probe = Probe::new("worker", &journal);
-        let runner = AgentRunner::new(probe, ManualClock::default(), Yield, on_failure);
+        let runner = AgentRunner::new(probe, ManualClock::default(), Yield, handler);
         let running = runner.cpu(Some(usize::MAX)).start().unwrap();
-        assert!(matches!(
-            failures.recv().unwrap(),
-            AgentFailure::NotPinned { .. }
-        ));
+        let (is_failure, text) = events.recv().unwrap();
+        assert!(!is_failure && text.contains("is not pinned"), "{text}");
         while !journal.entries().contains(&"worker work".to_owned()) {
             thread::yield_now();
         }
@@ -382,8 +376,8 @@ mod tests {
     fn agent_may_drop_its_own_handle() {
         struct SelfClosing(mpsc::Receiver<RunningAgent>, mpsc::Sender<()>);
         impl Agent for SelfClosing {
-            fn do_work(&mut self, _now: Now) -> usize {
-                self.0.try_iter().count()
+            fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
+                Ok(self.0.try_iter().count())
             }
             fn role_name(&self) -> &'static str {
                 "self-closing"
@@ -395,7 +389,7 @@ mod tests {
         let (handle, handles) = mpsc::channel();
         let (closed, closes) = mpsc::channel();
         let agent = SelfClosing(handles, closed);
-        let runner = AgentRunner::new(agent, ManualClock::default(), Yield, |f| panic!("{f}"));
+        let runner = AgentRunner::new(agent, ManualClock::default(), Yield, ignore_events());
         handle.send(runner.start().unwrap()).unwrap();
         closes.recv().unwrap();
     }
@@ -410,8 +404,8 @@ mod tests {
     }
 
     impl Agent for Sleeper {
-        fn do_work(&mut self, _now: Now) -> usize {
-            0
+        fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
+            Ok(0)
         }
 
         fn role_name(&self) -> &str {
@@ -440,7 +434,7 @@ mod tests {
             parked,
         };
         let idle = Sleep(Duration::from_secs(1));
-        let running = AgentRunner::new(agent, ManualClock::default(), idle, |_| {})
+        let running = AgentRunner::new(agent, ManualClock::default(), idle, ignore_events())
             .start()
             .unwrap();
         for _ in 0..3 {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{ErrorLog, ErrorLogFull};
+use super::{ErrorLog, ErrorLogFull, ErrorObservation, read};
 use crate::counters::Counter;
 use crate::memory::Region;
 
@@ -20,7 +20,10 @@ pub struct ErrorHandler {
 struct SharedHandler {
     errors: Counter,
     state: Mutex<State>,
+    observer: Option<Observer>,
 }
+
+type Observer = Box<dyn Fn(&ObservedError<'_>) + Send + Sync>;
 
 struct State {
     log: ErrorLog,
@@ -28,6 +31,25 @@ struct State {
     unlogged: u64,
     reported_unlogged: u64,
     reported_at: Option<i64>,
+}
+
+/// One observation of an error, for an observer of an [`ErrorHandler`].
+#[derive(Clone, Copy, Debug)]
+pub struct ObservedError<'a> {
+    /// The time, in milliseconds since the epoch.
+    pub epoch_ms: i64,
+    /// The error code.
+    pub code: i32,
+    /// The description.
+    pub description: &'a str,
+    /// Why it is not in the log, if it is not.
+    pub unlogged: Option<ErrorLogFull>,
+}
+
+impl fmt::Display for ObservedError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error {}: {}", self.code, self.description)
+    }
 }
 
 /// An error that does not fit the log.
@@ -67,9 +89,29 @@ impl ErrorHandler {
         errors: Counter,
         fallback: impl FnMut(&Unlogged<'_>) + Send + 'static,
     ) -> Self {
+        Self::build(log, errors, Box::new(fallback), None)
+    }
+
+    /// A handler that writes to `log`, adds to `errors`, and calls `observer` for each observation, also if the log is full:
+    /// on the thread of the error, after the observation was recorded. The observer must not block, and must not record
+    /// errors with the handler.
+    pub fn observed(
+        log: ErrorLog,
+        errors: Counter,
+        observer: impl Fn(&ObservedError<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        Self::build(log, errors, Box::new(|_| ()), Some(Box::new(observer)))
+    }
+
+    fn build(
+        log: ErrorLog,
+        errors: Counter,
+        fallback: Box<dyn FnMut(&Unlogged<'_>) + Send>,
+        observer: Option<Observer>,
+    ) -> Self {
         let state = State {
             log,
-            fallback: Box::new(fallback),
+            fallback,
             unlogged: 0,
             reported_unlogged: 0,
             reported_at: None,
@@ -78,6 +120,7 @@ impl ErrorHandler {
             shared: Arc::new(SharedHandler {
                 errors,
                 state: Mutex::new(state),
+                observer,
             }),
         }
     }
@@ -105,9 +148,33 @@ impl ErrorHandler {
             .state
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Err(reason) = state.log.record(now_epoch_ms, code, description) {
+        let recorded = state.log.record(now_epoch_ms, code, description);
+        if let Err(reason) = recorded {
             state.report_unlogged(now_epoch_ms, code, description, reason);
         }
+        drop(state);
+        if let Some(observer) = &self.shared.observer {
+            observer(&ObservedError {
+                epoch_ms: now_epoch_ms,
+                code,
+                description,
+                unlogged: recorded.err(),
+            });
+        }
+    }
+
+    /// Calls `visit` for each distinct error in the log that was observed at `since_ms` (milliseconds since the epoch) or
+    /// later. Returns the number of errors.
+    pub fn for_each(&self, since_ms: i64, visit: impl FnMut(&ErrorObservation)) -> usize {
+        let region = self
+            .shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .log
+            .region()
+            .clone();
+        read(&region, since_ms, visit)
     }
 
     /// Returns the number of observations, logged or not.
@@ -159,7 +226,6 @@ impl fmt::Debug for ErrorHandler {
 mod tests {
     use std::thread;
 
-    use super::super::read;
     use super::*;
 
     fn handler(length: usize) -> (ErrorHandler, Region, Arc<Mutex<Vec<String>>>) {
@@ -210,6 +276,33 @@ mod tests {
             ["0", "2", "1", "0"].map(|n| format!("{n} others not shown)"))
         );
         assert!(lines[0].starts_with("error 2: does not fit (the error log is full"));
+    }
+
+    #[test]
+    fn observer_sees_each_observation_logged_or_not() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&seen);
+        let log = ErrorLog::open(Region::anonymous(32).unwrap());
+        let handler = ErrorHandler::observed(log, Counter::detached(), move |error| {
+            let is_logged = error.unlogged.is_none();
+            sink.lock()
+                .unwrap()
+                .push((error.epoch_ms, error.to_string(), is_logged));
+        });
+        handler.on_error(5, 1, "fits");
+        handler.on_error(6, 1, "fits");
+        handler.on_error(7, 2, "does not fit");
+        let expected = [
+            (5, "error 1: fits".to_owned(), true),
+            (6, "error 1: fits".to_owned(), true),
+            (7, "error 2: does not fit".to_owned(), false),
+        ];
+        assert_eq!(*seen.lock().unwrap(), expected);
+        assert_eq!((handler.count(), handler.unlogged()), (3, 1));
+        let mut logged = Vec::new();
+        assert_eq!(handler.for_each(0, |error| logged.push(error.count)), 1);
+        assert_eq!(handler.for_each(7, |_| ()), 0);
+        assert_eq!(logged, [2]);
     }
 
     #[test]

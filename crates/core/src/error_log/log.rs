@@ -46,6 +46,11 @@ impl ErrorLog {
         }
     }
 
+    /// Returns the memory of the log.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
     /// Records an observation at `now_epoch_ms`: in the existing record of this error, or in a new one with the
     /// description as its text.
     ///

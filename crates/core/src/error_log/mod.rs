@@ -7,7 +7,7 @@ mod handler;
 mod log;
 mod reader;
 
-pub use handler::{ErrorHandler, Unlogged};
+pub use handler::{ErrorHandler, ObservedError, Unlogged};
 pub use log::{ErrorLog, ErrorLogFull};
 pub use reader::{ErrorObservation, read};
 

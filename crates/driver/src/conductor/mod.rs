@@ -47,7 +47,7 @@ mod timer;
 
 use std::time::Duration;
 
-use taran_core::agent::{Agent, DutyCycleTracker};
+use taran_core::agent::{Agent, AgentEnd, DutyCycleTracker};
 use taran_core::clock::Now;
 use taran_core::memory::{LockFile, Region};
 use taran_core::queue;
@@ -208,8 +208,9 @@ impl Conductor {
     }
 }
 
-impl Agent for Conductor {
-    fn do_work(&mut self, now: Now) -> usize {
+impl Conductor {
+    /// Runs one duty cycle and returns the amount of work done.
+    pub fn do_work(&mut self, now: Now) -> usize {
         self.cycles.begin_cycle(now.nanos);
         self.state.set_now(now);
         let free_limit = self.state.settings.timers.resource_free_limit;
@@ -227,6 +228,13 @@ impl Agent for Conductor {
             + self.state.logs.delete_retired(free_limit);
         self.work_tracker.record(work, now.nanos);
         work
+    }
+}
+
+impl Agent for Conductor {
+    /// The agent never ends by itself.
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentEnd> {
+        Ok(self.do_work(now))
     }
 
     fn role_name(&self) -> &'static str {

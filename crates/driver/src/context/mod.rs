@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use taran_core::agent::{AgentEvent, AgentEventHandler, AgentStartHook};
 use taran_core::clock::saturating_nanos;
 use taran_core::memory::Storage;
 use taran_net::Network;
@@ -26,6 +27,7 @@ pub(crate) use validate::{shortfalls, validate_limits};
 
 use crate::conductor::{FileWorker, NameResolver, TerminationHook, TerminationValidator};
 use crate::congestion::{CongestionControl, CongestionControlSupplier, ImageParams};
+use crate::diagnostics::{Diagnostic, DiagnosticSink};
 use crate::error::DriverError;
 use crate::event_log::EventLog;
 use crate::sender::{FlowControl, FlowControlRequest, FlowControlSupplier};
@@ -58,6 +60,9 @@ pub struct DriverContext {
     pub(crate) flow_control: Option<FlowControlSupplier>,
     pub(crate) events: EventLog,
     pub(crate) congestion_control: Option<CongestionControlSupplier>,
+    pub(crate) diagnostics: DiagnosticSink,
+    pub(crate) agent_events: Option<AgentEventHandler>,
+    pub(crate) start_hook: Option<AgentStartHook>,
 }
 
 impl DriverContext {
@@ -94,6 +99,9 @@ impl DriverContext {
             flow_control: None,
             events: EventLog::off(),
             congestion_control: None,
+            diagnostics: DiagnosticSink::default(),
+            agent_events: None,
+            start_hook: None,
         }
     }
 
@@ -235,6 +243,50 @@ impl DriverContext {
         supplier: impl FnMut(&FlowControlRequest<'_>) -> Option<Box<dyn FlowControl>> + Send + 'static,
     ) -> Self {
         self.flow_control = Some(Box::new(supplier));
+        self
+    }
+
+    /// Sets a sink for warnings, errors and the printed configuration; default: standard output and standard error. With a
+    /// sink the driver prints nothing, except an event log that is directed to standard output. (A panic is printed by
+    /// the process's panic hook.)
+    ///
+    /// The sink is called on the thread where the diagnostic arises, possibly an agent's: it must neither block nor panic.
+    /// An error that repeats is passed each time; those of the data path at most once a second for each channel.
+    ///
+    /// ```
+    /// use taran_driver::{Diagnostic, DriverContext};
+    ///
+    /// let context = DriverContext::new().on_diagnostic(|diagnostic| match diagnostic {
+    ///     Diagnostic::Warning(warning) => println!("my log: {warning}"),
+    ///     Diagnostic::Error(error) => println!("my log: {error}"),
+    ///     _ => {}
+    /// });
+    /// # drop(context);
+    /// ```
+    #[must_use]
+    #[doc(alias = "errorHandler")]
+    pub fn on_diagnostic(mut self, sink: impl Fn(&Diagnostic<'_>) + Send + Sync + 'static) -> Self {
+        self.diagnostics = DiagnosticSink::new(sink);
+        self
+    }
+
+    /// Sets a handler that is told when an agent, of the driver or added by
+    /// [`MediaDriver::add_agent`](crate::MediaDriver::add_agent), ends by itself, panics or cannot be pinned to its CPU. It
+    /// is called on the agent's thread, before the agent is closed, and must not block. In `INVOKER` mode the panic of an
+    /// agent of the driver reaches the caller instead.
+    #[must_use]
+    pub fn on_agent_event(mut self, handler: impl Fn(&AgentEvent) + Send + Sync + 'static) -> Self {
+        self.agent_events = Some(AgentEventHandler::new(handler));
+        self
+    }
+
+    /// Sets a hook that each thread of the driver calls before its agents start, with their role name, e.g.
+    /// `[sender, receiver]`: to set priorities or a scheduling class. In `INVOKER` mode that is the thread that first
+    /// invokes the driver.
+    #[must_use]
+    #[doc(alias = "agent_on_start_function")]
+    pub fn on_agent_start(mut self, hook: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.start_hook = Some(Arc::new(hook));
         self
     }
 

@@ -47,7 +47,7 @@ pub struct DirectorySettings {
     pub delete_on_start: bool,
     /// Delete the directory at shutdown.
     pub delete_on_shutdown: bool,
-    /// Warn on standard error if the directory exists.
+    /// Warn if the directory exists.
     pub warn_if_exists: bool,
     /// Age of the heartbeat beyond which a driver is considered dead.
     pub driver_timeout_ms: i64,

@@ -4,6 +4,8 @@
 use taran_net::BufferLimits;
 use taran_protocol::option::{OptionId, OptionSet};
 
+use crate::diagnostics::DriverWarning;
+
 /// Conflict between two options, or between an option and the system.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}={value} {needed}", option.spec().property)]
@@ -44,7 +46,7 @@ pub(crate) fn validate_limits(options: &OptionSet, limits: &BufferLimits) -> Vec
 
 /// Returns warnings for buffers for which the system grants less than configured. The driver works nevertheless, with
 /// more loss or less throughput.
-pub(crate) fn shortfalls(options: &OptionSet, limits: &BufferLimits) -> Vec<String> {
+pub(crate) fn shortfalls(options: &OptionSet, limits: &BufferLimits) -> Vec<DriverWarning> {
     // Linux doubles the requested length and reports the double.
     let factor = if cfg!(target_os = "linux") { 2 } else { 1 };
     let buffers = [
@@ -65,12 +67,11 @@ pub(crate) fn shortfalls(options: &OptionSet, limits: &BufferLimits) -> Vec<Stri
         .into_iter()
         .filter_map(|(option, asked, max, sysctl)| {
             let granted = max / factor;
-            (asked > granted).then(|| {
-                format!(
-                    "{}={} exceeds the system limit of {granted}: raise net.core.{sysctl}",
-                    option.spec().property,
-                    options.text(option)
-                )
+            (asked > granted).then(|| DriverWarning::SocketBuffer {
+                option: option.spec().property,
+                value: options.text(option),
+                limit: granted,
+                sysctl,
             })
         });
     short.collect()
@@ -254,10 +255,10 @@ mod tests {
             .unwrap();
         let short = shortfalls(&options, &limits(425_984));
         assert_eq!(short.len(), 1);
+        let text = short[0].to_string();
         assert!(
-            short[0].contains("aeron.socket.so_rcvbuf=2m")
-                && short[0].contains("net.core.rmem_max"),
-            "{short:?}"
+            text.contains("aeron.socket.so_rcvbuf=2m") && text.contains("net.core.rmem_max"),
+            "{text}"
         );
     }
 }

@@ -7,7 +7,7 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
-use taran_core::agent::Agent;
+use taran_core::agent::{Agent, AgentEnd};
 use taran_core::clock::Now;
 
 use crate::conductor::Conductor;
@@ -54,19 +54,19 @@ impl<C: SkippableAgent, N: Agent> InvokerAgent<C, N> {
 }
 
 impl<C: SkippableAgent, N: Agent> Agent for InvokerAgent<C, N> {
-    fn do_work(&mut self, now: Now) -> usize {
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentEnd> {
         self.conductor_skipped = self.backoff.is_active(now.nanos) && self.conductor.can_skip();
         if self.conductor_skipped {
-            let work = self.network.do_work(now);
+            let work = self.network.do_work(now)?;
             if work > 0 {
                 // The work of sender and receiver may concern the conductor.
                 self.backoff.reset();
             }
-            return work;
+            return Ok(work);
         }
-        let work = self.conductor.do_work(now) + self.network.do_work(now);
+        let work = self.conductor.do_work(now)? + self.network.do_work(now)?;
         self.backoff.on_poll(now.nanos, work > 0);
-        work
+        Ok(work)
     }
 
     fn role_name(&self) -> &str {
@@ -128,9 +128,9 @@ mod tests {
     }
 
     impl Agent for FakeAgent {
-        fn do_work(&mut self, _now: Now) -> usize {
+        fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
             self.cycles += 1;
-            self.work
+            Ok(self.work)
         }
 
         fn role_name(&self) -> &'static str {
@@ -176,10 +176,11 @@ mod tests {
             let (conductor, network) = (self.0.conductor.cycles, self.0.network.cycles);
             for _ in 0..count {
                 self.1 += nanos;
-                self.0.do_work(Now {
+                let now = Now {
                     nanos: self.1,
                     epoch_millis: 0,
-                });
+                };
+                self.0.do_work(now).unwrap();
             }
             assert_eq!(self.0.network.cycles - network, count);
             self.0.conductor.cycles - conductor

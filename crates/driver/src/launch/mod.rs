@@ -1,5 +1,6 @@
 //! Start and shutdown of a driver.
 
+mod added_agents;
 mod cnc_file;
 mod directory;
 mod files;
@@ -20,23 +21,25 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use taran_core::agent::Agent;
-use taran_core::agent::RunningAgent;
 use taran_core::clock::{Clock, SystemClock, SystemWallClock};
 use taran_core::counters::CountersReader;
 use taran_core::debugger;
+use taran_core::error_log::ErrorHandler;
 use taran_core::memory::{FileStorage, Storage};
 use taran_net::SocketNetwork;
 use taran_protocol::option::OptionSet;
 
+pub use added_agents::{AddAgentError, AgentId, AgentPlacement};
 pub use parts::{DriverParts, Environment};
 pub use signal::Termination;
 
+use added_agents::AddedAgents;
 use directory::{DirectoryOwner, DriverIdentity};
 use files::FileThread;
 use resolver::SystemResolver;
 use signal::ShutdownSignal;
 use startup_lock::StartupLock;
-use threads::{Running, ThreadingPlan};
+use threads::{Running, Supervisor, ThreadingPlan};
 
 use crate::context::{DirectorySettings, DriverContext};
 use crate::error::DriverError;
@@ -54,12 +57,13 @@ use crate::event_log::{EventWriter, EventWriterSpec};
 /// ```
 pub struct MediaDriver {
     running: Option<Running>,
+    added: AddedAgents,
+    supervisor: Supervisor,
     directory: PathBuf,
     storage: Arc<dyn Storage>,
     identity: DriverIdentity,
     delete_on_shutdown: bool,
     counters: CountersReader,
-    signal: Arc<ShutdownSignal>,
     events: Option<EventWriter>,
 }
 
@@ -80,6 +84,8 @@ impl MediaDriver {
             .storage
             .take()
             .unwrap_or_else(|| Arc::new(FileStorage));
+        let diagnostics = context.diagnostics.clone();
+        let (agent_events, start_hook) = (context.agent_events.take(), context.start_hook.take());
         let signal = Arc::new(ShutdownSignal::default());
         let mut hook = context.hook.take();
         let requested = Arc::clone(&signal);
@@ -90,13 +96,13 @@ impl MediaDriver {
             }
         }));
         if options.print_configuration() {
-            print!("{}", DriverParts::describe(&options));
+            diagnostics.configuration(&DriverParts::describe(&options));
         }
         let events = event_writer(&options)?;
         if let Some(events) = &events {
             context.events = events.log();
         }
-        let startup_lock = StartupLock::acquire(&storage, &settings.directory)?;
+        let startup_lock = StartupLock::acquire(&storage, &settings.directory, &diagnostics)?;
         let mut clock = SystemClock::new();
         if !settings.directory.delete_on_start {
             await_starting_driver(storage.as_ref(), &settings.directory, &mut clock)?;
@@ -124,24 +130,30 @@ impl MediaDriver {
         let parts = DriverParts::build(context, environment)?;
         startup_lock.keep_directory();
         for warning in &parts.warnings {
-            eprintln!("WARNING: {warning}");
+            diagnostics.warn(warning);
         }
         let counters = parts.counters.clone();
+        let supervisor = Supervisor {
+            errors: parts.errors.clone(),
+            signal,
+            agent_events,
+            start_hook,
+        };
         let plan = ThreadingPlan {
             options: &options,
-            errors: parts.errors.clone(),
             idle_status: parts.idle_status.clone(),
-            signal: Arc::clone(&signal),
+            supervisor: &supervisor,
         };
-        let running = threads::start(parts, &plan)?;
+        let (running, host) = threads::start(parts, &plan)?;
         Ok(Self {
             running: Some(running),
+            added: AddedAgents::new(host),
+            supervisor,
             directory: settings.directory.path,
             storage,
             identity,
             delete_on_shutdown: settings.directory.delete_on_shutdown,
             counters,
-            signal,
             events,
         })
     }
@@ -175,10 +187,86 @@ impl MediaDriver {
         &self.counters
     }
 
-    /// Runs one duty cycle of all agents in `INVOKER` mode; does nothing in other modes. Returns the amount of work.
+    /// Returns the handler of the driver's error log, `taran errors` and counter `Errors`: to read the errors, and to record
+    /// those of the embedding program.
+    #[must_use]
+    pub fn errors(&self) -> &ErrorHandler {
+        &self.supervisor.errors
+    }
+
+    /// Runs an agent of the embedding program with those of the driver. It starts on the thread of its placement, before its
+    /// first duty cycle. Its panic or end closes only this agent; a panic or failure is also recorded in the error log and a
+    /// reason for [`termination`](Self::termination), and each is passed to the handler set with
+    /// [`DriverContext::on_agent_event`].
+    ///
+    /// When the driver closes, it first closes the added agents, each on its own thread, one after the other, the last one
+    /// first. The agents of the driver run until then. An agent on the driver's thread closes between two duty cycles of the
+    /// driver, so its `on_close` must not wait for the driver.
+    ///
+    /// ```
+    /// use taran_driver::{Agent, AgentEnd, AgentPlacement, DriverContext, MediaDriver, Now};
+    ///
+    /// /// Counts its duty cycles.
+    /// struct CycleCounter(u64);
+    ///
+    /// impl Agent for CycleCounter {
+    ///     fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
+    ///         self.0 += 1;
+    ///         Ok(0)
+    ///     }
+    ///
+    ///     fn role_name(&self) -> &str {
+    ///         "cycle-counter"
+    ///     }
+    ///
+    ///     fn on_close(&mut self) {
+    ///         println!("{} duty cycles", self.0);
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let context = DriverContext::new().on_agent_event(|event| println!("{event}"));
+    /// let mut driver = MediaDriver::launch_embedded(context)?;
+    /// driver.add_agent(CycleCounter(0), AgentPlacement::DriverThread)?;
+    /// driver.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The driver's thread has ended, or a thread cannot be started. The agent is dropped.
+    pub fn add_agent(
+        &mut self,
+        agent: impl Agent + 'static,
+        placement: AgentPlacement,
+    ) -> Result<AgentId, AddAgentError> {
+        self.added.add(agent, placement, &self.supervisor)
+    }
+
+    /// Returns true while an added agent runs or is yet to start: until it is closed, also after its own end.
+    #[must_use]
+    pub fn is_agent_running(&self, id: AgentId) -> bool {
+        self.added.is_running(id)
+    }
+
+    /// Closes an added agent on its own thread, and returns when it is dropped. Does nothing if it is closed.
+    pub fn close_agent(&mut self, id: AgentId) {
+        if let Some(running) = &mut self.running {
+            self.added.close(id, running);
+        }
+    }
+
+    /// Runs one duty cycle of all agents in `INVOKER` mode; does nothing in other modes. Returns the amount of work. The
+    /// first call starts the agents.
     pub fn invoke(&mut self) -> usize {
         match &mut self.running {
-            Some(Running::Invoker(invoker)) => invoker.invoke(),
+            Some(Running::Invoker(invoker)) => match invoker.invoke() {
+                Ok(work) => work,
+                Err(end) => {
+                    self.supervisor.signal.fail(end.to_string());
+                    0
+                }
+            },
             Some(Running::Threads(_)) | None => 0,
         }
     }
@@ -187,7 +275,10 @@ impl MediaDriver {
     /// to do. Returns at once if the last cycle skipped the conductor (possible after a cycle without work).
     pub fn park(&mut self, longest: Duration) {
         match &mut self.running {
-            Some(Running::Invoker(invoker)) => invoker.agent_mut().park(longest),
+            Some(Running::Invoker(invoker)) => {
+                invoker.start();
+                invoker.agent_mut().park(longest);
+            }
             Some(Running::Threads(_)) | None => thread::sleep(longest),
         }
     }
@@ -196,13 +287,13 @@ impl MediaDriver {
     /// agent.
     #[must_use]
     pub fn termination(&self) -> Option<Termination> {
-        self.signal.get()
+        self.supervisor.signal.get()
     }
 
     /// Waits for a reason to close the driver, for `timeout` at most.
     #[must_use]
     pub fn wait_for_termination(&self, timeout: Duration) -> Option<Termination> {
-        self.signal.wait(timeout)
+        self.supervisor.signal.wait(timeout)
     }
 
     /// Stops all agents, notifies clients, and deletes the directory if so configured. No thread of the driver is
@@ -215,14 +306,17 @@ impl MediaDriver {
     }
 
     fn shut_down(&mut self) -> Result<(), DriverError> {
-        match self.running.take() {
-            None => return Ok(()),
-            Some(Running::Threads(threads)) => {
-                threads.into_iter().rev().for_each(RunningAgent::close);
-            }
-            Some(Running::Invoker(mut invoker)) => {
-                invoker.close();
-            }
+        let Some(mut running) = self.running.take() else {
+            return Ok(());
+        };
+        if let Running::Invoker(invoker) = &mut running {
+            // An agent that never started is not closed, and clients would not see the driver's end.
+            invoker.start();
+        }
+        self.added.close_all(&mut running);
+        match running {
+            Running::Threads(mut threads) => threads.close(),
+            Running::Invoker(mut invoker) => invoker.close(),
         }
         // All agents have stopped; closing the writer flushes the log.
         self.events = None;

@@ -23,6 +23,7 @@ use crate::conductor::{
     Conductor, ConductorSpec, ConductorStateSpec, Counters, InlineFileWorker, NameResolver,
 };
 use crate::context::{DriverContext, shortfalls, validate_limits};
+use crate::diagnostics::{DiagnosticSink, DriverWarning};
 use crate::error::DriverError;
 use crate::event_log::{EventLog, FrameLog};
 use crate::interceptors::Interceptors;
@@ -74,7 +75,7 @@ pub struct DriverParts {
     /// Log of errors.
     pub errors: ErrorHandler,
     /// Warnings for the operator; none of them prevents the start.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<DriverWarning>,
     pub(crate) idle_status: Counter,
 }
 
@@ -121,7 +122,8 @@ impl DriverParts {
             resolver_threshold_ns: settings.timers.name_resolver_threshold_ns,
         };
         let (counters, system) = files.counters(&settings, &labels, now)?;
-        let errors = fallback_to(
+        let errors = error_handler(
+            &context.diagnostics,
             context.options().fallback_logger(),
             ErrorLog::open(files.cnc.error_log.clone()),
             system.get(SystemCounter::Errors).clone(),
@@ -273,8 +275,18 @@ fn default_limits(
     }
 }
 
-/// Returns an error handler that writes to `aeron.fallback.logger` when the error log is full.
-fn fallback_to(logger: &str, log: ErrorLog, errors: Counter) -> ErrorHandler {
+/// Returns an error handler that passes each error to the sink, or without a sink writes to `aeron.fallback.logger` when
+/// the error log is full.
+fn error_handler(
+    diagnostics: &DiagnosticSink,
+    logger: &str,
+    log: ErrorLog,
+    errors: Counter,
+) -> ErrorHandler {
+    if diagnostics.is_set() {
+        let diagnostics = diagnostics.clone();
+        return ErrorHandler::observed(log, errors, move |error| diagnostics.error(error));
+    }
     match logger {
         "no_op" => ErrorHandler::new(log, errors, |_| ()),
         "stdout" => ErrorHandler::new(log, errors, |unlogged| {

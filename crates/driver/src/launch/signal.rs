@@ -1,15 +1,32 @@
 //! Shutdown signal from the agents to the threads that wait for it.
 
+use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use taran_core::agent::AgentEvent;
+
 /// Reason for closing a driver.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Termination {
     /// A permitted request of a client.
     Requested,
     /// An agent panicked; the driver does not work any more.
     Failed(String),
+    /// An agent added by [`MediaDriver::add_agent`](crate::MediaDriver::add_agent) panicked or failed, and was closed. The
+    /// driver itself works.
+    AgentFailed(AgentEvent),
+}
+
+impl fmt::Display for Termination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Requested => f.write_str("a client requested termination"),
+            Self::Failed(text) => f.write_str(text),
+            Self::AgentFailed(event) => event.fmt(f),
+        }
+    }
 }
 
 /// Reason for closing the driver; set once, and observed by all waiting threads.
@@ -26,6 +43,10 @@ impl ShutdownSignal {
 
     pub(crate) fn fail(&self, reason: String) {
         self.set(Termination::Failed(reason));
+    }
+
+    pub(crate) fn agent_failed(&self, event: AgentEvent) {
+        self.set(Termination::AgentFailed(event));
     }
 
     fn set(&self, termination: Termination) {

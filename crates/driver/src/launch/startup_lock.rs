@@ -12,6 +12,7 @@ use taran_protocol::cnc::CNC_FILE_NAME;
 
 use super::directory::{LOG_FOLDERS, failed};
 use crate::context::DirectorySettings;
+use crate::diagnostics::{DiagnosticSink, DriverWarning};
 use crate::error::DriverError;
 
 /// Interval of attempts.
@@ -31,11 +32,14 @@ impl StartupLock {
     pub(crate) fn acquire(
         storage: &Arc<dyn Storage>,
         settings: &DirectorySettings,
+        diagnostics: &DiagnosticSink,
     ) -> Result<Self, DriverError> {
         let directory = &settings.path;
         let is_new = !storage.exists(directory);
         if settings.warn_if_exists && !is_new {
-            eprintln!("WARNING: {} exists", directory.display());
+            diagnostics.warn(&DriverWarning::DirectoryExists {
+                directory: directory.clone(),
+            });
         }
         let timeout = Duration::from_millis(settings.driver_timeout_ms.unsigned_abs());
         let start = Instant::now();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use taran_core::affinity;
 use taran_core::agent::{
-    Agent, AgentFailure, AgentInvoker, AgentRunner, CompositeAgent, RunningAgent,
+    Agent, AgentEvent, AgentEventHandler, AgentGroup, AgentHost, AgentInvoker, AgentStartHook,
+    AgentThread, CompositeAgent, HostingAgent,
 };
 use taran_core::clock::{Clock, SystemClock};
 use taran_core::counters::Counter;
@@ -19,23 +20,28 @@ use super::signal::ShutdownSignal;
 use crate::conductor::Conductor;
 use crate::error::DriverError;
 
-/// Running agents.
+/// All agents of a driver in `INVOKER` mode.
+type InvokedAgents = HostingAgent<InvokerAgent<Conductor, CompositeAgent>>;
+
+/// Running agents. The thread of the conductor hosts the agents that are added.
 pub(crate) enum Running {
     /// In order of start: the conductor first, because clients observe its end and it is closed last.
-    Threads(Vec<RunningAgent>),
-    Invoker(Box<AgentInvoker<InvokerAgent<Conductor, CompositeAgent>, SystemClock>>),
+    Threads(AgentGroup),
+    Invoker(Box<AgentInvoker<InvokedAgents, SystemClock>>),
 }
 
 /// Everything that determines how agents are run.
 pub(crate) struct ThreadingPlan<'a> {
     pub(crate) options: &'a OptionSet,
-    pub(crate) errors: ErrorHandler,
     pub(crate) idle_status: Counter,
-    pub(crate) signal: Arc<ShutdownSignal>,
+    pub(crate) supervisor: &'a Supervisor,
 }
 
-/// Starts the agents in the configured threading mode.
-pub(crate) fn start(parts: DriverParts, plan: &ThreadingPlan<'_>) -> Result<Running, DriverError> {
+/// Starts the agents in the configured threading mode. Returns them, and the host of the agents that are added.
+pub(crate) fn start(
+    parts: DriverParts,
+    plan: &ThreadingPlan<'_>,
+) -> Result<(Running, AgentHost), DriverError> {
     let DriverParts {
         conductor,
         sender,
@@ -44,82 +50,139 @@ pub(crate) fn start(parts: DriverParts, plan: &ThreadingPlan<'_>) -> Result<Runn
     } = parts;
     let mode = plan.options.threading_mode();
     let cores = Cores::new(plan.options, mode);
-    let threads = match mode {
-        ThreadingMode::Dedicated => vec![
-            plan.thread("conductor", conductor, IdleRole::Conductor, cores.conductor)?,
-            plan.thread("sender", sender, IdleRole::Sender, cores.sender)?,
-            plan.thread("receiver", receiver, IdleRole::Receiver, cores.receiver)?,
-        ],
+    let mut threads =
+        AgentGroup::new(plan.supervisor.driver_agents()).start_hook(plan.supervisor.start_hook());
+    let host = match mode {
+        ThreadingMode::Dedicated => {
+            let conductor = plan.hosting(conductor);
+            let host = conductor.host();
+            let [on_conductor, on_sender, on_receiver] =
+                [cores.conductor, cores.sender, cores.receiver];
+            plan.start(
+                &mut threads,
+                "conductor",
+                conductor,
+                IdleRole::Conductor,
+                on_conductor,
+            )?;
+            plan.start(&mut threads, "sender", sender, IdleRole::Sender, on_sender)?;
+            plan.start(
+                &mut threads,
+                "receiver",
+                receiver,
+                IdleRole::Receiver,
+                on_receiver,
+            )?;
+            host
+        }
         ThreadingMode::SharedNetwork => {
-            // The receiver's park ends when a datagram arrives.
-            let network =
-                CompositeAgent::new(vec![Box::new(sender), Box::new(receiver)]).park_through(1);
-            vec![
-                plan.thread("conductor", conductor, IdleRole::Conductor, cores.conductor)?,
-                plan.thread(
-                    "[sender, receiver]",
-                    network,
-                    IdleRole::SharedNetwork,
-                    cores.sender,
-                )?,
-            ]
+            let conductor = plan.hosting(conductor);
+            let host = conductor.host();
+            let (name, role) = ("[sender, receiver]", IdleRole::SharedNetwork);
+            let network = network(sender, receiver);
+            plan.start(
+                &mut threads,
+                "conductor",
+                conductor,
+                IdleRole::Conductor,
+                cores.conductor,
+            )?;
+            plan.start(&mut threads, name, network, role, cores.sender)?;
+            host
         }
         ThreadingMode::Shared => {
-            let all = CompositeAgent::new(vec![
-                Box::new(conductor),
-                Box::new(sender),
-                Box::new(receiver),
-            ])
-            .park_through(2);
-            vec![plan.thread(
-                "[conductor, sender, receiver]",
-                all,
-                IdleRole::Shared,
-                cores.conductor,
-            )?]
+            let all: Vec<Box<dyn Agent>> =
+                vec![Box::new(conductor), Box::new(sender), Box::new(receiver)];
+            // The receiver's park ends when a datagram arrives.
+            let all = plan.hosting(CompositeAgent::new(all).park_through(2));
+            let host = all.host();
+            let name = "[conductor, sender, receiver]";
+            plan.start(&mut threads, name, all, IdleRole::Shared, cores.conductor)?;
+            host
         }
         ThreadingMode::Invoker => {
-            let network =
-                CompositeAgent::new(vec![Box::new(sender), Box::new(receiver)]).park_through(1);
-            let mut invoker =
-                AgentInvoker::new(InvokerAgent::new(conductor, network), SystemClock::new());
-            invoker.start();
-            return Ok(Running::Invoker(Box::new(invoker)));
+            let all = plan.hosting(InvokerAgent::new(conductor, network(sender, receiver)));
+            let host = all.host();
+            let invoker =
+                AgentInvoker::new(all, SystemClock::new()).start_hook(plan.supervisor.start_hook());
+            return Ok((Running::Invoker(Box::new(invoker)), host));
         }
     };
-    Ok(Running::Threads(threads))
+    Ok((Running::Threads(threads), host))
+}
+
+/// Combines sender and receiver. The receiver's park ends when a datagram arrives.
+fn network(sender: impl Agent + 'static, receiver: impl Agent + 'static) -> CompositeAgent {
+    CompositeAgent::new(vec![Box::new(sender), Box::new(receiver)]).park_through(1)
 }
 
 impl ThreadingPlan<'_> {
-    fn thread(
+    fn hosting<A: Agent>(&self, agent: A) -> HostingAgent<A> {
+        HostingAgent::new(agent, self.supervisor.added_agents())
+    }
+
+    fn start(
         &self,
+        threads: &mut AgentGroup,
         name: &'static str,
         agent: impl Agent + 'static,
         role: IdleRole,
         cpu: Option<usize>,
-    ) -> Result<RunningAgent, DriverError> {
+    ) -> Result<(), DriverError> {
         let idle = self.options.idle(role)?.build_controlled(&self.idle_status);
-        let (errors, signal) = (self.errors.clone(), Arc::clone(&self.signal));
-        let on_failure = move |failure: AgentFailure| {
-            let now = SystemClock::new().now();
-            errors.on_error(
-                now.epoch_millis,
-                GENERIC_ERROR.code(),
-                &GENERIC_ERROR.record(&failure.to_string()),
-            );
-            if matches!(failure, AgentFailure::Panicked { .. }) {
-                // A driver without one of its agents is useless.
-                signal.fail(failure.to_string());
-            }
-        };
-        AgentRunner::new(agent, SystemClock::new(), idle, on_failure)
-            .thread_name(name)
-            .cpu(cpu)
-            .start()
+        let thread = AgentThread::new(idle).name(name).cpu(cpu);
+        threads
+            .start(agent, thread)
             .map_err(|source| DriverError::Thread {
                 agent: name,
                 source,
             })
+    }
+}
+
+/// Records what happens to agents, and tells the program that runs the driver.
+pub(crate) struct Supervisor {
+    pub(crate) errors: ErrorHandler,
+    pub(crate) signal: Arc<ShutdownSignal>,
+    pub(crate) agent_events: Option<AgentEventHandler>,
+    pub(crate) start_hook: Option<AgentStartHook>,
+}
+
+impl Supervisor {
+    pub(crate) fn start_hook(&self) -> Option<AgentStartHook> {
+        self.start_hook.clone()
+    }
+
+    /// Returns the handler for agents of the driver, which is useless without one of them.
+    fn driver_agents(&self) -> AgentEventHandler {
+        self.handler(|signal, event| signal.fail(event.to_string()))
+    }
+
+    /// Returns the handler for agents that are added.
+    pub(crate) fn added_agents(&self) -> AgentEventHandler {
+        self.handler(|signal, event| signal.agent_failed(event.clone()))
+    }
+
+    fn handler(
+        &self,
+        on_failure: impl Fn(&ShutdownSignal, &AgentEvent) + Send + Sync + 'static,
+    ) -> AgentEventHandler {
+        let (errors, signal) = (self.errors.clone(), Arc::clone(&self.signal));
+        let agent_events = self.agent_events.clone();
+        AgentEventHandler::new(move |event| {
+            let is_error = event.is_failure() || matches!(event, AgentEvent::NotPinned { .. });
+            if is_error {
+                let now = SystemClock::new().now();
+                let description = GENERIC_ERROR.record(&event.to_string());
+                errors.on_error(now.epoch_millis, GENERIC_ERROR.code(), &description);
+            }
+            if let Some(handler) = &agent_events {
+                handler.handle(event);
+            }
+            if event.is_failure() {
+                on_failure(&signal, event);
+            }
+        })
     }
 }
 

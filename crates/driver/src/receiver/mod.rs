@@ -4,7 +4,7 @@
 //! images; a segment run that the kernel delivers as one GRO batch is inserted as a whole. Then the images are polled,
 //! according to their poll schedule, to find gaps and to send NAKs and status messages.
 //!
-//! Reading order follows a datagram: [`Receiver::do_work`](taran_core::agent::Agent::do_work) here,
+//! Reading order follows a datagram: [`Receiver::do_work`] here,
 //! [`ReceiveEndpoint`], `direct_receive` (a stream whose next datagrams are predicted), `frames`, `segment_run`,
 //! `dispatcher` (which image), [`ReceiverImage`], `term_rebuilder` (into the log). What goes back to the sender is in
 //! `gap_repair` and `feedback`.
@@ -37,7 +37,7 @@ mod window_throttle;
 
 use std::time::Duration;
 
-use taran_core::agent::{Agent, DutyCycleTracker};
+use taran_core::agent::{Agent, AgentEnd, DutyCycleTracker};
 use taran_core::clock::Now;
 use taran_core::error_log::ErrorHandler;
 use taran_core::loss_report::LossReport;
@@ -117,8 +117,9 @@ struct ReceiveContext<'a> {
     events: &'a mut EventSender,
 }
 
-impl Agent for Receiver {
-    fn do_work(&mut self, now: Now) -> usize {
+impl Receiver {
+    /// Runs one duty cycle and returns the amount of work done.
+    pub fn do_work(&mut self, now: Now) -> usize {
         self.cycle.begin_cycle(now.nanos);
         let commands = poll_commands(|| self.take_command(now));
         let mut context = ReceiveContext {
@@ -145,6 +146,13 @@ impl Agent for Receiver {
         }
         self.work_tracker.record(work, now.nanos);
         work
+    }
+}
+
+impl Agent for Receiver {
+    /// The agent never ends by itself.
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentEnd> {
+        Ok(self.do_work(now))
     }
 
     fn role_name(&self) -> &str {

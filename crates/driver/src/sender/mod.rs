@@ -6,7 +6,7 @@
 //! GSO send (`coalescer`). Control frames are received when nothing was sent, unless the last poll found none a moment
 //! ago, and every few cycles otherwise.
 //!
-//! Reading order, as a message travels: [`Sender::do_work`](taran_core::agent::Agent::do_work) here, [`SendEndpoint`],
+//! Reading order, as a message travels: [`Sender::do_work`] here, [`SendEndpoint`],
 //! [`SenderPublication`], `send_plan` (what is sent next), `send_transport` (where to); then the feedback of receivers:
 //! `control`, `control_handlers`, `flow_control`, `retransmit`.
 
@@ -29,7 +29,7 @@ mod tests;
 
 use std::time::Duration;
 
-use taran_core::agent::{Agent, DutyCycleTracker};
+use taran_core::agent::{Agent, AgentEnd, DutyCycleTracker};
 use taran_core::clock::Now;
 use taran_core::error_log::ErrorHandler;
 use taran_core::queue;
@@ -128,8 +128,9 @@ struct SendContext<'a> {
     is_flow_controlled: bool,
 }
 
-impl Agent for Sender {
-    fn do_work(&mut self, now: Now) -> usize {
+impl Sender {
+    /// Runs one duty cycle and returns the amount of work done.
+    pub fn do_work(&mut self, now: Now) -> usize {
         self.cycle.begin_cycle(now.nanos);
         let commands = poll_commands(|| self.take_command(now));
         let short_sends = self.counters.short_sends.get();
@@ -145,6 +146,13 @@ impl Agent for Sender {
             0
         };
         commands + sent + received
+    }
+}
+
+impl Agent for Sender {
+    /// The agent never ends by itself.
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentEnd> {
+        Ok(self.do_work(now))
     }
 
     fn role_name(&self) -> &str {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use taran_core::agent::Agent;
 use taran_protocol::command::Command;
 use taran_protocol::response::Response;
 

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use taran_core::agent::Agent;
 use taran_core::broadcast::Receiver;
 use taran_core::clock::{ManualClock, Now};
 use taran_core::counters::CounterMeta;

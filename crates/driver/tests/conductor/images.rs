@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use taran_core::agent::Agent;
 use taran_protocol::command::Command;
 use taran_protocol::counter::{SystemCounter, type_id};
 use taran_protocol::error_code::ErrorCode;

@@ -1,6 +1,5 @@
 //! Preallocation of log files for queued commands: the logs of many publications are created together.
 
-use taran_core::agent::Agent;
 use taran_protocol::command::Command;
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::response::Response;

@@ -6,7 +6,6 @@ mod paths;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use taran_core::agent::Agent;
 use taran_net::SocketSpec;
 use taran_protocol::command::Command;
 use taran_protocol::counter::{SystemCounter, type_id};

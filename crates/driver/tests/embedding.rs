@@ -1,0 +1,440 @@
+//! Agents of an embedding program beside those of the driver, in each threading mode, and the driver's diagnostics
+//! (docs/spec/uri-and-configuration.md §2.10).
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use taran_core::agent::{Agent, AgentEnd, AgentEvent, AgentThread};
+use taran_core::clock::Now;
+use taran_core::idle::Yield;
+use taran_core::memory::{FileStorage, Storage};
+use taran_core::ring::many_to_one::Producer;
+use taran_driver::{
+    AddAgentError, AgentPlacement, Diagnostic, DriverContext, DriverWarning, MediaDriver,
+    Termination, ThreadingMode,
+};
+use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
+
+const MODES: [ThreadingMode; 4] = [
+    ThreadingMode::Dedicated,
+    ThreadingMode::SharedNetwork,
+    ThreadingMode::Shared,
+    ThreadingMode::Invoker,
+];
+
+/// Directory of one test, removed on drop.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let nth = NEXT.fetch_add(1, Ordering::Relaxed);
+        let parent = Path::new("/dev/shm");
+        let parent = if parent.is_dir() {
+            parent.to_owned()
+        } else {
+            std::env::temp_dir()
+        };
+        let path = parent.join(format!("taran-embedding-{}-{nth}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn context(&self, mode: ThreadingMode) -> DriverContext {
+        DriverContext::new()
+            .aeron_dir(self.0.join("aeron"))
+            .threading_mode(mode)
+            .on_diagnostic(|_| ())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Calls to agents, with the thread of each, in order.
+#[derive(Clone, Default)]
+struct Journal(Arc<Mutex<Vec<(String, String)>>>);
+
+impl Journal {
+    fn record(&self, entry: String) {
+        let thread = thread::current();
+        let thread = thread.name().unwrap_or("").to_owned();
+        self.0.lock().unwrap().push((entry, thread));
+    }
+
+    fn entries(&self) -> Vec<(String, String)> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn texts(&self) -> Vec<String> {
+        let entries = self.entries();
+        entries.into_iter().map(|(entry, _)| entry).collect()
+    }
+
+    fn contains(&self, text: &str) -> bool {
+        self.entries().iter().any(|(entry, _)| entry == text)
+    }
+}
+
+/// How the second duty cycle of a probe ends.
+#[derive(Clone, Copy)]
+enum Fate {
+    Runs,
+    Finishes,
+    Fails,
+    Panics,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("no space left for recordings")]
+struct DiskFull;
+
+/// An agent that records its calls; of its duty cycles only the first one.
+struct Probe {
+    name: &'static str,
+    journal: Journal,
+    fate: Fate,
+    cycles: usize,
+    directory: Option<PathBuf>,
+}
+
+impl Probe {
+    fn new(name: &'static str, journal: &Journal, fate: Fate) -> Self {
+        Self {
+            name,
+            journal: journal.clone(),
+            fate,
+            cycles: 0,
+            directory: None,
+        }
+    }
+
+    /// Records at its close whether the driver in `directory` is still active.
+    fn watching(self, directory: &Path) -> Self {
+        Self {
+            directory: Some(directory.to_owned()),
+            ..self
+        }
+    }
+}
+
+impl Agent for Probe {
+    fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
+        self.cycles += 1;
+        if self.cycles == 1 {
+            self.journal.record(format!("{} works", self.name));
+            return Ok(1);
+        }
+        match self.fate {
+            Fate::Runs => Ok(0),
+            Fate::Finishes => Err(AgentEnd::Finished),
+            Fate::Fails => Err(DiskFull.into()),
+            Fate::Panics => panic!("requested panic"),
+        }
+    }
+
+    fn role_name(&self) -> &str {
+        self.name
+    }
+
+    fn on_start(&mut self) {
+        self.journal.record(format!("{} starts", self.name));
+    }
+
+    fn on_close(&mut self) {
+        let state = match &self.directory {
+            Some(directory) if heartbeat_ms(directory) == -1 => " after the driver",
+            Some(_) => " before the driver",
+            None => "",
+        };
+        self.journal.record(format!("{} closes{state}", self.name));
+    }
+}
+
+fn heartbeat_ms(directory: &Path) -> i64 {
+    let cnc = Cnc::open(&FileStorage.open(&directory.join(CNC_FILE_NAME)).unwrap()).unwrap();
+    Producer::open(&cnc.to_driver)
+        .unwrap()
+        .consumer_heartbeat_ms()
+}
+
+/// Invokes the driver, if it is invoked, until `done`.
+fn run_until(driver: &mut MediaDriver, mut done: impl FnMut(&MediaDriver) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !done(driver) {
+        assert!(Instant::now() < deadline, "it does not come true");
+        driver.invoke();
+        thread::yield_now();
+    }
+}
+
+fn own_thread(name: &str) -> AgentPlacement {
+    AgentPlacement::OwnThread(AgentThread::new(Yield).name(name))
+}
+
+#[test]
+fn added_agent_runs_on_the_promised_thread_in_each_mode() {
+    for mode in MODES {
+        let scratch = Scratch::new();
+        let (journal, hooks) = (Journal::default(), Journal::default());
+        let seen = hooks.clone();
+        let context = scratch
+            .context(mode)
+            .on_agent_start(move |role| seen.record(role.to_owned()));
+        let mut driver = MediaDriver::launch(context).unwrap();
+        for (name, placement) in [
+            ("hosted", AgentPlacement::DriverThread),
+            ("separate", own_thread("own-thread")),
+        ] {
+            let probe = Probe::new(name, &journal, Fate::Runs);
+            driver.add_agent(probe, placement).unwrap();
+        }
+        run_until(&mut driver, |_| {
+            journal.contains("hosted works") && journal.contains("separate works")
+        });
+        driver.close().unwrap();
+
+        let caller = thread::current().name().unwrap_or("").to_owned();
+        let driver_thread = match mode {
+            ThreadingMode::Dedicated | ThreadingMode::SharedNetwork => "conductor",
+            ThreadingMode::Shared => "[conductor, sender, receiver]",
+            ThreadingMode::Invoker => &caller,
+        };
+        for (name, thread) in [("hosted", driver_thread), ("separate", "own-thread")] {
+            let mut calls = journal.entries();
+            calls.retain(|(call, _)| call.starts_with(name));
+            let expected = ["starts", "works", "closes"]
+                .map(|call| (format!("{name} {call}"), thread.to_owned()));
+            assert_eq!(calls, expected, "{mode:?}");
+        }
+        let roles: &[&str] = match mode {
+            ThreadingMode::Dedicated => &["conductor", "receiver", "sender", "separate"],
+            ThreadingMode::SharedNetwork => &["[sender, receiver]", "conductor", "separate"],
+            ThreadingMode::Shared => &["[conductor, sender, receiver]", "separate"],
+            ThreadingMode::Invoker => &["[conductor, [sender, receiver]]", "separate"],
+        };
+        let mut hooked = hooks.texts();
+        hooked.sort();
+        assert_eq!(hooked, roles, "{mode:?}");
+    }
+}
+
+#[test]
+fn added_agents_close_in_reverse_order_before_the_driver() {
+    for mode in MODES {
+        let scratch = Scratch::new();
+        let journal = Journal::default();
+        let mut driver = MediaDriver::launch(scratch.context(mode)).unwrap();
+        let directory = driver.aeron_dir().to_owned();
+        for (name, placement) in [
+            ("first", AgentPlacement::DriverThread),
+            ("second", own_thread("second")),
+            ("third", AgentPlacement::DriverThread),
+            ("fourth", own_thread("fourth")),
+        ] {
+            let probe = Probe::new(name, &journal, Fate::Runs).watching(&directory);
+            driver.add_agent(probe, placement).unwrap();
+            run_until(&mut driver, |_| journal.contains(&format!("{name} works")));
+        }
+        driver.close().unwrap();
+        assert_eq!(heartbeat_ms(&directory), -1);
+        let mut closes = journal.texts();
+        closes.retain(|entry| entry.contains("closes"));
+        let expected = ["fourth", "third", "second", "first"]
+            .map(|name| format!("{name} closes before the driver"));
+        assert_eq!(closes, expected, "{mode:?}");
+    }
+}
+
+#[test]
+fn close_agent_ends_one_agent_and_leaves_the_others() {
+    for mode in MODES {
+        let scratch = Scratch::new();
+        let journal = Journal::default();
+        let mut driver = MediaDriver::launch(scratch.context(mode)).unwrap();
+        let add = |driver: &mut MediaDriver, name, placement| {
+            let probe = Probe::new(name, &journal, Fate::Runs);
+            driver.add_agent(probe, placement).unwrap()
+        };
+        let hosted = add(&mut driver, "hosted", AgentPlacement::DriverThread);
+        let separate = add(&mut driver, "separate", own_thread("separate"));
+        add(&mut driver, "other", AgentPlacement::DriverThread);
+        for id in [hosted, separate, hosted] {
+            driver.close_agent(id);
+        }
+        assert!(journal.contains("hosted closes") && journal.contains("separate closes"));
+        run_until(&mut driver, |_| journal.contains("other works"));
+        assert!(!journal.contains("other closes"), "{mode:?}");
+        driver.close().unwrap();
+        let closes = journal.texts();
+        let count = |text| closes.iter().filter(|entry| *entry == text).count();
+        for name in ["hosted closes", "separate closes", "other closes"] {
+            assert_eq!(count(name), 1, "{mode:?}");
+        }
+    }
+}
+
+#[test]
+fn end_of_added_agent_is_reported_and_leaves_the_driver() {
+    let placements: [fn() -> AgentPlacement; 2] =
+        [|| AgentPlacement::DriverThread, || own_thread("own")];
+    for mode in MODES {
+        for placement in placements {
+            for fate in [Fate::Finishes, Fate::Fails, Fate::Panics] {
+                let scratch = Scratch::new();
+                let journal = Journal::default();
+                let events = Arc::new(Mutex::new(Vec::<AgentEvent>::new()));
+                let sink = Arc::clone(&events);
+                let context = scratch
+                    .context(mode)
+                    .on_agent_event(move |event| sink.lock().unwrap().push(event.clone()));
+                let mut driver = MediaDriver::launch(context).unwrap();
+                let probe = Probe::new("probe", &journal, fate);
+                driver.add_agent(probe, placement()).unwrap();
+                run_until(&mut driver, |_| journal.contains("probe closes"));
+
+                let reported = events.lock().unwrap().clone();
+                assert_eq!(reported.len(), 1, "{reported:?}");
+                let is_failure = !matches!(fate, Fate::Finishes);
+                assert_eq!(reported[0].is_failure(), is_failure);
+                assert_eq!(reported[0].agent(), "probe");
+                match (&reported[0], fate) {
+                    (AgentEvent::Ended { end, .. }, Fate::Fails) => {
+                        assert!(end.error::<DiskFull>().is_some());
+                    }
+                    (AgentEvent::Ended { end, .. }, Fate::Finishes) => {
+                        assert!(matches!(end, AgentEnd::Finished));
+                    }
+                    (AgentEvent::Panicked { during, .. }, Fate::Panics) => {
+                        assert_eq!(*during, "do_work");
+                    }
+                    (event, _) => panic!("{event}"),
+                }
+                match driver.termination() {
+                    Some(Termination::AgentFailed(event)) if is_failure => {
+                        assert_eq!(event.to_string(), reported[0].to_string());
+                    }
+                    None if !is_failure => {}
+                    other => panic!("{other:?}"),
+                }
+                let mut logged = Vec::new();
+                driver
+                    .errors()
+                    .for_each(0, |error| logged.push(error.text.clone()));
+                assert_eq!(logged.len(), usize::from(is_failure), "{logged:?}");
+                assert_eq!(driver.errors().count(), i64::from(is_failure));
+                assert!(logged.iter().all(|text| text.contains("`probe`")));
+
+                // The driver still runs agents.
+                let next = Probe::new("next", &journal, Fate::Runs);
+                driver
+                    .add_agent(next, AgentPlacement::DriverThread)
+                    .unwrap();
+                run_until(&mut driver, |_| journal.contains("next works"));
+            }
+        }
+    }
+}
+
+#[test]
+fn agent_is_refused_after_the_end_of_the_driver_thread() {
+    let scratch = Scratch::new();
+    let context = scratch
+        .context(ThreadingMode::Shared)
+        .on_agent_start(|_| panic!("requested panic"));
+    let mut driver = MediaDriver::launch(context).unwrap();
+    run_until(&mut driver, |driver| driver.termination().is_some());
+    let journal = Journal::default();
+    // The thread closes its agents after it has reported the panic.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let error = loop {
+        let probe = Probe::new("late", &journal, Fate::Runs);
+        match driver.add_agent(probe, AgentPlacement::DriverThread) {
+            Err(error) => break error,
+            Ok(_) => assert!(Instant::now() < deadline),
+        }
+        thread::yield_now();
+    };
+    assert!(matches!(error, AddAgentError::DriverEnded(_)), "{error}");
+    driver.close().unwrap();
+    assert!(!journal.contains("late works"));
+}
+
+/// Set for the child process of the next test: the directory of its driver.
+const CHILD_DIRECTORY: &str = "TARAN_EMBEDDING_CHILD";
+
+/// Launches a driver that has something to say: its directory exists, its socket buffers exceed the limits of the system,
+/// its configuration is to be printed, and its error log is full.
+fn launch_talkative_driver(directory: &str, is_sink_set: bool) -> Vec<String> {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let mut context = DriverContext::new()
+        .aeron_dir(directory)
+        .option("aeron.dir.warn.if.exists", true)
+        .option("aeron.print.configuration", true)
+        .option("aeron.socket.so_sndbuf", "1g");
+    if is_sink_set {
+        context = context.on_diagnostic(move |diagnostic| {
+            let kind = match diagnostic {
+                Diagnostic::Configuration(_) => "configuration".to_owned(),
+                Diagnostic::Warning(DriverWarning::DirectoryExists { .. }) => "exists".to_owned(),
+                Diagnostic::Warning(DriverWarning::SocketBuffer { .. }) => "buffer".to_owned(),
+                Diagnostic::Error(error) => format!("{error} {}", error.unlogged.is_some()),
+                other => other.to_string(),
+            };
+            sink.lock().unwrap().push(kind);
+        });
+    }
+    let driver = MediaDriver::launch(context).unwrap();
+    let long = "x".repeat(1 << 12);
+    for code in 0..10_000 {
+        if driver.errors().unlogged() > 0 {
+            break;
+        }
+        driver.errors().on_error(1, code, &long);
+    }
+    driver.errors().on_error(9_000, -1, "last");
+    driver.close().unwrap();
+    seen.lock().unwrap().clone()
+}
+
+#[test]
+fn driver_with_sink_prints_nothing() {
+    if let Ok(directory) = std::env::var(CHILD_DIRECTORY) {
+        let (directory, is_sink_set) = match directory.strip_prefix("sink:") {
+            Some(directory) => (directory, true),
+            None => (directory.as_str(), false),
+        };
+        let seen = launch_talkative_driver(directory, is_sink_set);
+        if is_sink_set {
+            assert_eq!(seen[..3], ["configuration", "exists", "buffer"]);
+            assert!(seen[3].ends_with("false"), "logged");
+            assert_eq!(seen.last().unwrap(), "error -1: last true");
+        }
+        return;
+    }
+    for is_sink_set in [false, true] {
+        let scratch = Scratch::new();
+        let prefix = if is_sink_set { "sink:" } else { "" };
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "driver_with_sink_prints_nothing", "--nocapture"])
+            .env(CHILD_DIRECTORY, format!("{prefix}{}", scratch.0.display()))
+            .output()
+            .unwrap();
+        let out = String::from_utf8_lossy(&child.stdout);
+        let err = String::from_utf8_lossy(&child.stderr);
+        assert!(child.status.success(), "{out}{err}");
+        assert_eq!(err.is_empty(), is_sink_set, "{err}");
+        assert_eq!(!out.contains("aeron_dir"), is_sink_set, "{out}");
+    }
+}
