@@ -57,7 +57,9 @@ pub enum DriverWarning {
 
 /// Where diagnostics go: to a function of the embedding program, or to standard output and standard error.
 #[derive(Clone, Default)]
-pub(crate) struct DiagnosticSink(Option<Arc<dyn Fn(&Diagnostic<'_>) + Send + Sync>>);
+pub(crate) struct DiagnosticSink(Option<Arc<OnDiagnostic>>);
+
+type OnDiagnostic = dyn Fn(&Diagnostic<'_>) + Send + Sync;
 
 impl DiagnosticSink {
     pub(crate) fn new(sink: impl Fn(&Diagnostic<'_>) + Send + Sync + 'static) -> Self {
