@@ -167,6 +167,15 @@ impl Counter {
         self.writable().is_some() && self.0.client.counters().set_key(self.id(), key)
     }
 
+    /// Sets the reference id, whose meaning depends on the type of the counter. Returns false if the counter is closed.
+    pub fn set_reference_id(&self, reference_id: i64) -> bool {
+        let counter = self.writable();
+        if let Some(counter) = counter {
+            counter.set_reference_id(reference_id);
+        }
+        counter.is_some()
+    }
+
     /// Returns the value (acquire).
     #[inline]
     #[must_use]

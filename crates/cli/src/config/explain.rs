@@ -81,7 +81,8 @@ impl Explanation {
             read_by: match spec.scope {
                 Scope::Driver => "driver",
                 Scope::Client => "client",
-                Scope::Both => "driver and client",
+                Scope::Both => "driver, client and archive",
+                Scope::Archive => "archive",
             },
             default: Some(spec.default).filter(|text| !text.is_empty()),
             source: explained

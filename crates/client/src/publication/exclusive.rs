@@ -196,6 +196,19 @@ impl ExclusivePublication {
             .map_err(|error| core.block_error(&error))
     }
 
+    /// Appends the padding frame of a recorded stream, of `length` bytes with its header: for the replay of a block of
+    /// padding. It must fit into the current term. Returns the stream position after it.
+    ///
+    /// # Errors
+    /// As for [`offer_block`](Self::offer_block).
+    pub fn offer_padding_frame(&mut self, length: usize) -> Result<Position, OfferError> {
+        self.admit(Size::Block(length))?;
+        let Self { core, appender } = self;
+        appender
+            .append_padding_frame(length)
+            .map_err(|error| core.block_error(&error))
+    }
+
     /// Returns the stream position after the last message, in bytes.
     #[must_use]
     pub fn position(&self) -> Position {

@@ -123,6 +123,13 @@ impl Counter {
         self.record.reference_id.load(Ordering::Relaxed)
     }
 
+    /// Sets the reference id, for the owner of the counter.
+    pub fn set_reference_id(&self, reference_id: i64) {
+        self.record
+            .reference_id
+            .store(reference_id, Ordering::Relaxed);
+    }
+
     pub(super) fn record(&self) -> &Values {
         &self.record
     }

@@ -1,3 +1,4 @@
+use super::frame::write_padding;
 use super::insert::write_packet;
 use super::{AppendError, ExclusiveAppender};
 use crate::frame::{Frame, FrameType, InvalidFrame, ValidatedFrames};
@@ -56,6 +57,31 @@ impl ExclusiveAppender {
             .map_err(BlockError::Append)?;
         // As when the receiver inserts a packet: everything after the first length, then the length with release.
         write_packet(space.term, &frames);
+        Ok(self.position())
+    }
+
+    /// Appends the padding frame of a recorded stream: `length` bytes with the header, up to the end of the term. Returns the
+    /// stream position after it.
+    ///
+    /// # Errors
+    /// Nothing was appended, see [`BlockError`].
+    pub fn append_padding_frame(&mut self, length: usize) -> Result<i64, BlockError> {
+        if self.term_offset() >= self.log().term_length() {
+            self.rotate_term()?;
+        }
+        let remaining = self.log().term_length() - self.term_offset();
+        let is_frame = length >= 32 && length.is_multiple_of(32);
+        if !is_frame || length > remaining as usize {
+            return Err(BlockError::TooLong { length, remaining });
+        }
+        let space = self.reserve(length as i32).map_err(BlockError::Append)?;
+        write_padding(
+            space.term,
+            space.ids,
+            space.term_id,
+            space.offset,
+            length as i32,
+        );
         Ok(self.position())
     }
 

@@ -23,6 +23,35 @@ pub(super) const THREADING_MODE: &[Choice] = &[
     choice("INVOKER"),
 ];
 
+pub(super) const ARCHIVE_THREADING_MODE: &[Choice] =
+    &[choice("DEDICATED"), choice("SHARED"), choice("INVOKER")];
+
+pub(super) const ARCHIVE_DISK_FULL: &[Choice] = &[choice("hold"), choice("stop")];
+
+pub(super) const CHECKSUM: &[Choice] = &[
+    choice_with_aliases(
+        "CRC-32",
+        &[
+            "org.agrona.checksum.Crc32",
+            "io.aeron.archive.checksum.Crc32",
+        ],
+    ),
+    choice_with_aliases(
+        "CRC-32C",
+        &[
+            "org.agrona.checksum.Crc32c",
+            "io.aeron.archive.checksum.Crc32c",
+        ],
+    ),
+];
+
+pub(super) const AUTHENTICATOR: &[Choice] = &[choice_with_aliases(
+    "default",
+    &["io.aeron.security.DefaultAuthenticatorSupplier"],
+)];
+
+pub(super) const AUTHORISATION: &[Choice] = &[choice("ALLOW_ALL"), choice("DENY_ALL")];
+
 pub(super) const GROUP: &[Choice] = &[choice("infer"), choice("true"), choice("false")];
 
 pub(super) const TERMINATION_VALIDATOR: &[Choice] = &[

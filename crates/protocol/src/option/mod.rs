@@ -1,4 +1,4 @@
-//! Options of driver and client, declared once, and the sources of their values (docs/spec/uri-and-configuration.md §2,
+//! Options of driver, client and archive, declared once, and the sources of their values (docs/spec/uri-and-configuration.md §2,
 //! §3).
 //!
 //! ```
@@ -38,6 +38,6 @@ pub use names::{UnknownOption, find_option, nearest_option};
 pub use profile::Profile;
 pub use properties::{Define, MAX_LINE_LENGTH, PropertiesError, parse_define, parse_properties};
 pub use set::{Explained, OptionSet};
-pub use spec::{OptionSpec, Scope, Status, client_options, driver_options};
+pub use spec::{OptionSpec, Scope, Status, archive_options, client_options, driver_options};
 pub use table::OptionId;
 pub use views::IdleRole;

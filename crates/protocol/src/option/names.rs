@@ -1,7 +1,7 @@
 //! Option names: correspondence of properties and variables, and suggestions for unknown names.
 
 use super::layers::Source;
-use super::spec::OptionSpec;
+use super::spec::{OptionSpec, Scope};
 use super::table::OptionId;
 
 /// Unknown option name with an Aeron or Taran prefix.
@@ -32,10 +32,13 @@ const MAX_EDITS_IN_ENVIRONMENT: usize = 2;
 /// Minimum length of environment variables for suggestions, because short names are similar to many others.
 const MIN_LENGTH_IN_ENVIRONMENT: usize = 14;
 
+/// Prefix of the variables of an archive.
+const ARCHIVE_PREFIX: &str = "AERON_ARCHIVE_";
+
 /// Prefixes of variables that belong to other components, tools and builds.
 const FOREIGN_PREFIXES: &[&str] = &[
     "AERON_AGENT_",
-    "AERON_ARCHIVE_",
+    ARCHIVE_PREFIX,
     "AERON_ATS_",
     "AERON_BUILD",
     "AERON_CLUSTER",
@@ -116,16 +119,17 @@ fn nearest(
 }
 
 /// Returns true if an unknown name has an Aeron or Taran prefix and belongs to no other component.
-fn is_in_namespace(name: &str) -> bool {
+fn is_in_namespace(name: &str, scope: Scope) -> bool {
     (has_prefix(name, "AERON_") || has_prefix(name, "TARAN_"))
         && !FOREIGN_PREFIXES
             .iter()
+            .filter(|prefix| scope != Scope::Archive || **prefix != ARCHIVE_PREFIX)
             .any(|prefix| has_prefix(name, prefix))
 }
 
 /// Returns a report for a name that [`find`] does not know, or `None` if the name belongs to another program.
-pub(super) fn unknown(name: &str, source: &Source) -> Option<UnknownOption> {
-    if !is_in_namespace(name) {
+pub(super) fn unknown(name: &str, source: &Source, scope: Scope) -> Option<UnknownOption> {
+    if !is_in_namespace(name, scope) {
         return None;
     }
     let environment = *source == Source::Environment;
@@ -290,7 +294,8 @@ mod tests {
 
     #[test]
     fn unknown_separates_typos_from_foreign_names() {
-        let nearest = |name, source: &Source| unknown(name, source).map(|u| u.nearest);
+        let nearest =
+            |name, source: &Source| unknown(name, source, Scope::Driver).map(|u| u.nearest);
         let line = Source::CommandLine;
         assert_eq!(
             nearest("aeron.mtu.lenght", &line),

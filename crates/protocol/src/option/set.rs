@@ -8,7 +8,7 @@ use super::profile::Profile;
 use super::spec::{OptionSpec, Scope, Status, options_of};
 use super::table::OptionId;
 
-/// Values of all options of a driver or client.
+/// Values of all options of a driver, client or archive.
 #[derive(Clone, Debug)]
 pub struct OptionSet {
     scope: Scope,
@@ -49,6 +49,12 @@ impl OptionSet {
     #[must_use]
     pub fn client() -> Self {
         Self::new(Scope::Client)
+    }
+
+    /// Returns the options of an archive, with their defaults.
+    #[must_use]
+    pub fn archive() -> Self {
+        Self::new(Scope::Archive)
     }
 
     fn new(scope: Scope) -> Self {
@@ -94,7 +100,7 @@ impl OptionSet {
                     }
                 }
                 Some(_) => {}
-                None => unknown.extend(names::unknown(name, source)),
+                None => unknown.extend(names::unknown(name, source, self.scope)),
             }
         }
         if errors.is_empty() {
@@ -178,7 +184,7 @@ impl OptionSet {
     }
 
     fn is_in_scope(&self, spec: &OptionSpec) -> bool {
-        spec.scope == self.scope || spec.scope == Scope::Both
+        self.scope.reads(spec)
     }
 
     /// Returns the value of an option.

@@ -10,8 +10,26 @@ pub enum Scope {
     Driver,
     /// Client.
     Client,
-    /// Media driver and client.
+    /// Media driver and client, and programs that contain a client.
     Both,
+    /// Archive, with the archive client that it contains.
+    Archive,
+}
+
+/// Options of other programs from which an archive takes its defaults.
+const DEFAULTS_OF_ARCHIVE: [OptionId; 3] = [
+    OptionId::MtuLength,
+    OptionId::PublicationLingerTimeout,
+    OptionId::PrintConfiguration,
+];
+
+impl Scope {
+    /// Returns true if the program reads the option.
+    pub(super) fn reads(self, option: &OptionSpec) -> bool {
+        option.scope == self
+            || option.scope == Scope::Both
+            || (self == Scope::Archive && DEFAULTS_OF_ARCHIVE.contains(&option.id))
+    }
 }
 
 /// Status of an option.
@@ -65,8 +83,11 @@ pub fn client_options() -> impl Iterator<Item = &'static OptionSpec> {
     options_of(Scope::Client)
 }
 
+/// Returns the options of an archive, in documentation order.
+pub fn archive_options() -> impl Iterator<Item = &'static OptionSpec> {
+    options_of(Scope::Archive)
+}
+
 pub(super) fn options_of(scope: Scope) -> impl Iterator<Item = &'static OptionSpec> {
-    OptionId::ALL
-        .iter()
-        .filter(move |spec| spec.scope == scope || spec.scope == Scope::Both)
+    OptionId::ALL.iter().filter(move |spec| scope.reads(spec))
 }

@@ -4,6 +4,7 @@
 //! options that only the C driver has, and only as a variable, the property name is derived from the variable.
 
 use super::choices::{
+    ARCHIVE_DISK_FULL, ARCHIVE_THREADING_MODE, AUTHENTICATOR, AUTHORISATION, CHECKSUM,
     CONGESTION_CONTROL, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL, MULTICAST_STRATEGY,
     NAME_RESOLVER, PROFILE, RANDOM, TERMINATION_VALIDATOR, THREADING_MODE, UNICAST_FLOW_CONTROL,
     UNICAST_STRATEGY,
@@ -529,6 +530,102 @@ options! {
         "time a closing client waits before it notifies the driver, so that other threads can commit their claims";
     PreTouchMappedMemory pre_touch_mapped_memory: Client bool "aeron.pre.touch.mapped.memory" "AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY" = "false",
         "touch all pages of a log when it is mapped";
+
+    // Archive (docs/spec/archive.md §8.1)
+    ArchiveDir archive_dir: Archive text "aeron.archive.dir" "AERON_ARCHIVE_DIR" = "aeron-archive",
+        "directory of catalog and recordings";
+    ArchiveDirDeleteOnStart archive_dir_delete_on_start: Archive bool "aeron.archive.dir.delete.on.start" "AERON_ARCHIVE_DIR_DELETE_ON_START" = "false",
+        "delete the archive directory with all recordings at start";
+    ArchiveMarkFileDir archive_mark_file_dir: Archive text "aeron.archive.mark.file.dir" "AERON_ARCHIVE_MARK_FILE_DIR" = "",
+        "directory of the mark file; unset means the archive directory";
+    ArchiveId archive_id: Archive optional_int(i64::MIN, i64::MAX) "aeron.archive.id" "AERON_ARCHIVE_ID" = "",
+        "id of the archive; unset means a number that is unique for the driver";
+    ArchiveControlChannel archive_control_channel: Archive text "aeron.archive.control.channel" "AERON_ARCHIVE_CONTROL_CHANNEL" = "",
+        "UDP channel on which the archive receives requests";
+    ArchiveControlChannelEnabled archive_control_channel_enabled: Archive bool "aeron.archive.control.channel.enabled" "AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED" = "true",
+        "false: requests over IPC only";
+    ArchiveControlStreamId archive_control_stream_id: Archive int(INT_MIN, INT_MAX) "aeron.archive.control.stream.id" "AERON_ARCHIVE_CONTROL_STREAM_ID" = "10",
+        "stream id of requests over UDP";
+    ArchiveLocalControlChannel archive_local_control_channel: Archive text "aeron.archive.local.control.channel" "AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL" = "aeron:ipc?term-length=64k",
+        "IPC channel on which the archive receives requests";
+    ArchiveLocalControlStreamId archive_local_control_stream_id: Archive int(INT_MIN, INT_MAX) "aeron.archive.local.control.stream.id" "AERON_ARCHIVE_LOCAL_CONTROL_STREAM_ID" = "10",
+        "stream id of requests over IPC";
+    ArchiveControlTermBufferLength archive_control_term_buffer_length: Archive size(64 * K, G, Form::PowerOfTwo) "aeron.archive.control.term.buffer.length" "AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH" = "64k",
+        "term length of response streams whose channel does not set one";
+    ArchiveControlTermBufferSparse archive_control_term_buffer_sparse: Archive bool "aeron.archive.control.term.buffer.sparse" "AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE" = "true",
+        "reserve pages of control streams as they proceed";
+    ArchiveControlMtuLength archive_control_mtu_length: Archive size(64, 65504, Form::MultipleOf(32)) "aeron.archive.control.mtu.length" "AERON_ARCHIVE_CONTROL_MTU_LENGTH" = "",
+        "maximum frame length of response streams whose channel does not set one; unset means aeron.mtu.length";
+    ArchiveRecordingEventsEnabled archive_recording_events_enabled: Archive bool "aeron.archive.recording.events.enabled" "AERON_ARCHIVE_RECORDING_EVENTS_ENABLED" = "false",
+        "publish the progress of recordings";
+    ArchiveRecordingEventsChannel archive_recording_events_channel: Archive text "aeron.archive.recording.events.channel" "AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL" = "",
+        "channel of the progress of recordings";
+    ArchiveRecordingEventsStreamId archive_recording_events_stream_id: Archive int(INT_MIN, INT_MAX) "aeron.archive.recording.events.stream.id" "AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID" = "30",
+        "stream id of the progress of recordings";
+    ArchiveReplicationChannel archive_replication_channel: Archive text "aeron.archive.replication.channel" "AERON_ARCHIVE_REPLICATION_CHANNEL" = "",
+        "channel on which this archive receives replays of other archives; its endpoint may have port 0";
+    ArchiveSegmentFileLength archive_segment_file_length: Archive size(64 * K, G, Form::PowerOfTwo) "aeron.archive.segment.file.length" "AERON_ARCHIVE_SEGMENT_FILE_LENGTH" = "128m",
+        "length of the segment files of new recordings; at least the term length of the stream";
+    ArchiveFileIoMaxLength archive_file_io_max_length: Archive size(64 * K, G, Form::PowerOfTwo) "aeron.archive.file.io.max.length" "AERON_ARCHIVE_FILE_IO_MAX_LENGTH" = "1m",
+        "maximum length of one read or write of a segment file";
+    ArchiveFileSyncLevel archive_file_sync_level: Archive int(0, 2) "aeron.archive.file.sync.level" "AERON_ARCHIVE_FILE_SYNC_LEVEL" = "0",
+        "durability of recorded data: 0 page cache, 1 data on the device, 2 data and metadata";
+    ArchiveCatalogFileSyncLevel archive_catalog_file_sync_level: Archive int(0, 2) "aeron.archive.catalog.file.sync.level" "AERON_ARCHIVE_CATALOG_FILE_SYNC_LEVEL" = "0",
+        "durability of the catalog, at least that of recorded data";
+    ArchiveCatalogCapacity archive_catalog_capacity: Archive size(32, INT_MAX) "aeron.archive.catalog.capacity" "AERON_ARCHIVE_CATALOG_CAPACITY" = "1m",
+        "initial length of the catalog file, which grows";
+    ArchiveMaxCatalogEntries archive_max_catalog_entries: Archive int(0, UNLIMITED) "aeron.archive.max.catalog.entries" "AERON_ARCHIVE_MAX_CATALOG_ENTRIES" = "8192",
+        "ignored, as by the official archive";
+    ArchiveLowStorageSpaceThreshold archive_low_storage_space_threshold: Archive size(0, UNLIMITED) "aeron.archive.low.storage.space.threshold" "AERON_ARCHIVE_LOW_STORAGE_SPACE_THRESHOLD" = "128m",
+        "usable storage space at or below which no recording is started";
+    ArchiveMaxConcurrentRecordings archive_max_concurrent_recordings: Archive int(0, INT_MAX) "aeron.archive.max.concurrent.recordings" "AERON_ARCHIVE_MAX_CONCURRENT_RECORDINGS" = "20",
+        "maximum number of active recordings";
+    ArchiveMaxConcurrentReplays archive_max_concurrent_replays: Archive int(0, INT_MAX) "aeron.archive.max.concurrent.replays" "AERON_ARCHIVE_MAX_CONCURRENT_REPLAYS" = "20",
+        "maximum number of active replays";
+    ArchiveConnectTimeout archive_connect_timeout_ns: Archive duration(MS) "aeron.archive.connect.timeout" "AERON_ARCHIVE_CONNECT_TIMEOUT" = "5s",
+        "time limit for the connection of control sessions and replays, and for responses that cannot be sent";
+    ArchiveSessionLivenessCheckInterval archive_session_liveness_check_interval_ns: Archive duration(MS) "aeron.archive.session.liveness.check.interval" "AERON_ARCHIVE_SESSION_LIVENESS_CHECK_INTERVAL" = "1s",
+        "interval of pings to clients";
+    ArchiveReplayLingerTimeout archive_replay_linger_timeout_ns: Archive optional_duration(0) "aeron.archive.replay.linger.timeout" "AERON_ARCHIVE_REPLAY_LINGER_TIMEOUT" = "",
+        "linger of replay publications; unset means aeron.publication.linger.timeout";
+    ArchiveRecordChecksum archive_record_checksum: Archive choice(CHECKSUM) "aeron.archive.record.checksum" "AERON_ARCHIVE_RECORD_CHECKSUM" = "",
+        "checksum written into recorded frames and catalog entries";
+    ArchiveReplayChecksum archive_replay_checksum: Archive choice(CHECKSUM) "aeron.archive.replay.checksum" "AERON_ARCHIVE_REPLAY_CHECKSUM" = "",
+        "checksum verified by replays";
+    ArchiveThreadingMode archive_threading_mode_name: Archive choice(ARCHIVE_THREADING_MODE) "aeron.archive.threading.mode" "AERON_ARCHIVE_THREADING_MODE" = "DEDICATED",
+        "DEDICATED: conductor, recorder and replayer have a thread each; SHARED: one thread; INVOKER: the caller's thread";
+    ArchiveIdleStrategy archive_idle_strategy: Archive idle "aeron.archive.idle.strategy" "AERON_ARCHIVE_IDLE_STRATEGY" = "backoff",
+        "idle strategy of the conductor, or of the shared thread";
+    ArchiveRecorderIdleStrategy archive_recorder_idle_strategy: Archive idle "aeron.archive.recorder.idle.strategy" "AERON_ARCHIVE_RECORDER_IDLE_STRATEGY" = "",
+        "idle strategy of the recorder; unset means that of the conductor";
+    ArchiveReplayerIdleStrategy archive_replayer_idle_strategy: Archive idle "aeron.archive.replayer.idle.strategy" "AERON_ARCHIVE_REPLAYER_IDLE_STRATEGY" = "",
+        "idle strategy of the replayer; unset means that of the conductor";
+    ArchiveConductorCycleThreshold archive_conductor_cycle_threshold_ns: Archive duration(0) "aeron.archive.conductor.cycle.threshold" "AERON_ARCHIVE_CONDUCTOR_CYCLE_THRESHOLD" = "100ms",
+        "duration above which a duty cycle of the conductor is counted";
+    ArchiveRecorderCycleThreshold archive_recorder_cycle_threshold_ns: Archive duration(0) "aeron.archive.recorder.cycle.threshold" "AERON_ARCHIVE_RECORDER_CYCLE_THRESHOLD" = "100ms",
+        "duration above which a duty cycle of the recorder is counted";
+    ArchiveReplayerCycleThreshold archive_replayer_cycle_threshold_ns: Archive duration(0) "aeron.archive.replayer.cycle.threshold" "AERON_ARCHIVE_REPLAYER_CYCLE_THRESHOLD" = "100ms",
+        "duration above which a duty cycle of the replayer is counted";
+    ArchiveErrorBufferLength archive_error_buffer_length: Archive size(M, INT_MAX - 8192) "aeron.archive.error.buffer.length" "AERON_ARCHIVE_ERROR_BUFFER_LENGTH" = "1m",
+        "length of the distinct error log in the mark file";
+    ArchiveAuthenticatorSupplier archive_authenticator_supplier: Archive choice(AUTHENTICATOR) "aeron.archive.authenticator.supplier" "AERON_ARCHIVE_AUTHENTICATOR_SUPPLIER" = "default",
+        "authenticator of clients; default accepts all, a program that embeds the archive supplies its own";
+    ArchiveAuthorisationServiceSupplier archive_authorisation_service_supplier: Archive choice(AUTHORISATION) "aeron.archive.authorisation.service.supplier" "AERON_ARCHIVE_AUTHORISATION_SERVICE_SUPPLIER" = "ALLOW_ALL",
+        "authorisation of requests; a program that embeds the archive supplies its own";
+    ArchiveDiskFull archive_disk_full: Archive choice(ARCHIVE_DISK_FULL) "taran.archive.disk.full" "TARAN_ARCHIVE_DISK_FULL" = "hold",
+        "what a recording does on a full disk: hold its publisher back until there is space, or stop, as the official archive";
+
+    // Archive client (docs/spec/archive.md §8.2)
+    ArchiveMessageTimeout archive_message_timeout_ns: Archive duration(MS) "aeron.archive.message.timeout" "AERON_ARCHIVE_MESSAGE_TIMEOUT" = "10s",
+        "time limit for a response of an archive";
+    ArchiveMessageRetryAttempts archive_message_retry_attempts: Archive int(1, INT_MAX) "aeron.archive.message.retry.attempts" "AERON_ARCHIVE_MESSAGE_RETRY_ATTEMPTS" = "3",
+        "number of attempts to send a request to an archive";
+    ArchiveControlResponseChannel archive_control_response_channel: Archive text "aeron.archive.control.response.channel" "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL" = "",
+        "channel on which responses of an archive are received";
+    ArchiveControlResponseStreamId archive_control_response_stream_id: Archive int(INT_MIN, INT_MAX) "aeron.archive.control.response.stream.id" "AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID" = "20",
+        "stream id of responses of an archive";
+    ArchiveClientName archive_client_name: Archive text(100) "aeron.archive.client.name" "AERON_ARCHIVE_CLIENT_NAME" = "",
+        "name of an archive client, shown in the label of its control session counter";
 }
 
 #[cfg(test)]
