@@ -1,7 +1,24 @@
 //! An Aeron archive (`docs/spec/archive.md`): records streams to disk and replays them.
 //!
+//! * [`Archive`] is a running archive, beside a media driver; [`ArchiveConfig`] its configuration.
+//! * [`security`] has the interfaces that decide which clients may do what.
 //! * [`files`] is what an archive keeps on disk: catalog, segment files, mark file, and the tools for a stopped archive.
 
 #![forbid(unsafe_code)]
 
+mod buffers;
+mod channel;
+mod conductor;
+mod config;
+mod counters;
+mod disk_io;
 pub mod files;
+mod launch;
+mod mark;
+mod recorder;
+mod replayer;
+pub mod security;
+mod session;
+
+pub use config::{ArchiveConfig, ArchiveThreadingMode, ConfigError, DiskFullPolicy, StreamConfig};
+pub use launch::{Archive, ArchiveBuilder, ArchiveError};

@@ -1,0 +1,128 @@
+//! Applying changes of the catalog to its file, off the conductor's thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::{io, thread};
+
+use crate::files::{CatalogFile, Change};
+
+/// Number of a change, counted from 1.
+pub(crate) type Ticket = u64;
+
+/// State of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StoreStatus {
+    /// Changes are applied.
+    Working,
+    /// Memory is ahead of the file for good: the archive has to end.
+    Failed(String),
+}
+
+/// Applies changes to the file of the catalog in their order, without making the caller wait.
+pub(crate) trait CatalogStore: Send {
+    /// Accepts a change, and returns its number.
+    fn submit(&mut self, change: Change) -> Ticket;
+
+    /// Returns the number of the last change that is applied, and as durable as the sync level asks for.
+    fn applied(&self) -> Ticket;
+
+    /// Returns the state.
+    fn status(&self) -> StoreStatus;
+
+    /// Waits until all changes are applied and durable; for the end of the archive.
+    fn close(&mut self);
+}
+
+#[derive(Debug)]
+struct Progress {
+    applied: AtomicU64,
+    status: Mutex<StoreStatus>,
+}
+
+/// A store with a thread of its own.
+#[derive(Debug)]
+pub(crate) struct ThreadedCatalogStore {
+    progress: Arc<Progress>,
+    changes: Option<Sender<Change>>,
+    submitted: Ticket,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ThreadedCatalogStore {
+    /// Starts the thread.
+    pub(crate) fn start(file: CatalogFile) -> io::Result<Self> {
+        let progress = Arc::new(Progress {
+            applied: AtomicU64::new(0),
+            status: Mutex::new(StoreStatus::Working),
+        });
+        let (changes, receiver) = channel();
+        let of_thread = Arc::clone(&progress);
+        let thread = thread::Builder::new()
+            .name("archive-catalog".to_owned())
+            .spawn(move || of_thread.run(file, &receiver))?;
+        Ok(Self {
+            progress,
+            changes: Some(changes),
+            submitted: 0,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Progress {
+    fn run(&self, mut file: CatalogFile, changes: &Receiver<Change>) {
+        while let Ok(change) = changes.recv() {
+            if let Err(error) = file.apply(&change) {
+                self.set_status(StoreStatus::Failed(error.to_string()));
+                return;
+            }
+            // Release: the partner of the acquire in `applied`.
+            self.applied.fetch_add(1, Ordering::Release);
+        }
+        if let Err(error) = file.close() {
+            self.set_status(StoreStatus::Failed(error.to_string()));
+        }
+    }
+
+    fn set_status(&self, status: StoreStatus) {
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    }
+}
+
+impl CatalogStore for ThreadedCatalogStore {
+    fn submit(&mut self, change: Change) -> Ticket {
+        self.submitted += 1;
+        if let Some(changes) = &self.changes {
+            // The thread ends before only with the status `Failed`.
+            let _ = changes.send(change);
+        }
+        self.submitted
+    }
+
+    fn applied(&self) -> Ticket {
+        // Acquire: the partner of the release in `run`.
+        self.progress.applied.load(Ordering::Acquire)
+    }
+
+    fn status(&self) -> StoreStatus {
+        let status = self.progress.status.lock();
+        status.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn close(&mut self) {
+        self.changes = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been printed.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for ThreadedCatalogStore {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,684 @@
+//! Starting and ending an archive (`docs/spec/archive.md` §3.8).
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use taran::{
+    Client, ClientBuilder, CommandError, ConnectError, Counter, CounterMeta, DriverView,
+    FileStorage, ImageHandlers, ImageView, Subscription,
+};
+use taran_core::agent::{
+    Agent, AgentEvent, AgentEventHandler, AgentInvoker, AgentRunner, CompositeAgent,
+    DutyCycleTracker, RunningAgent,
+};
+use taran_core::clock::{Clock, SystemClock};
+use taran_core::error_log::ErrorHandler;
+use taran_core::idle::IdleSpec;
+use taran_core::queue::spsc;
+use taran_protocol::uri::value::format_duration_ns;
+use taran_storage::{Disk, DiskError, OsDisk, ThreadedQueue, ThreadedQueueOptions};
+use thiserror::Error;
+
+use crate::conductor::{
+    Conductor, ConductorCounters, ConductorParts, ImageEvent, ThreadedCatalogStore,
+};
+use crate::config::{ArchiveConfig, ArchiveThreadingMode, StreamConfig};
+use crate::counters::{CounterSpec, type_id};
+use crate::disk_io::DiskIo;
+use crate::files::{
+    CatalogError, CatalogFile, CatalogOptions, ClaimError, MarkFile, MarkSettings, RecoveryError,
+    recover,
+};
+use crate::mark::KeptMarkFile;
+use crate::recorder::{
+    Recorder, RecorderCounters, RecorderOptions, RecordingEvents, WriterOptions,
+};
+use crate::replayer::{Replayer, ReplayerCounters, ReplayerOptions};
+use crate::security::{AcceptAll, AllowAll, Authenticator, AuthorisationService, DenyAll};
+
+/// Capacity of the queues between agents.
+const QUEUE_CAPACITY: usize = 1024;
+/// Time limit for a driver to start.
+const DRIVER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between two looks for a driver.
+const DRIVER_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Blocks and buffers in memory beyond those of the configured number of recordings or replays.
+const SPARE_BUFFERS: usize = 8;
+/// Blocks between image and disk per recording.
+const BLOCKS_PER_RECORDING: usize = 4;
+
+/// Reason why an archive did not start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// A directory cannot be used.
+    #[error("cannot use the directory {}: {source}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Reason.
+        source: io::Error,
+    },
+    /// The disk failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The mark file was not claimed.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    /// There is no driver.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The driver has refused what the archive needs.
+    #[error("{what}: {source}")]
+    Command {
+        /// Attempted command.
+        what: String,
+        /// Reason.
+        source: CommandError,
+    },
+    /// The driver has another archive with the same id.
+    #[error(
+        "found an archive with id {archive_id} at this driver (counter {counter_id}): use another aeron.archive.id; if that \
+         archive was killed, wait until the driver has timed it out"
+    )]
+    DuplicateId {
+        /// The id.
+        archive_id: i64,
+        /// The counter of the other archive.
+        counter_id: i32,
+    },
+    /// The catalog cannot be opened.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// Recordings cannot be recovered.
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+    /// A thread cannot be started.
+    #[error("a thread cannot be started: {0}")]
+    Thread(io::Error),
+    /// The system has no random numbers.
+    #[error("there are no random numbers: {0}")]
+    Random(io::Error),
+}
+
+/// Why a running archive has ended by itself.
+type Fate = Arc<Mutex<Option<String>>>;
+type Hook = Arc<Mutex<Box<dyn FnMut() + Send>>>;
+
+/// An archive to start.
+pub struct ArchiveBuilder {
+    config: ArchiveConfig,
+    authenticator: Box<dyn Authenticator>,
+    authorisation: Box<dyn AuthorisationService>,
+    on_failure: Box<dyn FnMut() + Send>,
+}
+
+impl ArchiveBuilder {
+    /// Replaces the authenticator, which accepts all clients.
+    #[must_use]
+    pub fn authenticator(mut self, authenticator: impl Authenticator + 'static) -> Self {
+        self.authenticator = Box::new(authenticator);
+        self
+    }
+
+    /// Replaces the authorisation service that the configuration names.
+    #[must_use]
+    pub fn authorisation(mut self, service: impl AuthorisationService + 'static) -> Self {
+        self.authorisation = Box::new(service);
+        self
+    }
+
+    /// Calls `hook` when the archive ends by itself; [`Archive::failure`] says why.
+    #[must_use]
+    pub fn on_failure(mut self, hook: impl FnMut() + Send + 'static) -> Self {
+        self.on_failure = Box::new(hook);
+        self
+    }
+
+    /// Starts the archive. Waits for the driver, and for the recovery of recordings that were active when the archive before
+    /// ended.
+    ///
+    /// # Errors
+    /// See [`ArchiveError`]; nothing is left behind.
+    pub fn launch(self) -> Result<Archive, ArchiveError> {
+        launch(self)
+    }
+}
+
+/// A running archive. Dropping it ends it as [`close`](Self::close) does.
+pub struct Archive {
+    archive_id: i64,
+    fate: Fate,
+    hook: Hook,
+    runner: Runner,
+}
+
+enum Runner {
+    /// In the order in which they end.
+    Threads(Vec<RunningAgent>),
+    Invoker(Box<AgentInvoker<CompositeAgent, SystemClock>>),
+}
+
+impl Archive {
+    /// Returns a builder with the defaults.
+    #[must_use]
+    pub fn builder(config: ArchiveConfig) -> ArchiveBuilder {
+        let authorisation: Box<dyn AuthorisationService> = if config.deny_all {
+            Box::new(DenyAll)
+        } else {
+            Box::new(AllowAll)
+        };
+        ArchiveBuilder {
+            config,
+            authenticator: Box::new(AcceptAll),
+            authorisation,
+            on_failure: Box::new(|| ()),
+        }
+    }
+
+    /// Returns the id of the archive.
+    #[must_use]
+    pub fn archive_id(&self) -> i64 {
+        self.archive_id
+    }
+
+    /// Returns why the archive has ended by itself; `None` while it runs.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.fate
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Runs one duty cycle of all agents on the calling thread, in threading mode INVOKER; returns the amount of work.
+    pub fn invoke(&mut self) -> usize {
+        match &mut self.runner {
+            Runner::Threads(_) => 0,
+            Runner::Invoker(invoker) => invoker.invoke().unwrap_or_else(|reason| {
+                end(&self.fate, &self.hook, &reason.to_string());
+                0
+            }),
+        }
+    }
+
+    /// Ends the archive: recordings get their stop positions, sessions and the catalog are closed.
+    pub fn close(mut self) {
+        self.shut_down();
+    }
+
+    fn shut_down(&mut self) {
+        match &mut self.runner {
+            Runner::Threads(agents) => agents.drain(..).for_each(RunningAgent::close),
+            Runner::Invoker(invoker) => invoker.close(),
+        }
+    }
+}
+
+impl Drop for Archive {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}
+
+fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
+    let ArchiveBuilder {
+        mut config,
+        authenticator,
+        authorisation,
+        on_failure,
+    } = builder;
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+    let mut clock = SystemClock::new();
+    prepare_directories(&mut config)?;
+    let driver = find_driver(&config)?;
+    let archive_id = config
+        .archive_id
+        .unwrap_or_else(|| driver.next_correlation_id());
+    let mark = claim(
+        &*disk,
+        &config,
+        archive_id,
+        &driver,
+        clock.now().epoch_millis,
+    )?;
+    let errors = Arc::new(OnceLock::new());
+    let client = connect(&config, archive_id, &errors)?;
+    check_id(&client, archive_id)?;
+    let error_counter = add(
+        &client,
+        &CounterSpec::errors(archive_id, env!("CARGO_PKG_VERSION"), COMMIT),
+    )?;
+    let error_handler = ErrorHandler::or_stderr(mark.error_log(), shared(&client, &error_counter));
+    // Set once, here.
+    let _ = errors.set(error_handler.clone());
+
+    let catalog_options = CatalogOptions {
+        capacity: config.catalog_capacity as u64,
+        checksum: config.record_checksum,
+        sync: config.catalog_sync_level,
+    };
+    let (mut file, mut catalog, _) = CatalogFile::open(&disk, &config.dir, catalog_options)?;
+    let now_ms = clock.now().epoch_millis;
+    let report = recover(
+        &*disk,
+        &config.dir,
+        &mut catalog,
+        &mut file,
+        config.file_sync_level,
+        now_ms,
+    )?;
+    for (recording_id, error) in &report.failed {
+        error_handler.on_error(
+            now_ms,
+            0,
+            &format!("recording {recording_id} cannot be recovered: {error}"),
+        );
+    }
+    for recovered in report
+        .recovered
+        .iter()
+        .filter(|recovered| !recovered.gaps.is_empty())
+    {
+        let id = recovered.recording_id;
+        error_handler.on_error(
+            now_ms,
+            0,
+            &format!("recording {id} has gaps: {:?}", recovered.gaps),
+        );
+    }
+    let store = ThreadedCatalogStore::start(file).map_err(ArchiveError::Thread)?;
+
+    let (image_sender, image_events) = channel();
+    let mut controls = Vec::new();
+    if let Some(control) = &config.control {
+        let sparse = config.control_term_sparse.to_string();
+        let channel = control.channel.with("sparse", &sparse);
+        let channel = channel.map_or_else(
+            |_| control.channel.to_string(),
+            |channel| channel.to_string(),
+        );
+        controls.push(subscribe(
+            &client,
+            &channel,
+            control.stream_id,
+            &image_sender,
+        )?);
+    }
+    let local = &config.local_control;
+    controls.push(subscribe(
+        &client,
+        local.channel.as_str(),
+        local.stream_id,
+        &image_sender,
+    )?);
+    let events = config
+        .recording_events
+        .as_ref()
+        .map(|stream| publish(&client, stream))
+        .transpose()?;
+
+    let mode = config.threading_mode;
+    let single = |type_id| add(&client, &CounterSpec::single(type_id, archive_id));
+    let tracker = |agent: &str, threshold_ns: i64| -> Result<DutyCycleTracker, ArchiveError> {
+        let longest = add(
+            &client,
+            &CounterSpec::max_cycle_time(agent, mode, archive_id),
+        )?;
+        let threshold = format_duration_ns(threshold_ns);
+        let spec = CounterSpec::cycle_time_exceeded(agent, &threshold, mode, archive_id);
+        let exceeded = add(&client, &spec)?;
+        let (longest, exceeded) = (kept(&client, &longest), kept(&client, &exceeded));
+        let threshold = Duration::from_nanos(threshold_ns.unsigned_abs());
+        Ok(DutyCycleTracker::new(longest, exceeded, threshold))
+    };
+    let is_dedicated = mode == ArchiveThreadingMode::Dedicated;
+    let (command_sender, commands) = spsc(QUEUE_CAPACITY);
+    let (report_sender, reports) = spsc(QUEUE_CAPACITY);
+    let recorder = Recorder::new(
+        RecorderOptions {
+            writer: WriterOptions {
+                directory: config.dir.clone(),
+                sync: config.file_sync_level,
+                disk_full: config.disk_full,
+            },
+            checksum: config.record_checksum,
+            block_length: config.io_max_length,
+            max_blocks: config.max_recordings * BLOCKS_PER_RECORDING + SPARE_BUFFERS,
+        },
+        disk_io(&disk, "archive-write", 4)?,
+        (commands, report_sender),
+        RecordingEvents::new(events),
+        RecorderCounters {
+            max_write_ns: single(type_id::RECORDER_MAX_WRITE_TIME)?,
+            total_write_bytes: single(type_id::RECORDER_TOTAL_WRITE_BYTES)?,
+            total_write_ns: single(type_id::RECORDER_TOTAL_WRITE_TIME)?,
+        },
+        is_dedicated
+            .then(|| tracker("archive-recorder", config.recorder_cycle_threshold_ns))
+            .transpose()?,
+    );
+    let (replay_sender, replay_commands) = spsc(QUEUE_CAPACITY);
+    let (replay_report_sender, replay_reports) = spsc(QUEUE_CAPACITY);
+    let replayer = Replayer::new(
+        ReplayerOptions {
+            buffer_length: config.io_max_length,
+            max_buffers: config.max_replays + SPARE_BUFFERS,
+            cycle_bytes: if is_dedicated {
+                usize::MAX
+            } else {
+                config.io_max_length
+            },
+        },
+        disk_io(&disk, "archive-read", 2)?,
+        (replay_commands, replay_report_sender),
+        ReplayerCounters {
+            max_read_ns: single(type_id::REPLAYER_MAX_READ_TIME)?,
+            total_read_bytes: single(type_id::REPLAYER_TOTAL_READ_BYTES)?,
+            total_read_ns: single(type_id::REPLAYER_TOTAL_READ_TIME)?,
+        },
+        is_dedicated
+            .then(|| tracker("archive-replayer", config.replayer_cycle_threshold_ns))
+            .transpose()?,
+    );
+    let fate = Fate::default();
+    let hook: Hook = Arc::new(Mutex::new(on_failure));
+    let mut random = random_numbers()?;
+    let no_numbers = || ArchiveError::Random(io::ErrorKind::UnexpectedEof.into());
+    let first_session_id = random()
+        .ok_or_else(no_numbers)?
+        .rem_euclid(i64::from(i32::MAX));
+    mark.set_ready(clock.now().epoch_millis)
+        .map_err(|source| ArchiveError::Directory {
+            path: config.mark_file_dir.clone(),
+            source,
+        })?;
+    let counters = ConductorCounters {
+        control_sessions: single(type_id::CONTROL_SESSIONS)?,
+        recordings: single(type_id::RECORDING_SESSIONS)?,
+        replays: single(type_id::REPLAY_SESSIONS)?,
+    };
+    let cycle = tracker("archive-conductor", config.conductor_cycle_threshold_ns)?;
+    let idle = [config.idle, config.recorder_idle, config.replayer_idle];
+    let conductor = Conductor::new(ConductorParts {
+        archive_id,
+        controls,
+        image_events,
+        image_sender,
+        catalog,
+        store: Box::new(store),
+        io: disk_io(&disk, "archive-files", 1)?,
+        recorder: (command_sender, reports),
+        replayer: (replay_sender, replay_reports),
+        counters,
+        cycle: Some(cycle),
+        errors: error_handler,
+        error_counter,
+        mark: Box::new(KeptMarkFile::new(mark)),
+        authenticator,
+        authorisation,
+        first_session_id,
+        random: Box::new(random),
+        on_fatal: {
+            let (fate, hook) = (Arc::clone(&fate), Arc::clone(&hook));
+            Box::new(move |text| end(&fate, &hook, text))
+        },
+        client,
+        config: Arc::new(config),
+    });
+    let runner = run(mode, idle, recorder, replayer, conductor, &fate, &hook)?;
+    Ok(Archive {
+        archive_id,
+        fate,
+        hook,
+        runner,
+    })
+}
+
+/// Commit of this build, as counters show it.
+const COMMIT: &str = match option_env!("TARAN_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
+
+fn run(
+    mode: ArchiveThreadingMode,
+    [idle, recorder_idle, replayer_idle]: [IdleSpec; 3],
+    recorder: Recorder,
+    replayer: Replayer,
+    conductor: Conductor,
+    fate: &Fate,
+    hook: &Hook,
+) -> Result<Runner, ArchiveError> {
+    let thread = |agent: Box<dyn Agent>, idle: &IdleSpec, name: &str| {
+        let (fate, hook) = (Arc::clone(fate), Arc::clone(hook));
+        let on_event = move |event: &AgentEvent| {
+            if event.is_failure() {
+                end(&fate, &hook, &event.to_string());
+            }
+        };
+        let handler = AgentEventHandler::new(on_event);
+        AgentRunner::new(agent, SystemClock::new(), idle.build(), handler)
+            .thread_name(name)
+            .start()
+            .map_err(ArchiveError::Thread)
+    };
+    // Composite agents close in reverse order, so that the conductor is the last one.
+    let composite = |conductor: Conductor, replayer: Replayer, recorder: Recorder| {
+        CompositeAgent::new(vec![
+            Box::new(conductor) as Box<dyn Agent>,
+            Box::new(replayer),
+            Box::new(recorder),
+        ])
+    };
+    Ok(match mode {
+        ArchiveThreadingMode::Dedicated => Runner::Threads(vec![
+            thread(Box::new(recorder), &recorder_idle, "archive-recorder")?,
+            thread(Box::new(replayer), &replayer_idle, "archive-replayer")?,
+            thread(Box::new(conductor), &idle, "archive-conductor")?,
+        ]),
+        ArchiveThreadingMode::Shared => {
+            let agents = composite(conductor, replayer, recorder);
+            Runner::Threads(vec![thread(Box::new(agents), &idle, "archive")?])
+        }
+        ArchiveThreadingMode::Invoker => {
+            let agents = composite(conductor, replayer, recorder);
+            Runner::Invoker(Box::new(AgentInvoker::new(agents, SystemClock::new())))
+        }
+    })
+}
+
+/// Records why the archive ends, the first time.
+fn end(fate: &Fate, hook: &Hook, text: &str) {
+    let mut first = fate.lock().unwrap_or_else(PoisonError::into_inner);
+    if first.is_none() {
+        *first = Some(text.to_owned());
+        drop(first);
+        let mut hook = hook.lock().unwrap_or_else(PoisonError::into_inner);
+        hook();
+    }
+}
+
+fn prepare_directories(config: &mut ArchiveConfig) -> Result<(), ArchiveError> {
+    let failed = |path: &Path| {
+        let path = path.to_path_buf();
+        move |source| ArchiveError::Directory { path, source }
+    };
+    if config.delete_dir_on_start && config.dir.exists() {
+        // The lock says that no archive of ours uses the directory.
+        let lock = OsDisk.try_lock(&config.dir)?;
+        std::fs::remove_dir_all(&config.dir).map_err(failed(&config.dir))?;
+        drop(lock);
+    }
+    for directory in [&mut config.dir, &mut config.mark_file_dir] {
+        std::fs::create_dir_all(&*directory).map_err(failed(directory))?;
+        *directory = directory.canonicalize().map_err(failed(directory))?;
+    }
+    Ok(())
+}
+
+fn client_builder(config: &ArchiveConfig) -> ClientBuilder {
+    match &config.aeron_dir {
+        Some(directory) => Client::builder().aeron_dir(directory),
+        None => Client::builder(),
+    }
+}
+
+/// Waits for a driver.
+fn find_driver(config: &ArchiveConfig) -> Result<DriverView, ArchiveError> {
+    let deadline = Instant::now() + DRIVER_TIMEOUT;
+    loop {
+        match client_builder(config).inspect_driver() {
+            Ok(driver) if driver.is_active() => return Ok(driver),
+            Ok(driver) if Instant::now() >= deadline => return Ok(driver),
+            Err(error) if Instant::now() >= deadline => return Err(error.into()),
+            _ => std::thread::sleep(DRIVER_POLL_INTERVAL),
+        }
+    }
+}
+
+fn claim(
+    disk: &dyn Disk,
+    config: &ArchiveConfig,
+    archive_id: i64,
+    driver: &DriverView,
+    now_ms: i64,
+) -> Result<MarkFile, ArchiveError> {
+    let text_of = |stream: Option<&StreamConfig>| {
+        stream
+            .map(|stream| stream.channel.to_string())
+            .unwrap_or_default()
+    };
+    let settings = MarkSettings {
+        archive_id,
+        pid: i64::from(std::process::id()),
+        control_stream_id: config.control.as_ref().map_or(0, |stream| stream.stream_id),
+        local_control_stream_id: config.local_control.stream_id,
+        events_stream_id: config
+            .recording_events
+            .as_ref()
+            .map_or(0, |stream| stream.stream_id),
+        control_channel: text_of(config.control.as_ref()),
+        local_control_channel: text_of(Some(&config.local_control)),
+        events_channel: text_of(config.recording_events.as_ref()),
+        aeron_directory: driver.aeron_dir().display().to_string(),
+        error_log_length: config.error_buffer_length,
+        page_size: driver.file_page_size(),
+    };
+    let storage = FileStorage;
+    let (dir, mark_dir) = (&config.dir, &config.mark_file_dir);
+    Ok(MarkFile::claim(
+        disk, &storage, dir, mark_dir, &settings, now_ms,
+    )?)
+}
+
+fn connect(
+    config: &ArchiveConfig,
+    archive_id: i64,
+    errors: &Arc<OnceLock<ErrorHandler>>,
+) -> Result<Client, ArchiveError> {
+    let errors = Arc::clone(errors);
+    let mut clock = SystemClock::new();
+    let client = client_builder(config)
+        .client_name(format!("archive archiveId={archive_id}"))
+        .invoker(true)
+        .on_error(move |error| {
+            if let Some(errors) = errors.get() {
+                errors.on_error(clock.now().epoch_millis, 0, &error.to_string());
+            }
+        })
+        .connect()?;
+    Ok(client)
+}
+
+fn check_id(client: &Client, archive_id: i64) -> Result<(), ArchiveError> {
+    let key = archive_id.to_le_bytes();
+    let is_other = |meta: &CounterMeta| meta.type_id == type_id::ERRORS && meta.key[..8] == key;
+    match client.counters().find(is_other) {
+        Some(other) => Err(ArchiveError::DuplicateId {
+            archive_id,
+            counter_id: other.id,
+        }),
+        None => Ok(()),
+    }
+}
+
+fn add(client: &Client, spec: &CounterSpec) -> Result<Counter, ArchiveError> {
+    let counter = client.add_counter(spec.type_id, &spec.key, &spec.label);
+    counter.map_err(|source| ArchiveError::Command {
+        what: format!("cannot add the counter `{}`", spec.label),
+        source,
+    })
+}
+
+/// Returns the memory of a counter, which its owner keeps allocated.
+fn shared(client: &Client, counter: &Counter) -> taran_core::counters::Counter {
+    // The counter was just allocated.
+    let memory = client.counters().counter(counter.id());
+    memory.unwrap_or_else(taran_core::counters::Counter::detached)
+}
+
+/// As [`shared`], for a counter that stays as long as the client.
+fn kept(client: &Client, counter: &Counter) -> taran_core::counters::Counter {
+    let memory = shared(client, counter);
+    // Never dropped, so that it is freed with the client.
+    std::mem::forget(counter.clone());
+    memory
+}
+
+fn subscribe(
+    client: &Client,
+    channel: &str,
+    stream_id: i32,
+    events: &std::sync::mpsc::Sender<ImageEvent>,
+) -> Result<Subscription, ArchiveError> {
+    let events = events.clone();
+    let on_unavailable = move |image: &ImageView| {
+        // The conductor ends before the client does.
+        let _ = events.send(ImageEvent::RequestsGone {
+            correlation_id: image.correlation_id(),
+        });
+    };
+    let handlers = ImageHandlers::new().on_unavailable(on_unavailable);
+    client
+        .add_subscription_with(channel, stream_id, handlers)
+        .map_err(|source| ArchiveError::Command {
+            what: format!("cannot subscribe to requests on {channel}"),
+            source,
+        })
+}
+
+fn publish(
+    client: &Client,
+    stream: &StreamConfig,
+) -> Result<taran::ExclusivePublication, ArchiveError> {
+    let channel = stream.channel.as_str();
+    client
+        .add_exclusive_publication(channel, stream.stream_id)
+        .map_err(|source| ArchiveError::Command {
+            what: format!("cannot publish recording events on {channel}"),
+            source,
+        })
+}
+
+fn disk_io(disk: &Arc<dyn Disk>, name: &str, workers: usize) -> Result<DiskIo, ArchiveError> {
+    let mut options = ThreadedQueueOptions::default();
+    options.workers = workers;
+    options.name = name.to_owned();
+    let queue = ThreadedQueue::start(disk, &options).map_err(ArchiveError::Thread)?;
+    Ok(DiskIo::new(Box::new(queue)))
+}
+
+/// Returns unpredictable numbers of the operating system.
+fn random_numbers() -> Result<impl FnMut() -> Option<i64> + Send, ArchiveError> {
+    let mut source = File::open("/dev/urandom").map_err(ArchiveError::Random)?;
+    Ok(move || {
+        let mut bytes = [0; 8];
+        source.read_exact(&mut bytes).ok()?;
+        Some(i64::from_le_bytes(bytes))
+    })
+}

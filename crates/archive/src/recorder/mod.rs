@@ -1,0 +1,251 @@
+//! The recorder: copies images to segment files (`docs/spec/archive.md` §4).
+
+mod block;
+#[cfg(test)]
+pub(crate) use block::testing;
+mod events;
+mod recording;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::collections::VecDeque;
+
+use taran::{Counter, Image};
+use taran_core::agent::{Agent, AgentEnd, DutyCycleTracker};
+use taran_core::clock::Now;
+use taran_core::queue::{Receiver, Sender};
+
+pub(crate) use events::RecordingEvents;
+pub(crate) use writer::{WriterOptions, WriterStart, segment_path};
+
+use crate::buffers::BufferPool;
+use crate::disk_io::DiskIo;
+use crate::files::Checksum;
+use recording::Recording;
+use writer::TOKEN_BITS;
+
+/// Commands of the conductor.
+#[derive(Debug)]
+pub(crate) enum RecorderCommand {
+    /// Records an image.
+    Start(Box<RecordingSpec>),
+    /// Stops a recording.
+    Stop { recording_id: i64 },
+}
+
+/// A recording to run.
+#[derive(Debug)]
+pub(crate) struct RecordingSpec {
+    pub(crate) start: WriterStart,
+    pub(crate) image: Image,
+    /// The recorded position.
+    pub(crate) position: Counter,
+    pub(crate) original_channel: String,
+}
+
+/// Why a recording ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordingFailure {
+    pub(crate) is_full: bool,
+    pub(crate) text: String,
+}
+
+/// Reports to the conductor.
+#[derive(Debug)]
+pub(crate) enum RecorderReport {
+    /// The disk is full: the publisher is held back.
+    Held { recording_id: i64, text: String },
+    /// There is space again.
+    Resumed,
+    /// The recording has ended at a position.
+    Stopped {
+        recording_id: i64,
+        position: i64,
+        failure: Option<RecordingFailure>,
+    },
+}
+
+/// Counters of the recorder.
+#[derive(Debug)]
+pub(crate) struct RecorderCounters {
+    pub(crate) max_write_ns: Counter,
+    pub(crate) total_write_bytes: Counter,
+    pub(crate) total_write_ns: Counter,
+}
+
+/// Options of the recorder.
+#[derive(Clone, Debug)]
+pub(crate) struct RecorderOptions {
+    pub(crate) writer: WriterOptions,
+    pub(crate) checksum: Option<Checksum>,
+    /// Length of a block in bytes.
+    pub(crate) block_length: usize,
+    /// Highest number of blocks in memory.
+    pub(crate) max_blocks: usize,
+}
+
+/// The agent that runs all recordings.
+///
+/// Contract: commands and reports are queues; each command to start has one report `Stopped`, after which the recording
+/// has no request in flight and its counter is not written any more.
+pub(crate) struct Recorder {
+    options: RecorderOptions,
+    io: DiskIo,
+    commands: Receiver<RecorderCommand>,
+    reports: Sender<RecorderReport>,
+    waiting_reports: VecDeque<RecorderReport>,
+    /// By slot, which is part of the tokens of requests.
+    recordings: Vec<Option<Recording>>,
+    buffers: BufferPool,
+    events: RecordingEvents,
+    counters: RecorderCounters,
+    cycle: Option<DutyCycleTracker>,
+    now: Now,
+}
+
+impl Recorder {
+    pub(crate) fn new(
+        options: RecorderOptions,
+        io: DiskIo,
+        (commands, reports): (Receiver<RecorderCommand>, Sender<RecorderReport>),
+        events: RecordingEvents,
+        counters: RecorderCounters,
+        cycle: Option<DutyCycleTracker>,
+    ) -> Self {
+        Self {
+            buffers: BufferPool::new(options.block_length, options.max_blocks),
+            options,
+            io,
+            commands,
+            reports,
+            waiting_reports: VecDeque::new(),
+            recordings: Vec::new(),
+            events,
+            counters,
+            cycle,
+            now: Now::default(),
+        }
+    }
+
+    fn poll_commands(&mut self) -> usize {
+        let mut work = 0;
+        while let Some(command) = self.commands.try_recv() {
+            work += 1;
+            match command {
+                RecorderCommand::Start(spec) => self.start(*spec),
+                RecorderCommand::Stop { recording_id } => {
+                    let recordings = self.recordings.iter_mut().flatten();
+                    for recording in recordings.filter(|recording| recording.id() == recording_id) {
+                        recording.stop();
+                    }
+                }
+            }
+        }
+        work
+    }
+
+    fn start(&mut self, spec: RecordingSpec) {
+        let unused = self.recordings.iter().position(Option::is_none);
+        let slot = unused.unwrap_or_else(|| {
+            self.recordings.push(None);
+            self.recordings.len() - 1
+        });
+        let token = (slot as u64) << TOKEN_BITS;
+        let recording =
+            Recording::start(spec, &self.options, token, &mut self.io, &mut self.events);
+        self.recordings[slot] = Some(recording);
+    }
+
+    fn poll_completions(&mut self) -> usize {
+        let mut work = 0;
+        while let Some(completion) = self.io.poll(self.now.nanos) {
+            work += 1;
+            let slot = (completion.token >> TOKEN_BITS) as usize;
+            let service_ns = completion.service_ns;
+            let Some(Some(recording)) = self.recordings.get_mut(slot) else {
+                continue;
+            };
+            let completed = recording.on_completion(completion, self.now.nanos, &mut self.io);
+            if let Some(buffer) = completed.buffer {
+                self.buffers.give_back(buffer);
+            }
+            if completed.written > 0 {
+                self.counters.max_write_ns.propose_max(service_ns);
+                self.counters.total_write_ns.add(service_ns);
+                self.counters
+                    .total_write_bytes
+                    .add(completed.written as i64);
+            }
+        }
+        work
+    }
+
+    fn poll_recordings(&mut self) -> usize {
+        let mut work = 0;
+        for slot in (0..self.recordings.len()).rev() {
+            let Some(recording) = &mut self.recordings[slot] else {
+                continue;
+            };
+            work += recording.poll(
+                self.now.nanos,
+                &mut self.io,
+                &mut self.buffers,
+                &mut self.events,
+                &mut self.waiting_reports,
+            );
+            if recording.is_closed() {
+                self.recordings[slot] = None;
+            }
+        }
+        work
+    }
+
+    fn send_reports(&mut self) {
+        while let Some(report) = self.waiting_reports.pop_front() {
+            if let Err(report) = self.reports.try_send(report) {
+                self.waiting_reports.push_front(report);
+                return;
+            }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.recordings.iter().all(Option::is_none) && self.io.is_idle()
+    }
+}
+
+impl Agent for Recorder {
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentEnd> {
+        self.now = now;
+        if let Some(cycle) = &mut self.cycle {
+            cycle.begin_cycle(now.nanos);
+        }
+        let work = self.poll_commands() + self.poll_completions() + self.poll_recordings();
+        self.send_reports();
+        Ok(work)
+    }
+
+    fn role_name(&self) -> &str {
+        "archive-recorder"
+    }
+
+    /// Ends all recordings and waits for their last writes. A device that does not answer holds this up; what it was not
+    /// given then is not acknowledged either.
+    fn on_close(&mut self) {
+        self.poll_commands();
+        for recording in self.recordings.iter_mut().flatten() {
+            recording.stop();
+        }
+        loop {
+            let work = self.poll_completions() + self.poll_recordings();
+            self.send_reports();
+            if self.is_idle() {
+                return;
+            }
+            if work == 0 {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
