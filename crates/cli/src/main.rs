@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod archive;
 mod attach;
 mod backlog;
 mod bench;
@@ -42,6 +43,8 @@ struct Cli {
 enum Command {
     /// Run a media driver
     Driver(driver::Arguments),
+    /// Run an archive, which records streams and replays them
+    Archive(archive::Arguments),
     /// Measure latency and throughput
     Bench(bench::Arguments),
     /// Show the counters of a driver, live
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
     };
     match cli.command {
         Command::Driver(arguments) => driver::run(&arguments),
+        Command::Archive(arguments) => archive::run(&arguments),
         Command::Bench(arguments) => failure::exit_code(bench::run(&arguments)),
         Command::Stat(arguments) => failure::exit_code(stat::run(&arguments)),
         Command::Errors(arguments) => failure::exit_code(errors::run(&arguments)),

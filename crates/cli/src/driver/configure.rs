@@ -31,13 +31,24 @@ pub(crate) enum ConfigureError {
     Options(OptionErrors),
 }
 
-/// Returns all options with their values, and the names that are no options. All invalid values are reported together.
+/// Returns all options of a driver with their values, and the names that are no options. All invalid values are reported
+/// together.
 pub(crate) fn options(
     settings: &Settings,
     environment: impl Iterator<Item = (String, String)>,
 ) -> Result<(OptionSet, Vec<UnknownOption>), ConfigureError> {
+    apply(OptionSet::driver(), settings, environment)
+}
+
+/// Returns the options with the values from environment, files and command line, and the names that are no options. All
+/// invalid values are reported together.
+pub(crate) fn apply(
+    options: OptionSet,
+    settings: &Settings,
+    environment: impl Iterator<Item = (String, String)>,
+) -> Result<(OptionSet, Vec<UnknownOption>), ConfigureError> {
     let mut layers = ConfigLayers {
-        options: OptionSet::driver(),
+        options,
         unknown: Vec::new(),
         rejected: Vec::new(),
     };

@@ -3,7 +3,7 @@
 
 pub(crate) mod configure;
 mod run;
-mod stop;
+pub(crate) mod stop;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     version: bool,
 }
 
-/// Configuration arguments of a driver.
+/// Configuration arguments of a driver or an archive.
 #[derive(Args, Debug)]
 pub(crate) struct Settings {
     /// Property files with lines of name=value: a path or file:// URL
@@ -83,7 +83,7 @@ fn fail(stage: &str, error: &dyn std::error::Error) -> ExitCode {
 }
 
 /// Reports names that are probably misspelt. Other unknown names may belong to other components.
-fn warn(unknown: &[UnknownOption]) {
+pub(crate) fn warn(unknown: &[UnknownOption]) {
     for option in unknown.iter().filter(|option| option.nearest.is_some()) {
         eprintln!("WARNING: {option}");
     }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use signal_hook::consts::signal::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level::pipe};
 
-/// Reason why a driver stopped.
+/// Reason why a driver or an archive stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// The signal with this number.
     Signal(u8),
     /// A client's termination request.
@@ -21,7 +21,7 @@ pub(super) enum Stop {
 
 impl Stop {
     /// Returns the exit code of `aeronmd`: the number of the signal, or 0.
-    pub(super) fn exit_code(self) -> ExitCode {
+    pub(crate) fn exit_code(self) -> ExitCode {
         match self {
             Stop::Signal(number) => ExitCode::from(number),
             Stop::Requested => ExitCode::SUCCESS,
@@ -31,7 +31,7 @@ impl Stop {
 
 /// Signals received by this process since registration.
 #[derive(Debug)]
-pub(super) struct Signals {
+pub(crate) struct Signals {
     /// Number of the most recent signal; 0 if none.
     last: Arc<AtomicUsize>,
     /// Receives a byte for each signal and each [`SignalWaker::wake`].
@@ -41,11 +41,11 @@ pub(super) struct Signals {
 
 /// Ends a wait of [`Signals`] from another thread.
 #[derive(Debug)]
-pub(super) struct SignalWaker(UnixStream);
+pub(crate) struct SignalWaker(UnixStream);
 
 impl SignalWaker {
     /// Ends the current or the next wait. Never blocks.
-    pub(super) fn wake(&mut self) {
+    pub(crate) fn wake(&mut self) {
         // If the socket buffer is full, the reader wakes up anyway.
         let _ = self.0.write(&[0]);
     }
@@ -53,7 +53,7 @@ impl SignalWaker {
 
 impl Signals {
     /// Installs handlers for SIGINT and SIGTERM.
-    pub(super) fn register() -> io::Result<Signals> {
+    pub(crate) fn register() -> io::Result<Signals> {
         let (wake_receiver, wake_sender) = UnixStream::pair()?;
         wake_sender.set_nonblocking(true)?;
         let last = Arc::new(AtomicUsize::new(0));
@@ -71,12 +71,12 @@ impl Signals {
     }
 
     /// Returns a handle with which other threads end a wait.
-    pub(super) fn waker(&self) -> io::Result<SignalWaker> {
+    pub(crate) fn waker(&self) -> io::Result<SignalWaker> {
         self.wake_sender.try_clone().map(SignalWaker)
     }
 
     /// Returns the most recent signal, if any.
-    pub(super) fn received(&self) -> Option<Stop> {
+    pub(crate) fn received(&self) -> Option<Stop> {
         match self.last.load(Ordering::Relaxed) {
             0 => None,
             number => Some(Stop::Signal(u8::try_from(number).unwrap_or(1))),
@@ -84,7 +84,7 @@ impl Signals {
     }
 
     /// Sleeps until a signal arrives or [`SignalWaker::wake`] is called, at most for `longest`.
-    pub(super) fn wait(&mut self, longest: Duration) -> io::Result<()> {
+    pub(crate) fn wait(&mut self, longest: Duration) -> io::Result<()> {
         self.wake_receiver.set_read_timeout(Some(longest))?;
         // The number of bytes does not matter.
         let read = self.wake_receiver.read(&mut [0; 64]);

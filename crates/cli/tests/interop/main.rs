@@ -24,6 +24,7 @@ mod taran_driver;
 mod victim;
 
 mod archive_client;
+mod archives;
 mod between_drivers;
 mod clean_up;
 mod clients;

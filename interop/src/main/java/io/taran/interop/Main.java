@@ -37,6 +37,8 @@ public final class Main
             case "bench-ping" -> Bench.ping(parsed);
             case "bench-pong" -> Bench.pong(parsed);
             case "surface" -> Surface.run();
+            case "record" -> Recordings.record(parsed);
+            case "refused" -> Recordings.refused(parsed);
             case "live-publisher" -> StreamEnds.publish(parsed);
             case "live-subscriber" -> StreamEnds.subscribe(parsed);
             default -> throw new IllegalArgumentException("unknown program: " + args[0]);
