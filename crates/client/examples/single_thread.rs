@@ -1,4 +1,4 @@
-//! Driver, client and an agent of the program on one thread, without locks. Launches its own driver.
+//! Driver, client and an agent of the program on one thread. Launches its own driver.
 
 use taran::{Client, Pending, Publication, Subscription};
 use taran_driver::{
@@ -17,11 +17,17 @@ struct Counting {
 impl Agent for Counting {
     fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
         let mut work = self.client.invoke();
-        if self.sent < 10 && self.publication.offer(&[self.sent]).is_ok() {
-            self.sent += 1;
-            work += 1;
+        // An error that `?` returns ends this agent; the driver's `termination` tells it.
+        if self.sent < 10 {
+            match self.publication.offer(&[self.sent]) {
+                Ok(_) => {
+                    self.sent += 1;
+                    work += 1;
+                }
+                Err(error) if error.is_retryable() => {}
+                Err(error) => return Err(error.into()),
+            }
         }
-        // An error ends this agent, and the driver reports it.
         let polled = self.subscription.poll(|_, _| (), 10)?;
         self.received += polled;
         if self.received == 10 {
@@ -74,6 +80,9 @@ pub(crate) fn main() -> anyhow::Result<()> {
     let counting = driver.add_agent(counting, AgentPlacement::DriverThread)?;
     while driver.is_agent_running(counting) {
         driver.invoke();
+    }
+    if let Some(reason) = driver.termination() {
+        anyhow::bail!("{reason}");
     }
     driver.close()?;
     Ok(())

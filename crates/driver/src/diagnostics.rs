@@ -7,8 +7,8 @@ use std::sync::Arc;
 use taran_core::error_log::ObservedError;
 
 /// One item of output of a driver, for the sink set with
-/// [`DriverContext::on_diagnostic`](crate::DriverContext::on_diagnostic). Its `Display` is the text that a driver without a
-/// sink prints.
+/// [`DriverContext::on_diagnostic`](crate::DriverContext::on_diagnostic). Its `Display` is the text; of configuration and
+/// warnings, the one that a driver without a sink prints.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Diagnostic<'a> {

@@ -39,7 +39,8 @@ pub enum AddAgentError {
     },
 }
 
-/// The added agents that are not closed, in order of their addition.
+/// The added agents that are not closed, in order of their addition. Those that have ended by themselves are forgotten when
+/// the next one is added.
 ///
 /// Contract: all are closed before the agents of the driver.
 pub(crate) struct AddedAgents {
@@ -80,10 +81,17 @@ impl AddedAgents {
                 })?)
             }
         };
+        let ended: Vec<AgentId> = self.ended().collect();
+        self.agents.retain(|(id, _)| !ended.contains(id));
         let id = AgentId(self.next_id);
         self.next_id += 1;
         self.agents.push((id, added));
         Ok(id)
+    }
+
+    fn ended(&self) -> impl Iterator<Item = AgentId> {
+        let ids = self.agents.iter().map(|(id, _)| *id);
+        ids.filter(|id| !self.is_running(*id))
     }
 
     /// Returns true while an agent runs, or is yet to start.
@@ -115,6 +123,8 @@ impl AddedAgents {
             (AddedAgent::OwnThread(running), _) => running.close(),
             (AddedAgent::Hosted(id), Running::Threads(_)) => self.host.close(id),
             (AddedAgent::Hosted(id), Running::Invoker(invoker)) => {
+                // The driver starts before the agents that it hosts.
+                invoker.start();
                 invoker.agent_mut().close_hosted(id);
             }
         }

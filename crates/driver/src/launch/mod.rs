@@ -196,11 +196,12 @@ impl MediaDriver {
 
     /// Runs an agent of the embedding program with those of the driver. It starts on the thread of its placement, before its
     /// first duty cycle. Its panic or end closes only this agent; a panic or failure is also recorded in the error log and a
-    /// reason for [`termination`](Self::termination), and each is passed to the handler set with
+    /// reason for [`termination`](Self::termination), and all are passed to the handler set with
     /// [`DriverContext::on_agent_event`].
     ///
     /// When the driver closes, it first closes the added agents, each on its own thread, one after the other, the last one
-    /// first. The agents of the driver run until then. An agent on the driver's thread closes between two duty cycles of the
+    /// first. The agents of the driver run until then, except in `INVOKER` mode, where nothing invokes them while the driver
+    /// closes. An agent on the driver's thread closes between two duty cycles of the
     /// driver, so its `on_close` must not wait for the driver.
     ///
     /// ```
@@ -243,7 +244,7 @@ impl MediaDriver {
         self.added.add(agent, placement, &self.supervisor)
     }
 
-    /// Returns true while an added agent runs or is yet to start: until it is closed, also after its own end.
+    /// Returns false once an added agent has ended or was closed.
     #[must_use]
     pub fn is_agent_running(&self, id: AgentId) -> bool {
         self.added.is_running(id)

@@ -12,7 +12,7 @@ use taran_core::agent::AgentEvent;
 pub enum Termination {
     /// A permitted request of a client.
     Requested,
-    /// An agent panicked; the driver does not work any more.
+    /// An agent of the driver panicked; the driver does not work any more.
     Failed(String),
     /// An agent added by [`MediaDriver::add_agent`](crate::MediaDriver::add_agent) panicked or failed, and was closed. The
     /// driver itself works.
@@ -29,7 +29,8 @@ impl fmt::Display for Termination {
     }
 }
 
-/// Reason for closing the driver; set once, and observed by all waiting threads.
+/// Reason for closing the driver, observed by all waiting threads. The first one stays, but the failure of an added agent
+/// gives way to any other, because the driver works on after it.
 #[derive(Debug, Default)]
 pub(crate) struct ShutdownSignal {
     termination: Mutex<Option<Termination>>,
@@ -50,7 +51,13 @@ impl ShutdownSignal {
     }
 
     fn set(&self, termination: Termination) {
-        self.lock().get_or_insert(termination);
+        let mut current = self.lock();
+        if matches!(*current, None | Some(Termination::AgentFailed(_)))
+            && !(current.is_some() && matches!(termination, Termination::AgentFailed(_)))
+        {
+            *current = Some(termination);
+        }
+        drop(current);
         self.changed.notify_all();
     }
 
@@ -72,5 +79,35 @@ impl ShutdownSignal {
         self.termination
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taran_core::agent::AgentEnd;
+
+    use super::*;
+
+    fn failed(agent: &str) -> AgentEvent {
+        AgentEvent::Ended {
+            agent: agent.to_owned(),
+            end: AgentEnd::failed(std::io::Error::other("no space")),
+        }
+    }
+
+    #[test]
+    fn signal_after_failure_of_added_agent_becomes_any_other_reason() {
+        let signal = ShutdownSignal::default();
+        signal.agent_failed(failed("first"));
+        signal.agent_failed(failed("second"));
+        let Some(Termination::AgentFailed(event)) = signal.get() else {
+            panic!("{:?}", signal.get());
+        };
+        assert_eq!(event.agent(), "first");
+
+        signal.request();
+        signal.agent_failed(failed("third"));
+        signal.fail("receiver panicked".to_owned());
+        assert!(matches!(signal.get(), Some(Termination::Requested)));
     }
 }

@@ -170,6 +170,10 @@ impl Supervisor {
         let (errors, signal) = (self.errors.clone(), Arc::clone(&self.signal));
         let agent_events = self.agent_events.clone();
         AgentEventHandler::new(move |event| {
+            // First, because the functions of the embedding program below may panic.
+            if event.is_failure() {
+                on_failure(&signal, event);
+            }
             let is_error = event.is_failure() || matches!(event, AgentEvent::NotPinned { .. });
             if is_error {
                 let now = SystemClock::new().now();
@@ -178,9 +182,6 @@ impl Supervisor {
             }
             if let Some(handler) = &agent_events {
                 handler.handle(event);
-            }
-            if event.is_failure() {
-                on_failure(&signal, event);
             }
         })
     }
