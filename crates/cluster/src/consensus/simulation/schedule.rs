@@ -16,6 +16,8 @@ pub(super) enum Fault {
         member: usize,
     },
     CutPowerOfAll,
+    /// Kills the member that takes entries.
+    KillLeader,
     Restart {
         member: usize,
     },

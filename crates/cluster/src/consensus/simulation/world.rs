@@ -111,7 +111,7 @@ pub(super) struct World<'a> {
     committed_when_whole: usize,
     effects: Vec<Effect>,
     pub(super) steps: u64,
-    /// Longest time without an accepting leader while the network was as at the start; for measurements of failover.
+    /// Times at which entries were accepted.
     pub(super) accepted: Vec<Nanos>,
 }
 
@@ -687,6 +687,14 @@ impl<'a> World<'a> {
                 for member in 0..self.processes.len() {
                     self.start(member);
                 }
+            }
+            Fault::KillLeader => {
+                let takes_entries = |member: &usize| {
+                    let core = self.processes[*member].node.core.as_ref();
+                    core.is_some_and(|core| core.accepts_entries(self.clock(*member)))
+                };
+                let leader = (0..self.processes.len()).find(takes_entries);
+                self.crash(leader.expect("a member leads"), false);
             }
             Fault::Restart { member } => self.start(member),
             Fault::Block { from, to } => self.links[from] &= !to,

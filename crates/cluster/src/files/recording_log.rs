@@ -1,0 +1,361 @@
+//! The recording log: terms of the log, and snapshots.
+
+use thiserror::Error;
+
+use super::{i32_at, i64_at};
+use crate::consensus::{TermEntry, Terms};
+
+/// Entries start at multiples of this.
+const ALIGNMENT: usize = 64;
+
+/// Greatest length of an entry.
+const MAX_ENTRY_LENGTH: usize = 4096;
+
+/// Length of the fixed fields.
+const FIXED: usize = 48;
+
+/// Offset of the endpoint's text.
+const ENDPOINT: usize = FIXED + 4;
+
+const INVALID: i32 = i32::MIN;
+
+/// Kind of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum EntryKind {
+    /// A term of the log.
+    Term = 0,
+    /// A snapshot.
+    Snapshot = 1,
+    /// A snapshot in the archive of a standby.
+    StandbySnapshot = 2,
+}
+
+/// An entry of a recording log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordingLogEntry {
+    /// Recording of the log or snapshot.
+    pub recording_id: i64,
+    /// Term.
+    pub leadership_term_id: i64,
+    /// Position at which the term starts.
+    pub term_base_log_position: i64,
+    /// End of the term, -1 while it is open; or position of the snapshot.
+    pub log_position: i64,
+    /// Time in the unit of the cluster's clock.
+    pub timestamp: i64,
+    /// Service of a snapshot; -1 for the consensus module and for terms.
+    pub service_id: i32,
+    /// Kind.
+    pub kind: EntryKind,
+    /// False if the entry is invalidated.
+    pub is_valid: bool,
+    /// Archive of a standby snapshot; empty for other kinds.
+    pub archive_endpoint: String,
+}
+
+/// Reason why bytes are no recording log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RecordingLogError {
+    /// An entry of a kind that does not exist.
+    #[error("the recording log has an entry of the unknown type {kind} at {offset}; {REMEDY}")]
+    UnknownKind {
+        /// Offset of the entry.
+        offset: usize,
+        /// Type field.
+        kind: i32,
+    },
+    /// An endpoint with a length that is none, or that the file does not have.
+    #[error("the recording log has an archive endpoint of {length} bytes at {offset}; {REMEDY}")]
+    InvalidEndpoint {
+        /// Offset of the entry.
+        offset: usize,
+        /// Length of the endpoint.
+        length: i32,
+    },
+    /// TERM entries of two recordings.
+    #[error("the recording log has terms of the recordings {first} and {second}; {REMEDY}")]
+    TwoRecordings {
+        /// Recording of the first TERM entry.
+        first: i64,
+        /// Recording of a later one.
+        second: i64,
+    },
+    /// Valid TERM entries that do not ascend.
+    #[error("the TERM entries of the recording log do not ascend; {REMEDY}")]
+    UnorderedTerms,
+}
+
+/// The way out of a corrupt file.
+const REMEDY: &str = "restore the file, or replace the member";
+
+/// A recording log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordingLog {
+    /// Entries in the order of the file, each with its offset. Removed ones are left out.
+    entries: Vec<(usize, RecordingLogEntry)>,
+    /// Offset of the next entry.
+    end: usize,
+}
+
+impl RecordingLog {
+    /// Reads a file. A rest of 48 bytes or less, which an interrupted append leaves, is ignored, as the official reader does.
+    ///
+    /// # Errors
+    /// The bytes are no recording log.
+    pub fn decode(bytes: &[u8]) -> Result<Self, RecordingLogError> {
+        let mut log = Self::default();
+        let mut at = 0;
+        while bytes.len().saturating_sub(at) > FIXED {
+            let kind = i32_at(bytes, at + 44);
+            let is_removed = kind == -1;
+            let mut length = ALIGNMENT;
+            let mut endpoint = "";
+            let known = match kind & !INVALID {
+                0 => Some(EntryKind::Term),
+                1 => Some(EntryKind::Snapshot),
+                2 => Some(EntryKind::StandbySnapshot),
+                _ if is_removed => None,
+                _ => return Err(RecordingLogError::UnknownKind { offset: at, kind }),
+            };
+            if known == Some(EntryKind::StandbySnapshot) {
+                (endpoint, length) = endpoint_at(bytes, at)?;
+            }
+            if let Some(kind) = known {
+                let entry = RecordingLogEntry {
+                    recording_id: i64_at(bytes, at),
+                    leadership_term_id: i64_at(bytes, at + 8),
+                    term_base_log_position: i64_at(bytes, at + 16),
+                    log_position: i64_at(bytes, at + 24),
+                    timestamp: i64_at(bytes, at + 32),
+                    service_id: i32_at(bytes, at + 40),
+                    kind,
+                    is_valid: i32_at(bytes, at + 44) >= 0,
+                    archive_endpoint: endpoint.to_owned(),
+                };
+                log.entries.push((at, entry));
+            }
+            at += length;
+        }
+        log.end = bytes.len().next_multiple_of(ALIGNMENT);
+        log.check()?;
+        Ok(log)
+    }
+
+    fn check(&self) -> Result<(), RecordingLogError> {
+        let mut recordings = self
+            .entries()
+            .filter(|entry| entry.kind == EntryKind::Term)
+            .map(|entry| entry.recording_id);
+        if let Some(first) = recordings.next()
+            && let Some(second) = recordings.find(|id| *id != first)
+        {
+            return Err(RecordingLogError::TwoRecordings { first, second });
+        }
+        self.terms().map(|_| ())
+    }
+
+    /// Returns all entries in the order of the file.
+    pub fn entries(&self) -> impl Iterator<Item = &RecordingLogEntry> {
+        self.entries.iter().map(|(_, entry)| entry)
+    }
+
+    /// Returns the offset at which the next entry is written.
+    #[must_use]
+    pub const fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Returns the recording of the log.
+    #[must_use]
+    pub fn recording_id(&self) -> Option<i64> {
+        let mut terms = self.entries().filter(|entry| entry.kind == EntryKind::Term);
+        terms.next().map(|entry| entry.recording_id)
+    }
+
+    /// Returns the valid terms.
+    ///
+    /// # Errors
+    /// A term comes twice, or a later term starts before an earlier one.
+    pub fn terms(&self) -> Result<Terms, RecordingLogError> {
+        let mut terms: Vec<TermEntry> = self
+            .entries()
+            .filter(|entry| entry.kind == EntryKind::Term && entry.is_valid)
+            .map(|entry| TermEntry {
+                term: entry.leadership_term_id,
+                base: entry.term_base_log_position,
+            })
+            .collect();
+        terms.sort_by_key(|entry| entry.term);
+        Terms::new(terms).ok_or(RecordingLogError::UnorderedTerms)
+    }
+}
+
+/// Reads the endpoint of a standby snapshot, and returns it with the length of the entry.
+fn endpoint_at(bytes: &[u8], at: usize) -> Result<(&str, usize), RecordingLogError> {
+    let invalid = |length| RecordingLogError::InvalidEndpoint { offset: at, length };
+    if bytes.len() < at + ENDPOINT {
+        return Err(invalid(0));
+    }
+    let length = i32_at(bytes, at + FIXED);
+    let count = usize::try_from(length).map_err(|_| invalid(length))?;
+    let is_within = count <= MAX_ENTRY_LENGTH - ENDPOINT && bytes.len() - at - ENDPOINT >= count;
+    if !is_within {
+        return Err(invalid(length));
+    }
+    let text = std::str::from_utf8(&bytes[at + ENDPOINT..at + ENDPOINT + count]);
+    let text = text.map_err(|_| invalid(length))?;
+    Ok((text, (ENDPOINT + count).next_multiple_of(ALIGNMENT)))
+}
+
+impl RecordingLogEntry {
+    /// Returns the bytes of the entry; none if its endpoint is too long.
+    #[must_use]
+    pub fn encode(&self) -> Option<Vec<u8>> {
+        let endpoint = match self.kind {
+            EntryKind::StandbySnapshot => self.archive_endpoint.as_bytes(),
+            EntryKind::Term | EntryKind::Snapshot => &[],
+        };
+        let length = (ENDPOINT + endpoint.len()).next_multiple_of(ALIGNMENT);
+        if length > MAX_ENTRY_LENGTH {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(length);
+        for field in [
+            self.recording_id,
+            self.leadership_term_id,
+            self.term_base_log_position,
+            self.log_position,
+            self.timestamp,
+        ] {
+            bytes.extend_from_slice(&field.to_le_bytes());
+        }
+        let invalid = if self.is_valid { 0 } else { INVALID };
+        bytes.extend_from_slice(&self.service_id.to_le_bytes());
+        bytes.extend_from_slice(&(self.kind as i32 | invalid).to_le_bytes());
+        bytes.extend_from_slice(&(endpoint.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(endpoint);
+        bytes.resize(length, 0);
+        Some(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(kind: EntryKind, term: i64, base: i64) -> RecordingLogEntry {
+        RecordingLogEntry {
+            recording_id: 3,
+            leadership_term_id: term,
+            term_base_log_position: base,
+            log_position: -1,
+            timestamp: 1_700_000_000_000,
+            service_id: -1,
+            kind,
+            is_valid: true,
+            archive_endpoint: match kind {
+                EntryKind::StandbySnapshot => "standby.example:8010".repeat(4),
+                _ => String::new(),
+            },
+        }
+    }
+
+    fn file(entries: &[RecordingLogEntry]) -> Vec<u8> {
+        let bytes = entries.iter().map(|entry| entry.encode().unwrap());
+        bytes.collect::<Vec<_>>().concat()
+    }
+
+    #[test]
+    fn log_that_is_encoded_and_decoded_is_the_same() {
+        let entries = [
+            entry(EntryKind::Term, 0, 0),
+            entry(EntryKind::StandbySnapshot, 0, 0),
+            entry(EntryKind::Snapshot, 0, 0),
+            RecordingLogEntry {
+                is_valid: false,
+                ..entry(EntryKind::Term, 2, 960)
+            },
+            entry(EntryKind::Term, 2, 1_920),
+        ];
+        let bytes = file(&entries);
+        let log = RecordingLog::decode(&bytes).unwrap();
+        assert!(log.entries().eq(&entries));
+        assert_eq!(log.end(), bytes.len());
+        assert_eq!(log.recording_id(), Some(3));
+        let bases: Vec<i64> = log
+            .terms()
+            .unwrap()
+            .entries()
+            .iter()
+            .map(|it| it.base)
+            .collect();
+        assert_eq!(bases, [0, 1_920]);
+    }
+
+    #[test]
+    fn removed_entry_is_left_out() {
+        let mut bytes = file(&[entry(EntryKind::Term, 0, 0), entry(EntryKind::Term, 1, 96)]);
+        bytes[44..48].copy_from_slice(&(-1_i32).to_le_bytes());
+        let log = RecordingLog::decode(&bytes).unwrap();
+        assert_eq!(log.terms().unwrap().log_term(), 1);
+        assert_eq!(log.entries().count(), 1);
+    }
+
+    #[test]
+    fn rest_of_an_interrupted_append_is_ignored() {
+        let mut bytes = file(&[entry(EntryKind::Term, 0, 0)]);
+        bytes.extend_from_slice(&[0xff; 48]);
+        let log = RecordingLog::decode(&bytes).unwrap();
+        assert_eq!((log.entries().count(), log.end()), (1, 128));
+    }
+
+    #[test]
+    fn corrupt_entries_are_errors() {
+        let good = file(&[entry(EntryKind::Term, 0, 0), entry(EntryKind::Term, 1, 96)]);
+        let mut kind = good.clone();
+        kind[44..48].copy_from_slice(&9_i32.to_le_bytes());
+        assert!(matches!(
+            RecordingLog::decode(&kind),
+            Err(RecordingLogError::UnknownKind { offset: 0, kind: 9 })
+        ));
+        let mut recording = good.clone();
+        recording[64] = 4;
+        assert_eq!(
+            RecordingLog::decode(&recording),
+            Err(RecordingLogError::TwoRecordings {
+                first: 3,
+                second: 4
+            })
+        );
+        let twice = file(&[entry(EntryKind::Term, 1, 0), entry(EntryKind::Term, 1, 96)]);
+        assert_eq!(
+            RecordingLog::decode(&twice),
+            Err(RecordingLogError::UnorderedTerms)
+        );
+        let mut endpoint = file(&[entry(EntryKind::StandbySnapshot, 0, 0)]);
+        endpoint[48..52].copy_from_slice(&5_000_i32.to_le_bytes());
+        assert!(matches!(
+            RecordingLog::decode(&endpoint),
+            Err(RecordingLogError::InvalidEndpoint { .. })
+        ));
+    }
+
+    #[test]
+    fn log_with_changed_bytes_is_an_error_or_a_log() {
+        let good = file(&[
+            entry(EntryKind::Term, 0, 0),
+            entry(EntryKind::StandbySnapshot, 0, 0),
+            entry(EntryKind::Snapshot, 0, 0),
+        ]);
+        for at in 0..good.len() {
+            for value in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut changed = good.clone();
+                changed[at] = value;
+                let _ = RecordingLog::decode(&changed);
+                let _ = RecordingLog::decode(&changed[..at]);
+            }
+        }
+    }
+}
