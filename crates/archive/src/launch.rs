@@ -105,7 +105,7 @@ pub enum ArchiveError {
     Random(io::Error),
 }
 
-/// Why a running archive has ended by itself.
+/// Reason why a running archive has ended by itself.
 type Fate = Arc<Mutex<Option<String>>>;
 type Hook = Arc<Mutex<Box<dyn FnMut() + Send>>>;
 

@@ -86,7 +86,7 @@ impl std::fmt::Debug for ClientCore {
     }
 }
 
-/// What a duty cycle uses exclusively.
+/// State that only one duty cycle at a time uses.
 struct TurnState {
     conductor: Conductor,
     /// Clock for [`ClientCore::invoke`].

@@ -1,4 +1,4 @@
-//! What a driver tells the program that runs it.
+//! Output of a driver for the program that runs it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ pub enum DriverWarning {
     },
 }
 
-/// Where diagnostics go: to a function of the embedding program, or to standard output and standard error.
+/// Destination of diagnostics: a function of the embedding program, or standard output and standard error.
 #[derive(Clone, Default)]
 pub(crate) struct DiagnosticSink(Option<Arc<OnDiagnostic>>);
 

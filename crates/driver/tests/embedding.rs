@@ -86,7 +86,7 @@ impl Journal {
     }
 }
 
-/// How the second duty cycle of a probe ends.
+/// Result of the second duty cycle of a probe.
 #[derive(Clone, Copy)]
 enum Fate {
     Runs,

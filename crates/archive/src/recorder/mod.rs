@@ -44,7 +44,7 @@ pub(crate) struct RecordingSpec {
     pub(crate) original_channel: String,
 }
 
-/// Why a recording ended by itself.
+/// Reason why a recording ended by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordingFailure {
     pub(crate) is_full: bool,

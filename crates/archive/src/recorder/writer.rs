@@ -56,7 +56,7 @@ pub(crate) struct WriterOptions {
     pub(crate) disk_full: DiskFullPolicy,
 }
 
-/// Where a recording goes on.
+/// Position from which a recording goes on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriterStart {
     pub(crate) recording_id: i64,

@@ -1,4 +1,4 @@
-//! How far a replay may go.
+//! Limit of a replay.
 
 use taran::CountersReader;
 use taran_core::counters::{Counter, CounterState};

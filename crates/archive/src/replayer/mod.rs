@@ -29,7 +29,7 @@ pub(crate) enum ReplayerCommand {
     Stop { id: i64 },
 }
 
-/// Why a replay ended before its limit.
+/// Reason why a replay ended before its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReplayFailure {
     pub(crate) code: ErrorCode,

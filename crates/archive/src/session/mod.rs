@@ -36,7 +36,7 @@ pub(crate) struct SessionTimeouts {
     pub(crate) ping_interval_ns: i64,
 }
 
-/// Why a session ended.
+/// Reason why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionEnd {
     /// The client asked for it.

@@ -9,7 +9,7 @@ const ATTEMPTS: usize = 3;
 /// Highest number of queued bytes. A client that makes requests and reads no responses must not take all memory.
 const MAX_QUEUED_BYTES: usize = 4 << 20;
 
-/// Why a message was not sent.
+/// Reason why a message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendFailure {
     /// Back-pressure: it can be sent later.

@@ -7,7 +7,7 @@ use super::{Agent, AgentEventHandler, AgentRunner, RunningAgent};
 use crate::clock::SystemClock;
 use crate::idle::IdleStrategy;
 
-/// How the thread of an agent runs: its idle strategy, name and CPU.
+/// Settings of an agent's thread: its idle strategy, name and CPU.
 #[derive(Debug)]
 pub struct AgentThread {
     idle: Box<dyn IdleStrategy>,

@@ -42,7 +42,7 @@ pub struct ObservedError<'a> {
     pub code: i32,
     /// The description.
     pub description: &'a str,
-    /// Why it is not in the log, if it is not.
+    /// Reason why it is not in the log, if it is not.
     pub unlogged: Option<ErrorLogFull>,
 }
 

@@ -6,7 +6,7 @@ use taran_core::agent::{Agent, AgentHost, AgentThread, HostEnded, HostedId, Runn
 
 use super::threads::{Running, Supervisor};
 
-/// Where an added agent runs.
+/// Thread that runs an added agent.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AgentPlacement {
