@@ -5,7 +5,7 @@
 //!
 //! * [`frame`]: layouts and strict parsing.
 //! * [`provider`]: cryptographic primitives of AWS-LC or Graviola behind one trait.
-//! * [`derive`]: derivations of keys, identifiers and authenticators.
+//! * [`mod@derive`]: derivations of keys, identifiers and authenticators.
 //! * [`identity`], [`pattern`], [`trust`]: texts of keys and of the trust file.
 //! * [`handshake`], [`link`]: what makes and protects the link of two drivers.
 //! * [`keeper`]: links, grants, rotation and limits as a state machine.
