@@ -124,7 +124,6 @@ pub enum MemoryError {
 
 impl MemoryError {
     /// Converts the system's error of an operation on a file.
-    #[cfg(not(loom))]
     pub(super) fn from_io(operation: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {

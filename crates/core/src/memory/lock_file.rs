@@ -11,9 +11,8 @@
 //! descriptor is closed by `exec`; a child that is forked without `exec` holds the lock of an owner that ended, as long as it
 //! lives.
 
-use std::fs::File;
 #[cfg(not(loom))]
-use std::fs::TryLockError;
+use std::fs::{File, TryLockError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 

@@ -128,6 +128,19 @@ impl Region {
         })
     }
 
+    /// All bytes of a model are accessible.
+    pub(super) fn set_accessible(
+        &self,
+        _range: std::ops::Range<usize>,
+        _is_accessible: bool,
+    ) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    pub(super) fn shares_mapping_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.memory, &other.memory)
+    }
+
     pub fn len(&self) -> usize {
         self.len
     }
