@@ -86,7 +86,7 @@ pub enum ParseError {
 fn remedy(version: i32) -> &'static str {
     match version.cmp(&(4 << 16)) {
         std::cmp::Ordering::Less if version >= 0 => {
-            "migrate the archive (taran recordings migrate)"
+            "migrate the archive (ArchiveTool migrate of Aeron)"
         }
         _ => "use the archive that wrote it",
     }

@@ -125,7 +125,7 @@ pub enum ClaimError {
     },
     /// The file has another major version.
     #[error(
-        "{} has version {}.{}.{}, and this archive uses version 3: migrate it (taran recordings migrate), or use the \
+        "{} has version {}.{}.{}, and this archive uses version 3: migrate it (ArchiveTool migrate of Aeron), or use the \
          archive that wrote it", path.display(), version >> 16, version >> 8 & 0xff, version & 0xff
     )]
     Version {

@@ -254,7 +254,7 @@ fn each_request_works_on_the_official_archive() {
     assert!(!archive.try_stop_recording(CHANNEL, STREAM).unwrap());
     assert!(!archive.try_stop_recording_subscription(77).unwrap());
 
-    // The events channel has told of all that.
+    // The events channel reports all of it.
     let (mut started, mut stopped, mut progressed) = (0, 0, false);
     await_true("the recording events", || {
         events
