@@ -1,10 +1,11 @@
-//! `cargo xtask consensus`: random schedules of the consensus core alone, with all invariants checked; see docs/consensus.md.
+//! `cargo xtask consensus`: random schedules of the consensus core alone, with all invariants checked, or with `--states` the
+//! searches from its stories; see docs/consensus.md.
 
 use std::process::Command;
 
 use crate::{at_least_one, run as run_command};
 
-const USAGE: &str = "cargo xtask consensus [--seeds N] [--seed FIRST]";
+const USAGE: &str = "cargo xtask consensus [--seeds N] [--seed FIRST] | --states N";
 
 /// Seed of the first schedule by default. `cargo test` uses those from 0 on.
 const FIRST_SEED: u64 = 1_000_000;
@@ -14,11 +15,26 @@ const SEEDS: u64 = 100_000;
 
 /// Builds the tests of the core with optimisation and debug assertions, and runs schedules of these seeds.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let mut tests = Command::new("cargo");
+    tests.args(["test", "--quiet", "--profile", "sim"]).args([
+        "--package",
+        "taran-cluster",
+        "--lib",
+        "--",
+    ]);
+    if let [option, text] = arguments
+        && option == "--states"
+    {
+        let states: u64 = at_least_one(option, text)?;
+        return run_command(
+            tests
+                .args(["--nocapture", "--test-threads", "2", "exploration"])
+                .env("TARAN_CONSENSUS_STATES", states.to_string()),
+        );
+    }
     let (first, count) = parse(arguments)?;
     run_command(
-        Command::new("cargo")
-            .args(["test", "--quiet", "--profile", "sim"])
-            .args(["--package", "taran-cluster", "--lib", "--"])
+        tests
             .args(["--ignored", "--nocapture", "many_random_schedules"])
             .env("TARAN_CONSENSUS_SEED", first.to_string())
             .env("TARAN_CONSENSUS_SEEDS", count.to_string()),

@@ -118,7 +118,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "consensus",
-        help: "[--seeds N] [--seed FIRST]: run random schedules of the consensus core, with all invariants checked",
+        help: "[--seeds N] [--seed FIRST] | --states N: run random schedules of the consensus core, with all invariants checked, or search from its stories",
         run: |arguments| consensus::run(arguments).map(ran),
     },
     Task {

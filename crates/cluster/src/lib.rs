@@ -3,6 +3,8 @@
 //! * [`consensus`] elects leaders and decides what is committed, without I/O.
 //! * [`files`] reads and writes what a member knows at its start, as bytes.
 //! * [`protocol`] has a type for each message between members, with encoding and checked decoding.
+//! * [`state`] are sessions, timers, pending messages and snapshots of a consensus module, without I/O.
+//! * [`members`] reads the list of members.
 //! * [`codecs`] are the generated SBE codecs below it.
 
 #![forbid(unsafe_code)]
@@ -10,4 +12,6 @@
 pub mod codecs;
 pub mod consensus;
 pub mod files;
+pub mod members;
 pub mod protocol;
+pub mod state;

@@ -721,4 +721,47 @@ impl Consensus {
             peer.shown_log_term = Some(term);
         }
     }
+
+    /// Makes `now` the time 0, and forgets what can decide nothing any more, so that equal situations are equal states.
+    #[cfg(test)]
+    pub(super) fn rebase(&mut self, now: Nanos, horizon: Nanos) {
+        let shift = |time: &mut Nanos| *time = (*time - now).max(-horizon);
+        let election = &mut self.election;
+        for time in [
+            &mut election.entered,
+            &mut election.next_send,
+            &mut election.canvass_deadline,
+            &mut election.nomination,
+            &mut election.abstain_until,
+            &mut election.stale_leader.1,
+            &mut self.leading.next_commit,
+            &mut self.following.progress,
+            &mut self.leader_heard,
+            &mut self.last_input,
+        ] {
+            shift(time);
+        }
+        for peer in &mut self.peers {
+            shift(&mut peer.heard);
+        }
+        if let Some(deadline) = &mut self.leading.transfer_deadline {
+            shift(deadline);
+        }
+        self.random = 0;
+        self.election.lost_ballots = 0;
+        if self.done_writes == self.issued_writes && self.issued_writes > 0 {
+            self.done_writes = 1;
+            self.issued_writes = 1;
+            let old = |write: &mut u64| *write = (*write).min(1);
+            old(&mut self.election.nomination_write);
+            old(&mut self.following.write);
+            self.truncation = 0;
+            if let Some(write) = &mut self.leading.term_write {
+                old(write);
+            }
+            if let Some(write) = &mut self.election.pending_vote {
+                old(write);
+            }
+        }
+    }
 }

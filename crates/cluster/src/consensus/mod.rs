@@ -33,6 +33,8 @@ mod deadlines;
 mod decision;
 mod defects;
 mod election;
+#[cfg(test)]
+mod exploration;
 mod follower;
 mod leader;
 mod member;

@@ -8,7 +8,7 @@ mod node_state;
 mod recording_log;
 
 pub use node_state::{NODE_STATE_FILE_LENGTH, NodeState, NodeStateError};
-pub use recording_log::{EntryKind, RecordingLog, RecordingLogEntry, RecordingLogError};
+pub use recording_log::{EntryKind, Patch, RecordingLog, RecordingLogEntry, RecordingLogError};
 
 /// Reads an integer of 4 bytes. The caller has checked the bounds.
 fn i32_at(bytes: &[u8], at: usize) -> i32 {

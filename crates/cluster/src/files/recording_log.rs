@@ -192,6 +192,145 @@ impl RecordingLog {
     }
 }
 
+/// A change of the file: bytes at an offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patch {
+    /// Offset in the file.
+    pub offset: usize,
+    /// New bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Changes. Each returns what has to be written to the file, in order.
+impl RecordingLog {
+    /// Adds the TERM entry of a term. Valid entries of later terms become invalid; the term before gets its end. An entry of
+    /// the term that is there already is kept.
+    pub fn append_term(
+        &mut self,
+        recording_id: i64,
+        term: i64,
+        base: i64,
+        timestamp: i64,
+    ) -> Vec<Patch> {
+        let mut patches = self
+            .invalidate(|entry| entry.kind == EntryKind::Term && entry.leadership_term_id > term);
+        let terms = self.terms().unwrap_or_default();
+        if terms.get(term).is_some() {
+            return patches;
+        }
+        let before = terms.log_term();
+        patches.extend(self.end_term(before, base));
+        patches.push(self.append(RecordingLogEntry {
+            recording_id,
+            leadership_term_id: term,
+            term_base_log_position: base,
+            log_position: -1,
+            timestamp,
+            service_id: -1,
+            kind: EntryKind::Term,
+            is_valid: true,
+            archive_endpoint: String::new(),
+        }));
+        patches
+    }
+
+    /// Sets the end of a term.
+    pub fn end_term(&mut self, term: i64, end: i64) -> Option<Patch> {
+        let (offset, entry) = self.entries.iter_mut().find(|(_, entry)| {
+            entry.kind == EntryKind::Term && entry.is_valid && entry.leadership_term_id == term
+        })?;
+        entry.log_position = end;
+        Some(Patch {
+            offset: *offset + 24,
+            bytes: end.to_le_bytes().to_vec(),
+        })
+    }
+
+    /// Marks TERM entries invalid after a truncation: those that start behind `position`, and those from the term `from_term`
+    /// on. The last one that is left is open.
+    pub fn truncate(&mut self, position: i64, from_term: i64) -> Vec<Patch> {
+        let mut patches = self.invalidate(|entry| {
+            entry.kind == EntryKind::Term
+                && (entry.term_base_log_position > position
+                    || entry.leadership_term_id >= from_term)
+        });
+        let last = self.terms().unwrap_or_default().log_term();
+        patches.extend(self.end_term(last, -1));
+        patches
+    }
+
+    /// Adds the entry of a snapshot.
+    pub fn append_snapshot(&mut self, entry: RecordingLogEntry) -> Patch {
+        self.append(entry)
+    }
+
+    fn append(&mut self, entry: RecordingLogEntry) -> Patch {
+        // Only the endpoint of a standby snapshot can be too long, and it is kept as it was read.
+        let bytes = entry.encode().unwrap_or_default();
+        let offset = self.end;
+        self.end += bytes.len();
+        self.entries.push((offset, entry));
+        Patch { offset, bytes }
+    }
+
+    fn invalidate(&mut self, is_wanted: impl Fn(&RecordingLogEntry) -> bool) -> Vec<Patch> {
+        let mut patches = Vec::new();
+        for (offset, entry) in &mut self.entries {
+            if entry.is_valid && is_wanted(entry) {
+                entry.is_valid = false;
+                patches.push(Patch {
+                    offset: *offset + 44,
+                    bytes: (entry.kind as i32 | INVALID).to_le_bytes().to_vec(),
+                });
+            }
+        }
+        patches
+    }
+
+    /// Invalidates the newest valid snapshot, the entries of services included. Returns nothing if there is none.
+    pub fn invalidate_latest_snapshot(&mut self) -> Vec<Patch> {
+        let Some(position) = self.latest_snapshot_position() else {
+            return Vec::new();
+        };
+        self.invalidate(|entry| entry.kind == EntryKind::Snapshot && entry.log_position == position)
+    }
+
+    fn latest_snapshot_position(&self) -> Option<i64> {
+        self.entries()
+            .filter(|entry| entry.kind == EntryKind::Snapshot && entry.is_valid)
+            .filter(|entry| entry.service_id == -1)
+            .map(|entry| entry.log_position)
+            .max()
+    }
+
+    /// Returns the newest valid snapshot that is complete: the entry of the consensus module, and those of its services in
+    /// ascending order.
+    #[must_use]
+    pub fn latest_snapshot(
+        &self,
+        service_count: usize,
+    ) -> Option<(&RecordingLogEntry, Vec<&RecordingLogEntry>)> {
+        let snapshots = || {
+            self.entries()
+                .filter(|entry| entry.kind == EntryKind::Snapshot && entry.is_valid)
+        };
+        let mut modules: Vec<_> = snapshots().filter(|entry| entry.service_id == -1).collect();
+        modules.sort_by_key(|entry| (entry.leadership_term_id, entry.log_position));
+        modules.into_iter().rev().find_map(|module| {
+            let services: Vec<_> = (0..)
+                .take(service_count)
+                .filter_map(|id| {
+                    snapshots().filter(|it| it.service_id == id).find(|it| {
+                        it.log_position == module.log_position
+                            && it.leadership_term_id == module.leadership_term_id
+                    })
+                })
+                .collect();
+            (services.len() == service_count).then_some((module, services))
+        })
+    }
+}
+
 /// Reads the endpoint of a standby snapshot, and returns it with the length of the entry.
 fn endpoint_at(bytes: &[u8], at: usize) -> Result<(&str, usize), RecordingLogError> {
     let invalid = |length| RecordingLogError::InvalidEndpoint { offset: at, length };
@@ -357,5 +496,64 @@ mod tests {
                 let _ = RecordingLog::decode(&changed[..at]);
             }
         }
+    }
+
+    fn apply(file: &mut Vec<u8>, patches: &[Patch]) {
+        for Patch { offset, bytes } in patches {
+            let end = offset + bytes.len();
+            file.resize(file.len().max(end), 0);
+            file[*offset..end].copy_from_slice(bytes);
+        }
+    }
+
+    #[test]
+    fn patches_make_the_file_what_the_log_is() {
+        let (mut log, mut bytes) = (RecordingLog::default(), Vec::new());
+        let mut step = |log: &RecordingLog, patches: &[Patch], terms: &[(i64, i64)]| {
+            apply(&mut bytes, patches);
+            let read = RecordingLog::decode(&bytes).unwrap();
+            assert!(read.entries().eq(log.entries()));
+            assert_eq!(read.end(), log.end());
+            let found = read.terms().unwrap();
+            let found: Vec<_> = found
+                .entries()
+                .iter()
+                .map(|it| (it.term, it.base))
+                .collect();
+            assert_eq!(found, terms);
+        };
+        let patches = log.append_term(3, 0, 0, 1);
+        step(&log, &patches, &[(0, 0)]);
+        let patches = log.append_term(3, 2, 960, 1);
+        step(&log, &patches, &[(0, 0), (2, 960)]);
+        assert_eq!(log.entries().next().unwrap().log_position, 960);
+        assert_eq!(log.append_term(3, 2, 960, 1), []);
+        let patches = log.truncate(960, 2);
+        step(&log, &patches, &[(0, 0)]);
+        assert_eq!(log.entries().next().unwrap().log_position, -1);
+        let patches = log.append_term(3, 4, 480, 1);
+        step(&log, &patches, &[(0, 0), (4, 480)]);
+        let patches = log.append_term(3, 3, 480, 1);
+        step(&log, &patches, &[(0, 0), (3, 480)]);
+    }
+
+    #[test]
+    fn latest_snapshot_is_the_newest_whole_one() {
+        let mut log = RecordingLog::default();
+        let snapshot = |position, service_id| RecordingLogEntry {
+            log_position: position,
+            service_id,
+            ..entry(EntryKind::Snapshot, 1, 0)
+        };
+        for (position, service) in [(96, 0), (96, -1), (192, -1), (288, 0)] {
+            log.append_snapshot(snapshot(position, service));
+        }
+        let (module, services) = log.latest_snapshot(1).unwrap();
+        assert_eq!((module.log_position, services.len()), (96, 1));
+        assert_eq!(log.latest_snapshot(0).unwrap().0.log_position, 192);
+        assert_eq!(log.invalidate_latest_snapshot().len(), 1);
+        assert_eq!(log.invalidate_latest_snapshot().len(), 2);
+        assert_eq!(log.latest_snapshot(0), None);
+        assert_eq!(log.invalidate_latest_snapshot(), []);
     }
 }

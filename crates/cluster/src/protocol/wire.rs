@@ -3,7 +3,10 @@
 use taran_sbe::runtime::Text;
 
 use super::MessageError;
-use crate::codecs::cluster::types::BooleanType;
+use crate::codecs::cluster::types::{
+    AdminRequestType, AdminResponseCode, BooleanType, ChangeType, CloseReason, ClusterAction,
+    ClusterTimeUnit, EventCode, SnapshotMark,
+};
 use crate::consensus::{AppendFlags, ProtocolVersion};
 
 /// A field of a message that is read from a `W` of a codec.
@@ -36,7 +39,10 @@ macro_rules! unchanged {
 }
 
 // A version or position that an older sender lacks stays none.
-unchanged!(i32 i64 Option<i32> Option<i64>);
+unchanged!(
+    i32 i64 Option<i32> Option<i64> Option<ClusterTimeUnit> AdminRequestType AdminResponseCode ChangeType CloseReason ClusterAction
+    EventCode SnapshotMark
+);
 
 impl FromWire<Option<i32>> for ProtocolVersion {
     fn from_wire(value: Option<i32>, _: &'static str) -> Result<Self, MessageError> {
@@ -97,5 +103,25 @@ impl<'a> FromWire<Text<'a>> for &'a str {
         value
             .to_str()
             .map_err(|_| MessageError::InvalidText { field: name })
+    }
+}
+
+/// A boolean that an older sender lacks is false.
+impl FromWire<Option<BooleanType>> for bool {
+    fn from_wire(value: Option<BooleanType>, name: &'static str) -> Result<Self, MessageError> {
+        value.map_or(Ok(false), |value| Self::from_wire(value, name))
+    }
+}
+
+/// A text that an older sender lacks is empty.
+impl<'a> FromWire<Option<Text<'a>>> for &'a str {
+    fn from_wire(value: Option<Text<'a>>, name: &'static str) -> Result<Self, MessageError> {
+        value.map_or(Ok(""), |value| Self::from_wire(value, name))
+    }
+}
+
+impl<'a> FromWire<&'a [u8]> for &'a [u8] {
+    fn from_wire(value: &'a [u8], _: &'static str) -> Result<Self, MessageError> {
+        Ok(value)
     }
 }

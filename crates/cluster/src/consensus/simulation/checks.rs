@@ -6,7 +6,7 @@ use super::node::{Entry, Node, index};
 
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Violation {
+pub(in super::super) enum Violation {
     /// Two leaders in one term.
     ElectionSafety { term: i64 },
     /// Two logs with one entry at one place, and another one before it.
@@ -25,7 +25,7 @@ pub(super) enum Violation {
 
 impl Violation {
     /// Name of the invariant.
-    pub(super) const fn name(&self) -> &'static str {
+    pub(in super::super) const fn name(&self) -> &'static str {
         match self {
             Self::ElectionSafety { .. } => "election safety",
             Self::LogMatching { .. } => "log matching",

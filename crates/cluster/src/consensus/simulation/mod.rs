@@ -1,8 +1,8 @@
 //! Simulation of the core alone, in virtual time: loss, duplication, reordering, partitions, crashes, power cuts, slow disks and
 //! drifting clocks, from one seed (`docs/consensus.md`).
 
-mod checks;
-mod node;
+pub(super) mod checks;
+pub(super) mod node;
 mod schedule;
 mod world;
 

@@ -9,18 +9,18 @@ use super::super::{
 };
 
 /// Length of each entry; that of a NewLeadershipTermEvent.
-pub(super) const LENGTH: i64 = 96;
+pub(in super::super) const LENGTH: i64 = 96;
 
 /// An entry of the log. `id` 0 is the event that begins a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Entry {
-    pub(super) term: i64,
-    pub(super) id: u32,
+pub(in super::super) struct Entry {
+    pub(in super::super) term: i64,
+    pub(in super::super) id: u32,
 }
 
 /// Role of the member's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Stream {
+pub(in super::super) enum Stream {
     /// Neither written nor read.
     Idle,
     /// Written by this leader.
@@ -37,7 +37,7 @@ pub(super) enum Stream {
 
 /// A command of the core that takes time or needs the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Pending {
+pub(in super::super) enum Pending {
     /// Answered by the member itself.
     Local(LogEvent),
     /// Reads the leader's log.
@@ -56,7 +56,7 @@ pub(super) enum Pending {
 
 /// Part of the writes in flight that a crash leaves on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Torn {
+pub(in super::super) enum Torn {
     /// Writes are whole: this many of the queue.
     Whole(usize),
     /// And the first half of the next.
@@ -65,7 +65,7 @@ pub(super) enum Torn {
 
 /// Consequence of an input for the world: to be done, or to be checked.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Effect {
+pub(in super::super) enum Effect {
     Send { to: usize, message: Message },
     Committed { position: i64 },
     Elected { term: i64 },
@@ -77,26 +77,26 @@ pub(super) enum Effect {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Node {
-    pub(super) core: Option<Consensus>,
+pub(in super::super) struct Node {
+    pub(in super::super) core: Option<Consensus>,
     config: Config,
     defects: Defects,
     /// Page cache: what is recorded.
-    pub(super) log: Vec<Entry>,
+    pub(in super::super) log: Vec<Entry>,
     /// Disk.
-    pub(super) disk_log: Vec<Entry>,
+    pub(in super::super) disk_log: Vec<Entry>,
     disk_terms: Terms,
     disk_candidate_term: i64,
     writes: VecDeque<(u64, Write)>,
-    pub(super) stream: Stream,
+    pub(in super::super) stream: Stream,
     /// Followers that receive a replay, one bit each.
-    pub(super) replays: u32,
+    pub(in super::super) replays: u32,
     /// Entries seen committed in this run.
-    pub(super) commit: i64,
+    pub(in super::super) commit: i64,
 }
 
 impl Node {
-    pub(super) fn new(config: Config, defects: Defects) -> Self {
+    pub(in super::super) fn new(config: Config, defects: Defects) -> Self {
         Self {
             core: None,
             config,
@@ -112,7 +112,7 @@ impl Node {
         }
     }
 
-    pub(super) fn start(&mut self, now: Nanos, seed: u64) {
+    pub(in super::super) fn start(&mut self, now: Nanos, seed: u64) {
         let recovered = Recovered {
             candidate_term: self.disk_candidate_term,
             terms: self.disk_terms.clone(),
@@ -128,12 +128,12 @@ impl Node {
         self.commit = 0;
     }
 
-    pub(super) const fn is_up(&self) -> bool {
+    pub(in super::super) const fn is_up(&self) -> bool {
         self.core.is_some()
     }
 
     /// Ends the process; a power cut loses what is not flushed.
-    pub(super) fn crash(&mut self, is_power_cut: bool, torn: Torn) {
+    pub(in super::super) fn crash(&mut self, is_power_cut: bool, torn: Torn) {
         self.core = None;
         let (count, has_half) = match torn {
             Torn::Whole(count) => (count, false),
@@ -153,12 +153,12 @@ impl Node {
         }
     }
 
-    pub(super) fn pending_writes(&self) -> usize {
+    pub(in super::super) fn pending_writes(&self) -> usize {
         self.writes.len()
     }
 
     /// Completes the oldest write, and returns its number.
-    pub(super) fn complete_write(&mut self) -> Option<u64> {
+    pub(in super::super) fn complete_write(&mut self) -> Option<u64> {
         let (sequence, write) = self.writes.pop_front()?;
         self.write(write, false);
         Some(sequence)
@@ -190,7 +190,7 @@ impl Node {
         }
     }
 
-    pub(super) fn flush(&mut self) {
+    pub(in super::super) fn flush(&mut self) {
         let common = self
             .log
             .iter()
@@ -202,16 +202,16 @@ impl Node {
     }
 
     /// Returns the position up to which log and disk are equal.
-    pub(super) fn flushed(&self) -> i64 {
+    pub(in super::super) fn flushed(&self) -> i64 {
         position(self.disk_log.len().min(self.log.len()))
     }
 
-    pub(super) fn end(&self) -> i64 {
+    pub(in super::super) fn end(&self) -> i64 {
         position(self.log.len())
     }
 
     /// Returns the term that this member leads, with an open log.
-    pub(super) fn led_term(&self) -> Option<i64> {
+    pub(in super::super) fn led_term(&self) -> Option<i64> {
         match self.stream {
             Stream::Published { term } if self.is_up() => Some(term),
             _ => None,
@@ -219,7 +219,7 @@ impl Node {
     }
 
     /// Takes all decisions of the core.
-    pub(super) fn execute(&mut self, effects: &mut Vec<Effect>) {
+    pub(in super::super) fn execute(&mut self, effects: &mut Vec<Effect>) {
         while let Some(decision) = self.core.as_mut().and_then(Consensus::poll_decision) {
             match decision {
                 Decision::Send { to, message } => effects.push(Effect::Send {
@@ -316,10 +316,10 @@ const fn join(leader: MemberId, term: i64, is_replay: bool) -> Effect {
     })
 }
 
-pub(super) const fn position(index: usize) -> i64 {
+pub(in super::super) const fn position(index: usize) -> i64 {
     index as i64 * LENGTH
 }
 
-pub(super) const fn index(position: i64) -> usize {
+pub(in super::super) const fn index(position: i64) -> usize {
     (position / LENGTH) as usize
 }

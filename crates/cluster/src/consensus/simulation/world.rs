@@ -557,6 +557,19 @@ impl<'a> World<'a> {
                 Ok(())
             }
             Effect::Committed { position } => {
+                if self.random.bool() {
+                    let command = self.processes[member].command;
+                    let at = self.now + self.random.i64(0..3 * MILLISECOND);
+                    let event = LogEvent::Consumed { position };
+                    self.at(
+                        at,
+                        Event::Local {
+                            member,
+                            command,
+                            event,
+                        },
+                    );
+                }
                 self.checks
                     .committed(&self.processes[member].node, member, position)
             }

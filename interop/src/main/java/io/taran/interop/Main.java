@@ -41,6 +41,8 @@ public final class Main
             case "refused" -> Recordings.refused(parsed);
             case "live-publisher" -> StreamEnds.publish(parsed);
             case "live-subscriber" -> StreamEnds.subscribe(parsed);
+            case "cluster-golden" -> Golden.cluster();
+            case "cluster-echo" -> Clusters.echo(parsed);
             default -> throw new IllegalArgumentException("unknown program: " + args[0]);
         }
     }
