@@ -144,6 +144,10 @@ pub struct ArchiveConfig {
     pub replication_channel: ChannelUri,
     /// Channel for responses of other archives.
     pub replication_response_channel: Option<String>,
+    /// Stream id for responses of other archives.
+    pub replication_response_stream_id: i32,
+    /// Time limit of each step of a replication, in nanoseconds.
+    pub message_timeout_ns: i64,
     /// Term length of response streams in bytes.
     pub control_term_length: usize,
     /// Pages of response streams are reserved as they proceed.
@@ -243,6 +247,8 @@ impl ArchiveConfig {
                 }
                 (_, channel) => channel,
             },
+            replication_response_stream_id: stream_id(options.archive_control_response_stream_id()),
+            message_timeout_ns: options.archive_message_timeout_ns(),
             control,
             local_control: StreamConfig {
                 channel: channel(

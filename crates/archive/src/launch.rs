@@ -12,8 +12,8 @@ use taran::{
     FileStorage, ImageHandlers, ImageView, Subscription,
 };
 use taran_core::agent::{
-    Agent, AgentEvent, AgentEventHandler, AgentInvoker, AgentRunner, CompositeAgent,
-    DutyCycleTracker, RunningAgent,
+    Agent, AgentEvent, AgentEventHandler, AgentGroup, AgentInvoker, AgentThread, CompositeAgent,
+    DutyCycleTracker,
 };
 use taran_core::clock::{Clock, SystemClock};
 use taran_core::error_log::ErrorHandler;
@@ -115,6 +115,8 @@ pub struct ArchiveBuilder {
     authenticator: Box<dyn Authenticator>,
     authorisation: Box<dyn AuthorisationService>,
     on_failure: Box<dyn FnMut() + Send>,
+    errors: Option<ErrorHandler>,
+    driver_invoker: Option<Box<dyn FnMut() -> usize + Send>>,
 }
 
 impl ArchiveBuilder {
@@ -139,6 +141,23 @@ impl ArchiveBuilder {
         self
     }
 
+    /// Records errors with this handler, that of a driver in the same process, in place of the mark file's error log and a
+    /// counter of the archive's own.
+    #[must_use]
+    pub fn error_handler(mut self, errors: ErrorHandler) -> Self {
+        self.errors = Some(errors);
+        self
+    }
+
+    /// Calls `invoke` while the start waits for the driver: for a driver that the caller invokes. `invoke` returns the amount
+    /// of work done. The archive then runs in threading mode INVOKER.
+    #[must_use]
+    pub fn driver_invoker(mut self, invoke: impl FnMut() -> usize + Send + 'static) -> Self {
+        self.driver_invoker = Some(Box::new(invoke));
+        self.config.threading_mode = ArchiveThreadingMode::Invoker;
+        self
+    }
+
     /// Starts the archive. Waits for the driver, and for the recovery of recordings that were active when the archive before
     /// ended.
     ///
@@ -158,8 +177,7 @@ pub struct Archive {
 }
 
 enum Runner {
-    /// In the order in which they end.
-    Threads(Vec<RunningAgent>),
+    Threads(AgentGroup),
     Invoker(Box<AgentInvoker<CompositeAgent, SystemClock>>),
 }
 
@@ -177,6 +195,8 @@ impl Archive {
             authenticator: Box::new(AcceptAll),
             authorisation,
             on_failure: Box::new(|| ()),
+            errors: None,
+            driver_invoker: None,
         }
     }
 
@@ -213,7 +233,7 @@ impl Archive {
 
     fn shut_down(&mut self) {
         match &mut self.runner {
-            Runner::Threads(agents) => agents.drain(..).for_each(RunningAgent::close),
+            Runner::Threads(agents) => agents.close(),
             Runner::Invoker(invoker) => invoker.close(),
         }
     }
@@ -231,10 +251,16 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
         authenticator,
         authorisation,
         on_failure,
+        errors: own_errors,
+        mut driver_invoker,
     } = builder;
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let mut clock = SystemClock::new();
     prepare_directories(&mut config)?;
+    if let Some(invoke) = &mut driver_invoker {
+        // The driver shows that it is active.
+        invoke();
+    }
     let driver = find_driver(&config)?;
     let archive_id = config
         .archive_id
@@ -247,13 +273,16 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
         clock.now().epoch_millis,
     )?;
     let errors = Arc::new(OnceLock::new());
-    let client = connect(&config, archive_id, &errors)?;
+    let client = connect(&config, archive_id, &errors, driver_invoker)?;
     check_id(&client, archive_id)?;
-    let error_counter = add(
-        &client,
-        &CounterSpec::errors(archive_id, env!("CARGO_PKG_VERSION"), COMMIT),
-    )?;
-    let error_handler = ErrorHandler::or_stderr(mark.error_log(), shared(&client, &error_counter));
+    let (error_handler, error_counter) = if let Some(handler) = own_errors {
+        (handler, None)
+    } else {
+        let spec = CounterSpec::errors(archive_id, env!("CARGO_PKG_VERSION"), COMMIT);
+        let counter = add(&client, &spec)?;
+        let handler = ErrorHandler::or_stderr(mark.error_log(), shared(&client, &counter));
+        (handler, Some(counter))
+    };
     // Set once, here.
     let _ = errors.set(error_handler.clone());
 
@@ -454,19 +483,15 @@ fn run(
     fate: &Fate,
     hook: &Hook,
 ) -> Result<Runner, ArchiveError> {
-    let thread = |agent: Box<dyn Agent>, idle: &IdleSpec, name: &str| {
+    let mut threads = AgentGroup::new(AgentEventHandler::new({
         let (fate, hook) = (Arc::clone(fate), Arc::clone(hook));
-        let on_event = move |event: &AgentEvent| {
+        move |event: &AgentEvent| {
             if event.is_failure() {
                 end(&fate, &hook, &event.to_string());
             }
-        };
-        let handler = AgentEventHandler::new(on_event);
-        AgentRunner::new(agent, SystemClock::new(), idle.build(), handler)
-            .thread_name(name)
-            .start()
-            .map_err(ArchiveError::Thread)
-    };
+        }
+    }));
+    let thread = |idle: IdleSpec, name: &str| AgentThread::new(idle.build()).name(name);
     // Composite agents close in reverse order, so that the conductor is the last one.
     let composite = |conductor: Conductor, replayer: Replayer, recorder: Recorder| {
         CompositeAgent::new(vec![
@@ -476,14 +501,24 @@ fn run(
         ])
     };
     Ok(match mode {
-        ArchiveThreadingMode::Dedicated => Runner::Threads(vec![
-            thread(Box::new(recorder), &recorder_idle, "archive-recorder")?,
-            thread(Box::new(replayer), &replayer_idle, "archive-replayer")?,
-            thread(Box::new(conductor), &idle, "archive-conductor")?,
-        ]),
+        ArchiveThreadingMode::Dedicated => {
+            // Closed in reverse order, so that the conductor is the last one.
+            let conductor_thread = thread(idle, "archive-conductor");
+            let replayer_thread = thread(replayer_idle, "archive-replayer");
+            let recorder_thread = thread(recorder_idle, "archive-recorder");
+            threads
+                .start(conductor, conductor_thread)
+                .and_then(|()| threads.start(replayer, replayer_thread))
+                .and_then(|()| threads.start(recorder, recorder_thread))
+                .map_err(ArchiveError::Thread)?;
+            Runner::Threads(threads)
+        }
         ArchiveThreadingMode::Shared => {
             let agents = composite(conductor, replayer, recorder);
-            Runner::Threads(vec![thread(Box::new(agents), &idle, "archive")?])
+            threads
+                .start(agents, thread(idle, "archive"))
+                .map_err(ArchiveError::Thread)?;
+            Runner::Threads(threads)
         }
         ArchiveThreadingMode::Invoker => {
             let agents = composite(conductor, replayer, recorder);
@@ -580,10 +615,15 @@ fn connect(
     config: &ArchiveConfig,
     archive_id: i64,
     errors: &Arc<OnceLock<ErrorHandler>>,
+    driver_invoker: Option<Box<dyn FnMut() -> usize + Send>>,
 ) -> Result<Client, ArchiveError> {
     let errors = Arc::clone(errors);
     let mut clock = SystemClock::new();
-    let client = client_builder(config)
+    let mut builder = client_builder(config);
+    if let Some(invoke) = driver_invoker {
+        builder = builder.driver_invoker(invoke);
+    }
+    let client = builder
         .client_name(format!("archive archiveId={archive_id}"))
         .invoker(true)
         .on_error(move |error| {

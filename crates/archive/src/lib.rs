@@ -15,10 +15,13 @@ mod disk_io;
 pub mod files;
 mod launch;
 mod mark;
+mod outgoing;
 mod recorder;
 mod replayer;
+mod replication;
 pub mod security;
 mod session;
+mod slots;
 
 pub use config::{ArchiveConfig, ArchiveThreadingMode, ConfigError, DiskFullPolicy, StreamConfig};
 pub use launch::{Archive, ArchiveBuilder, ArchiveError};

@@ -61,7 +61,7 @@ impl SessionProxy {
 ///
 /// Contract: `on_connect_request` comes first; then `on_connected_session` every 200 ms until it decides. After a
 /// challenge comes `on_challenge_response` if the client answers, and `on_challenged_session` in each duty cycle until it
-/// decides. All calls come from one thread and must not wait.
+/// decides. `on_session_closed` is the last call of each session. All calls come from one thread and must not wait.
 pub trait Authenticator: Send {
     /// Called when a client asks for a session.
     fn on_connect_request(&mut self, session_id: i64, credentials: &[u8], now_ms: i64);
@@ -74,6 +74,9 @@ pub trait Authenticator: Send {
 
     /// Called while a challenge is not decided.
     fn on_challenged_session(&mut self, session: &mut SessionProxy, now_ms: i64);
+
+    /// Called when a session has ended, decided or not: nothing needs to be remembered of it.
+    fn on_session_closed(&mut self, _session_id: i64) {}
 }
 
 /// Accepts all clients, with an empty principal.
@@ -142,6 +145,10 @@ impl Authenticator for SimpleAuthenticator {
 
     fn on_challenged_session(&mut self, session: &mut SessionProxy, _: i64) {
         self.decide(session);
+    }
+
+    fn on_session_closed(&mut self, session_id: i64) {
+        self.sessions.remove(&session_id);
     }
 }
 
@@ -266,6 +273,10 @@ mod tests {
             authenticator.on_connected_session(&mut session, 0);
             assert_eq!(session.into_decision(), Some(expected));
         }
+        for session_id in [1, 2] {
+            authenticator.on_session_closed(session_id);
+        }
+        assert_eq!(authenticator.sessions.len(), 0);
     }
 
     #[test]

@@ -165,6 +165,7 @@ impl ConductorCore {
             publication.revoke();
         }
         self.tokens.retain(|_, token| token.session_id != id);
+        self.authenticator.on_session_closed(id);
         self.counters.control_sessions.add(-1);
     }
 

@@ -9,6 +9,7 @@ use super::ConductorCore;
 use super::connect::ConnectFields;
 use super::recordings::RecordingRequest;
 use super::replays::ReplayFields;
+use super::replications::ReplicationFields;
 use super::request::{Refusal, RequestIds, Requester, ids_of};
 use crate::files::Descriptor;
 use crate::security::CONTROL_PROTOCOL_ID;
@@ -147,6 +148,7 @@ impl ConductorCore {
             Request::StartRecordingRequest(request) => {
                 let wanted = RecordingRequest {
                     extends: None,
+                    replication: None,
                     channel: request.channel,
                     stream_id: request.stream_id,
                     source_location: request.source_location,
@@ -157,6 +159,7 @@ impl ConductorCore {
             Request::StartRecordingRequest2(request) => {
                 let wanted = RecordingRequest {
                     extends: None,
+                    replication: None,
                     channel: request.channel,
                     stream_id: request.stream_id,
                     source_location: request.source_location,
@@ -167,6 +170,7 @@ impl ConductorCore {
             Request::ExtendRecordingRequest(request) => {
                 let wanted = RecordingRequest {
                     extends: Some(request.recording_id),
+                    replication: None,
                     channel: request.channel,
                     stream_id: request.stream_id,
                     source_location: request.source_location,
@@ -177,6 +181,7 @@ impl ConductorCore {
             Request::ExtendRecordingRequest2(request) => {
                 let wanted = RecordingRequest {
                     extends: Some(request.recording_id),
+                    replication: None,
                     channel: request.channel,
                     stream_id: request.stream_id,
                     source_location: request.source_location,
@@ -269,7 +274,16 @@ impl ConductorCore {
     }
 
     fn route_segment_request(&mut self, request: &Request<'_>, to: Requester) {
+        if let Some(fields) = ReplicationFields::of(request) {
+            self.replicate(&fields, to);
+            return;
+        }
         let result = match request {
+            Request::StopReplicationRequest(request) => {
+                let result = self.stop_replication(request.replication_id);
+                self.respond(to, result);
+                Ok(())
+            }
             Request::TruncateRecordingRequest(request) => {
                 self.truncate_recording(request.recording_id, request.position, to)
             }

@@ -12,6 +12,7 @@ mod listing;
 mod migration;
 mod recordings;
 mod replays;
+mod replications;
 mod request;
 mod segments;
 mod truncation;
@@ -34,6 +35,7 @@ use crate::config::ArchiveConfig;
 use crate::disk_io::DiskIo;
 use crate::files::{Catalog, Change};
 use crate::mark::MarkKeeper;
+use crate::outgoing::Outgoing;
 use crate::recorder::{RecorderCommand, RecorderReport};
 use crate::replayer::{ReplayReport, ReplayerCommand};
 use crate::security::{Authenticator, AuthorisationService};
@@ -42,6 +44,7 @@ use connect::Session;
 use deletion::Deletion;
 use recordings::{ActiveRecording, PendingRecording, PendingSubscription, RecordingSubscription};
 use replays::{ActiveReplay, PendingReplay, ReplayToken};
+use replications::Replication;
 use request::{Refusal, Requester};
 use truncation::PendingFileOperation;
 
@@ -91,8 +94,8 @@ pub(crate) struct ConductorParts {
     pub(crate) counters: ConductorCounters,
     pub(crate) cycle: Option<DutyCycleTracker>,
     pub(crate) errors: ErrorHandler,
-    /// The counter of the error handler, which is freed with the archive.
-    pub(crate) error_counter: Counter,
+    /// The counter of the error handler, which is freed with the archive; `None` if it is the driver's.
+    pub(crate) error_counter: Option<Counter>,
     pub(crate) mark: Box<dyn MarkKeeper>,
     pub(crate) authenticator: Box<dyn Authenticator>,
     pub(crate) authorisation: Box<dyn AuthorisationService>,
@@ -131,7 +134,7 @@ struct ConductorCore {
     counters: ConductorCounters,
     cycle: Option<DutyCycleTracker>,
     errors: ErrorHandler,
-    _error_counter: Counter,
+    _error_counter: Option<Counter>,
     mark: Box<dyn MarkKeeper>,
     authenticator: Box<dyn Authenticator>,
     authorisation: Box<dyn AuthorisationService>,
@@ -152,6 +155,7 @@ struct ConductorCore {
     pending_replays: Vec<PendingReplay>,
     replays: HashMap<i64, ActiveReplay>,
     tokens: HashMap<i64, ReplayToken>,
+    replications: HashMap<i64, Replication>,
     deletions: Vec<Deletion>,
     file_operations: HashMap<u64, PendingFileOperation>,
     /// Responses and signals that wait for changes of the catalog.
@@ -165,39 +169,8 @@ enum Deferred {
     Signal(i64, Signal),
 }
 
-/// A queue to another agent, with what it has no room for.
-#[derive(Debug)]
-struct Outgoing<T> {
-    queue: Sender<T>,
-    waiting: VecDeque<T>,
-}
-
-impl<T> Outgoing<T> {
-    fn send(&mut self, value: T) {
-        self.waiting.push_back(value);
-        self.forward();
-    }
-
-    fn forward(&mut self) {
-        while let Some(value) = self.waiting.pop_front() {
-            if let Err(value) = self.queue.try_send(value) {
-                self.waiting.push_front(value);
-                return;
-            }
-        }
-    }
-}
-
 impl Conductor {
     pub(crate) fn new(parts: ConductorParts) -> Self {
-        let outgoing = |queue| Outgoing {
-            queue,
-            waiting: VecDeque::new(),
-        };
-        let outgoing_replays = |queue| Outgoing {
-            queue,
-            waiting: VecDeque::new(),
-        };
         Self {
             controls: parts
                 .controls
@@ -217,9 +190,9 @@ impl Conductor {
                 store: parts.store,
                 store_status: StoreStatus::Working,
                 io: parts.io,
-                to_recorder: outgoing(parts.recorder.0),
+                to_recorder: Outgoing::new(parts.recorder.0),
                 from_recorder: parts.recorder.1,
-                to_replayer: outgoing_replays(parts.replayer.0),
+                to_replayer: Outgoing::new(parts.replayer.0),
                 from_replayer: parts.replayer.1,
                 counters: parts.counters,
                 cycle: parts.cycle,
@@ -244,6 +217,7 @@ impl Conductor {
                 pending_replays: Vec::new(),
                 replays: HashMap::new(),
                 tokens: HashMap::new(),
+                replications: HashMap::new(),
                 deletions: Vec::new(),
                 file_operations: HashMap::new(),
                 deferred: VecDeque::new(),
@@ -305,6 +279,7 @@ impl Agent for Conductor {
         work += core.poll_disk();
         work += core.poll_pending_recordings() + core.poll_pending_replays();
         work += core.poll_deletions();
+        work += core.poll_replications();
         work += core.poll_deferred();
         work += core.poll_sessions();
         core.to_recorder.forward();
@@ -322,6 +297,7 @@ impl Agent for Conductor {
         let core = &mut self.core;
         core.poll_recorder();
         core.poll_replayer();
+        core.close_all_replications();
         core.close_all_sessions();
         core.store.close();
         core.check_store();

@@ -2,7 +2,7 @@
 
 use taran::{Counter, Image, ImageHandlers, ImageView, Pending, Subscription};
 use taran_archive_client::protocol::{ErrorCode, RecordingSignal, SourceLocation};
-use taran_storage::Request as DiskRequest;
+use taran_storage::{DiskError, Request as DiskRequest};
 
 use super::catalog_store::Ticket;
 use super::request::{Refusal, Requester};
@@ -22,6 +22,8 @@ const NOT_ADDED: i64 = -1;
 pub(super) struct RecordingRequest<'a> {
     /// The recording to extend.
     pub(super) extends: Option<i64>,
+    /// The replication that extends it.
+    pub(super) replication: Option<i64>,
     pub(super) channel: &'a str,
     pub(super) stream_id: i32,
     pub(super) source_location: SourceLocation,
@@ -32,6 +34,7 @@ pub(super) struct RecordingRequest<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct WantedRecording {
     extends: Option<i64>,
+    replication: Option<i64>,
     channel: String,
     stream_id: i32,
     source_location: SourceLocation,
@@ -76,8 +79,19 @@ pub(super) struct PendingRecording {
 #[derive(Debug)]
 pub(super) struct ActiveRecording {
     pub(super) counter: Counter,
+    image: ImageView,
     subscription_id: i64,
     to: Requester,
+}
+
+impl ActiveRecording {
+    pub(super) fn image(&self) -> &ImageView {
+        &self.image
+    }
+
+    pub(super) fn subscription_id(&self) -> i64 {
+        self.subscription_id
+    }
 }
 
 impl WantedRecording {
@@ -100,11 +114,12 @@ impl RecordingSubscription {
 impl ConductorCore {
     pub(super) fn start_recording(&mut self, request: &RecordingRequest<'_>, to: Requester) {
         if let Err(refusal) = self.check_recording(request) {
-            self.refuse(to, &refusal);
+            self.refuse_recording(request.replication, to, &refusal);
             return;
         }
         let wanted = WantedRecording {
             extends: request.extends,
+            replication: request.replication,
             channel: request.channel.to_owned(),
             stream_id: request.stream_id,
             source_location: request.source_location,
@@ -186,10 +201,27 @@ impl ConductorCore {
     }
 
     /// Goes on with a request when the free space is known.
-    pub(super) fn subscribe(&mut self, wanted: WantedRecording, to: Requester, free: u64) {
-        if let Err(refusal) = self.try_subscribe(wanted, to, free) {
-            self.refuse(to, &refusal);
+    pub(super) fn subscribe(
+        &mut self,
+        wanted: WantedRecording,
+        to: Requester,
+        free: Result<u64, DiskError>,
+    ) {
+        let replication = wanted.replication;
+        if !self.is_replicating(replication) {
+            return;
         }
+        let subscribed = free
+            .map_err(Refusal::logged)
+            .and_then(|free| self.try_subscribe(wanted, to, free));
+        if let Err(refusal) = subscribed {
+            self.refuse_recording(replication, to, &refusal);
+        }
+    }
+
+    fn refuse_recording(&mut self, replication: Option<i64>, to: Requester, refusal: &Refusal) {
+        self.refuse(to, refusal);
+        self.on_replication_subscription(replication, None);
     }
 
     fn try_subscribe(
@@ -255,7 +287,11 @@ impl ConductorCore {
             };
             work += 1;
             let added = self.pending_subscriptions.swap_remove(at);
+            let replication = added.wanted.replication;
             match result {
+                Ok(_) if !self.is_replicating(replication) => {
+                    self.keys.remove(&added.recorded.key);
+                }
                 Ok(subscription) => {
                     let id = subscription.registration_id();
                     self.keys.insert(added.recorded.key.clone(), id);
@@ -271,10 +307,11 @@ impl ConductorCore {
                         },
                     );
                     self.respond(added.to, Ok(id));
+                    self.on_replication_subscription(replication, Some(id));
                 }
                 Err(error) => {
                     self.keys.remove(&added.recorded.key);
-                    self.refuse(added.to, &Refusal::logged(error));
+                    self.refuse_recording(replication, added.to, &Refusal::logged(error));
                 }
             }
         }
@@ -492,6 +529,7 @@ impl ConductorCore {
             recording_id,
             ActiveRecording {
                 counter: counter.clone(),
+                image: image.view().clone(),
                 subscription_id,
                 to,
             },
@@ -642,22 +680,32 @@ impl ConductorCore {
                         text: failure.text,
                         is_logged: true,
                     });
-                    self.on_recording_stopped(recording_id, position, failure);
+                    self.on_recording_stopped(recording_id, position, failure.as_ref());
                 }
             }
         }
         work
     }
 
-    fn on_recording_stopped(&mut self, recording_id: i64, position: i64, failure: Option<Refusal>) {
+    fn on_recording_stopped(
+        &mut self,
+        recording_id: i64,
+        position: i64,
+        failure: Option<&Refusal>,
+    ) {
         let Some(active) = self.recordings.remove(&recording_id) else {
             return;
         };
         self.counters.recordings.add(-1);
         let to = active.to;
         if let Some(refusal) = failure {
-            self.refuse(to, &refusal);
+            self.refuse(to, refusal);
         }
+        let replication = self
+            .subscriptions
+            .get(&active.subscription_id)
+            .and_then(|found| found.wanted.replication);
+        self.on_replica_ended(replication, position, failure.is_some());
         let signal = Signal {
             correlation_id: to.correlation_id,
             recording_id,

@@ -76,10 +76,10 @@ impl ConductorCore {
     fn on_completion(&mut self, operation: PendingFileOperation, completion: Completion) {
         match (operation, completion.result) {
             (PendingFileOperation::Space { wanted, to }, Ok(Outcome::Space(space))) => {
-                self.subscribe(wanted, to, space.free);
+                self.subscribe(wanted, to, Ok(space.free));
             }
-            (PendingFileOperation::Space { to, .. }, Err(error)) => {
-                self.refuse(to, &Refusal::logged(error));
+            (PendingFileOperation::Space { wanted, to }, Err(error)) => {
+                self.subscribe(wanted, to, Err(error));
             }
             (PendingFileOperation::List { recording_id }, Ok(Outcome::Entries(entries))) => {
                 self.on_listed(recording_id, Ok(entries));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use taran_archive_client::Recording;
 use taran_archive_client::codecs::control;
 use taran_archive_client::codecs::control::recording_descriptor::{
     RecordingDescriptorDecoder, RecordingDescriptorEncoder,
@@ -52,6 +53,25 @@ pub struct NewRecording<'a> {
     pub original_channel: &'a str,
     /// The source identity of the image.
     pub source_identity: &'a str,
+}
+
+impl<'a> From<&'a Recording> for NewRecording<'a> {
+    /// Returns a recording with the metadata of another archive's.
+    fn from(recording: &'a Recording) -> Self {
+        Self {
+            start_timestamp: recording.start_timestamp,
+            start_position: recording.start_position,
+            initial_term_id: recording.initial_term_id,
+            segment_file_length: recording.segment_file_length,
+            term_buffer_length: recording.term_buffer_length,
+            mtu_length: recording.mtu_length,
+            session_id: recording.session_id,
+            stream_id: recording.stream_id,
+            stripped_channel: &recording.stripped_channel,
+            original_channel: &recording.original_channel,
+            source_identity: &recording.source_identity,
+        }
+    }
 }
 
 /// The fields of a recording as its catalog entry has them. Entries come from a file: any value can be there, and

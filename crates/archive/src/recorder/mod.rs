@@ -9,8 +9,6 @@ mod recording;
 mod tests;
 mod writer;
 
-use std::collections::VecDeque;
-
 use taran::{Counter, Image};
 use taran_core::agent::{Agent, AgentEnd, DutyCycleTracker};
 use taran_core::clock::Now;
@@ -22,6 +20,8 @@ pub(crate) use writer::{WriterOptions, WriterStart, segment_path};
 use crate::buffers::BufferPool;
 use crate::disk_io::DiskIo;
 use crate::files::Checksum;
+use crate::outgoing::Outgoing;
+use crate::slots::Slots;
 use recording::Recording;
 use writer::TOKEN_BITS;
 
@@ -93,10 +93,9 @@ pub(crate) struct Recorder {
     options: RecorderOptions,
     io: DiskIo,
     commands: Receiver<RecorderCommand>,
-    reports: Sender<RecorderReport>,
-    waiting_reports: VecDeque<RecorderReport>,
-    /// By slot, which is part of the tokens of requests.
-    recordings: Vec<Option<Recording>>,
+    reports: Outgoing<RecorderReport>,
+    /// The slot is part of the tokens of requests.
+    recordings: Slots<Recording>,
     buffers: BufferPool,
     events: RecordingEvents,
     counters: RecorderCounters,
@@ -118,9 +117,8 @@ impl Recorder {
             options,
             io,
             commands,
-            reports,
-            waiting_reports: VecDeque::new(),
-            recordings: Vec::new(),
+            reports: Outgoing::new(reports),
+            recordings: Slots::new(),
             events,
             counters,
             cycle,
@@ -135,7 +133,7 @@ impl Recorder {
             match command {
                 RecorderCommand::Start(spec) => self.start(*spec),
                 RecorderCommand::Stop { recording_id } => {
-                    let recordings = self.recordings.iter_mut().flatten();
+                    let recordings = self.recordings.iter_mut();
                     for recording in recordings.filter(|recording| recording.id() == recording_id) {
                         recording.stop();
                     }
@@ -146,15 +144,11 @@ impl Recorder {
     }
 
     fn start(&mut self, spec: RecordingSpec) {
-        let unused = self.recordings.iter().position(Option::is_none);
-        let slot = unused.unwrap_or_else(|| {
-            self.recordings.push(None);
-            self.recordings.len() - 1
+        let (options, io, events) = (&self.options, &mut self.io, &mut self.events);
+        self.recordings.add(|slot| {
+            let token = (slot as u64) << TOKEN_BITS;
+            Recording::start(spec, options, token, io, events)
         });
-        let token = (slot as u64) << TOKEN_BITS;
-        let recording =
-            Recording::start(spec, &self.options, token, &mut self.io, &mut self.events);
-        self.recordings[slot] = Some(recording);
     }
 
     fn poll_completions(&mut self) -> usize {
@@ -163,7 +157,7 @@ impl Recorder {
             work += 1;
             let slot = (completion.token >> TOKEN_BITS) as usize;
             let service_ns = completion.service_ns;
-            let Some(Some(recording)) = self.recordings.get_mut(slot) else {
+            let Some(recording) = self.recordings.get_mut(slot) else {
                 continue;
             };
             let completed = recording.on_completion(completion, self.now.nanos, &mut self.io);
@@ -184,7 +178,7 @@ impl Recorder {
     fn poll_recordings(&mut self) -> usize {
         let mut work = 0;
         for slot in (0..self.recordings.len()).rev() {
-            let Some(recording) = &mut self.recordings[slot] else {
+            let Some(recording) = self.recordings.get_mut(slot) else {
                 continue;
             };
             work += recording.poll(
@@ -192,26 +186,17 @@ impl Recorder {
                 &mut self.io,
                 &mut self.buffers,
                 &mut self.events,
-                &mut self.waiting_reports,
+                &mut self.reports,
             );
             if recording.is_closed() {
-                self.recordings[slot] = None;
+                self.recordings.remove(slot);
             }
         }
         work
     }
 
-    fn send_reports(&mut self) {
-        while let Some(report) = self.waiting_reports.pop_front() {
-            if let Err(report) = self.reports.try_send(report) {
-                self.waiting_reports.push_front(report);
-                return;
-            }
-        }
-    }
-
     fn is_idle(&self) -> bool {
-        self.recordings.iter().all(Option::is_none) && self.io.is_idle()
+        self.recordings.is_empty() && self.io.is_idle()
     }
 }
 
@@ -222,7 +207,7 @@ impl Agent for Recorder {
             cycle.begin_cycle(now.nanos);
         }
         let work = self.poll_commands() + self.poll_completions() + self.poll_recordings();
-        self.send_reports();
+        self.reports.forward();
         Ok(work)
     }
 
@@ -234,12 +219,12 @@ impl Agent for Recorder {
     /// given then is not acknowledged either.
     fn on_close(&mut self) {
         self.poll_commands();
-        for recording in self.recordings.iter_mut().flatten() {
+        for recording in self.recordings.iter_mut() {
             recording.stop();
         }
         loop {
             let work = self.poll_completions() + self.poll_recordings();
-            self.send_reports();
+            self.reports.forward();
             if self.is_idle() {
                 return;
             }

@@ -1,7 +1,5 @@
 //! One recording: from its image to its writer.
 
-use std::collections::VecDeque;
-
 use taran::{Counter, Image};
 use taran_archive_client::protocol::{RecordingProgress, RecordingStarted, RecordingStopped};
 use taran_protocol::frame::FrameType;
@@ -14,6 +12,7 @@ use super::{RecorderOptions, RecorderReport, RecordingFailure, RecordingSpec};
 use crate::buffers::BufferPool;
 use crate::disk_io::DiskIo;
 use crate::files::Checksum;
+use crate::outgoing::Outgoing;
 
 /// Length of the header of a frame in bytes.
 const HEADER: usize = 32;
@@ -131,7 +130,7 @@ impl Recording {
         io: &mut DiskIo,
         buffers: &mut BufferPool,
         events: &mut RecordingEvents,
-        reports: &mut VecDeque<RecorderReport>,
+        reports: &mut Outgoing<RecorderReport>,
     ) -> usize {
         self.writer.tick(now_ns, io);
         self.check_writer(reports);
@@ -160,7 +159,7 @@ impl Recording {
                 start_position: self.join_position,
                 stop_position: self.recorded,
             });
-            reports.push_back(RecorderReport::Stopped {
+            reports.send(RecorderReport::Stopped {
                 recording_id: self.id,
                 position: self.recorded,
                 failure: self.failure.take(),
@@ -170,17 +169,17 @@ impl Recording {
         work
     }
 
-    fn check_writer(&mut self, reports: &mut VecDeque<RecorderReport>) {
+    fn check_writer(&mut self, reports: &mut Outgoing<RecorderReport>) {
         let recording_id = self.id;
         match self.writer.status() {
             WriterStatus::Working if self.is_held => {
                 self.is_held = false;
-                reports.push_back(RecorderReport::Resumed);
+                reports.send(RecorderReport::Resumed);
             }
             WriterStatus::Held(error) if !self.is_held => {
                 self.is_held = true;
                 let text = error.to_string();
-                reports.push_back(RecorderReport::Held { recording_id, text });
+                reports.send(RecorderReport::Held { recording_id, text });
             }
             WriterStatus::Failed(error) if self.failure.is_none() => {
                 self.failure = Some(RecordingFailure {

@@ -4,8 +4,6 @@ mod batch;
 mod limit;
 mod replay;
 
-use std::collections::VecDeque;
-
 use taran::Counter;
 use taran_archive_client::protocol::ErrorCode;
 use taran_core::agent::{Agent, AgentEnd, DutyCycleTracker};
@@ -18,6 +16,8 @@ pub(crate) use replay::ReplaySpec;
 
 use crate::buffers::BufferPool;
 use crate::disk_io::DiskIo;
+use crate::outgoing::Outgoing;
+use crate::slots::Slots;
 use replay::{Replay, UNUSED_RESULT};
 
 /// Commands of the conductor.
@@ -74,10 +74,9 @@ pub(crate) struct Replayer {
     options: ReplayerOptions,
     io: DiskIo,
     commands: Receiver<ReplayerCommand>,
-    reports: Sender<ReplayReport>,
-    waiting_reports: VecDeque<ReplayReport>,
-    /// By slot, which is the token of requests.
-    replays: Vec<Option<Replay>>,
+    reports: Outgoing<ReplayReport>,
+    /// The slot is the token of requests.
+    replays: Slots<Replay>,
     /// The slot that is served first, so that each has its turn.
     first: usize,
     buffers: BufferPool,
@@ -99,9 +98,8 @@ impl Replayer {
             options,
             io,
             commands,
-            reports,
-            waiting_reports: VecDeque::new(),
-            replays: Vec::new(),
+            reports: Outgoing::new(reports),
+            replays: Slots::new(),
             first: 0,
             counters,
             cycle,
@@ -116,7 +114,7 @@ impl Replayer {
             match command {
                 ReplayerCommand::Start(spec) => self.start(*spec),
                 ReplayerCommand::Stop { id } => {
-                    let replays = self.replays.iter_mut().flatten();
+                    let replays = self.replays.iter_mut();
                     for replay in replays.filter(|replay| replay.id() == id) {
                         replay.abort();
                     }
@@ -127,12 +125,7 @@ impl Replayer {
     }
 
     fn start(&mut self, spec: ReplaySpec) {
-        let unused = self.replays.iter().position(Option::is_none);
-        let slot = unused.unwrap_or_else(|| {
-            self.replays.push(None);
-            self.replays.len() - 1
-        });
-        self.replays[slot] = Some(Replay::new(spec, slot as u64));
+        self.replays.add(|slot| Replay::new(spec, slot as u64));
     }
 
     fn poll_completions(&mut self) -> usize {
@@ -140,7 +133,7 @@ impl Replayer {
         while let Some(completion) = self.io.poll(self.now.nanos) {
             work += 1;
             let slot = usize::try_from(completion.token & !UNUSED_RESULT).unwrap_or(usize::MAX);
-            if let Some(Some(replay)) = self.replays.get_mut(slot) {
+            if let Some(replay) = self.replays.get_mut(slot) {
                 replay.on_completion(completion, self.now.nanos, &mut self.io, &self.counters);
             }
         }
@@ -154,8 +147,10 @@ impl Replayer {
             let slot = (self.first + turn) % count;
             if work < self.options.cycle_bytes {
                 work += self.poll_slot(slot);
-            } else if let Some(replay) = &mut self.replays[slot] {
-                self.waiting_reports.extend(replay.take_reports());
+            } else if let Some(replay) = self.replays.get_mut(slot) {
+                replay
+                    .take_reports()
+                    .for_each(|report| self.reports.send(report));
             }
         }
         self.first = if count == 0 {
@@ -167,7 +162,7 @@ impl Replayer {
     }
 
     fn poll_slot(&mut self, slot: usize) -> usize {
-        let Some(replay) = &mut self.replays[slot] else {
+        let Some(replay) = self.replays.get_mut(slot) else {
             return 0;
         };
         let work = replay.poll(
@@ -177,25 +172,18 @@ impl Replayer {
             &self.counters,
         );
         replay.give_back_buffer(&mut self.buffers);
-        self.waiting_reports.extend(replay.take_reports());
+        replay
+            .take_reports()
+            .for_each(|report| self.reports.send(report));
         if replay.is_closed() {
             replay.close_segment(&mut self.io);
         }
         if replay.is_closed()
-            && let Some(replay) = self.replays[slot].take()
+            && let Some(replay) = self.replays.remove(slot)
         {
             replay.close();
         }
         work
-    }
-
-    fn send_reports(&mut self) {
-        while let Some(report) = self.waiting_reports.pop_front() {
-            if let Err(report) = self.reports.try_send(report) {
-                self.waiting_reports.push_front(report);
-                return;
-            }
-        }
     }
 }
 
@@ -206,7 +194,7 @@ impl Agent for Replayer {
             cycle.begin_cycle(now.nanos);
         }
         let work = self.poll_commands() + self.poll_completions() + self.poll_replays();
-        self.send_reports();
+        self.reports.forward();
         Ok(work)
     }
 
@@ -215,10 +203,10 @@ impl Agent for Replayer {
     }
 
     fn on_close(&mut self) {
-        for replay in self.replays.iter_mut().flatten() {
+        for replay in self.replays.iter_mut() {
             replay.abort();
         }
         self.poll_replays();
-        self.send_reports();
+        self.reports.forward();
     }
 }

@@ -220,26 +220,7 @@ impl Catalog {
     ///
     /// The values are impossible, or the catalog is full.
     pub fn add(&mut self, new: &NewRecording<'_>) -> Result<(i64, Change), AddError> {
-        let descriptor = Descriptor {
-            control_session_id: 0,
-            correlation_id: 0,
-            recording_id: self.next_id,
-            start_timestamp: new.start_timestamp,
-            stop_timestamp: NULL_VALUE,
-            start_position: new.start_position,
-            stop_position: NULL_VALUE,
-            initial_term_id: new.initial_term_id,
-            segment_file_length: new.segment_file_length,
-            term_buffer_length: new.term_buffer_length,
-            mtu_length: new.mtu_length,
-            session_id: new.session_id,
-            stream_id: new.stream_id,
-            texts: RecordingTexts {
-                stripped_channel: self.texts.shared(&ascii(new.stripped_channel)),
-                original_channel: self.texts.shared(&ascii(new.original_channel)),
-                source_identity: self.texts.shared(&ascii(new.source_identity)),
-            },
-        };
+        let descriptor = self.descriptor_of(self.next_id, new);
         descriptor.validate()?;
         let id = descriptor.recording_id;
         let next_id = id.checked_add(1).ok_or(AddError::IdsExhausted)?;
@@ -450,7 +431,13 @@ impl Catalog {
         new: &NewRecording<'_>,
     ) -> Result<Change, UpdateError> {
         self.known(recording_id)?;
-        let descriptor = Descriptor {
+        let descriptor = self.descriptor_of(recording_id, new);
+        self.rewrite_entry(descriptor)
+    }
+
+    /// Returns the descriptor of a new recording, which is active from its start position.
+    fn descriptor_of(&mut self, recording_id: i64, new: &NewRecording<'_>) -> Descriptor {
+        Descriptor {
             control_session_id: 0,
             correlation_id: 0,
             recording_id,
@@ -469,8 +456,7 @@ impl Catalog {
                 original_channel: self.texts.shared(&ascii(new.original_channel)),
                 source_identity: self.texts.shared(&ascii(new.source_identity)),
             },
-        };
-        self.rewrite_entry(descriptor)
+        }
     }
 
     /// Removes all entries that are not VALID, and returns them. Their segment files remain.
