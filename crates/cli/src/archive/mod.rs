@@ -1,19 +1,15 @@
-//! `taran archive`: an archive as a process beside a media driver, a drop-in replacement for the official
-//! `io.aeron.archive.Archive` (`docs/spec/archive.md` §8).
+//! `taran archive`: an archive as a process beside a media driver, or with one: a drop-in replacement for the official
+//! `io.aeron.archive.Archive` and `ArchivingMediaDriver` (`docs/spec/archive.md` §8).
+
+mod run;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
-use taran_archive::{Archive, ArchiveConfig, ArchiveError, ArchiveThreadingMode, ConfigError};
-use taran_protocol::option::OptionSet;
+use taran_protocol::option::{OptionSet, UnknownOption};
 
-use crate::driver::stop::Signals;
 use crate::driver::{self, Settings, configure};
-
-/// Interval of checks for the end of the archive. Signals and failures end the wait at once.
-const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Command-line arguments.
 #[derive(Args, Debug)]
@@ -26,31 +22,25 @@ environment. An empty value resets an option to its default. An invalid value is
       -Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0
   taran archive -Daeron.archive.dir=/var/lib/archive -Daeron.archive.file.sync.level=1 \\
       -Daeron.archive.catalog.file.sync.level=1 archive.properties
+  taran archive --driver -Daeron.threading.mode=SHARED -Daeron.archive.threading.mode=SHARED both.properties
 
 The archive needs a running media driver, Taran or Aeron, on this machine: aeron.dir, by default /dev/shm/aeron-<user>.
-Its errors are in the mark file of its directory and in the counter 'Archive Errors'.
+With --driver the process contains the driver, which takes the options of 'taran driver'. If the driver's
+aeron.threading.mode is INVOKER, aeron.archive.threading.mode must be, too.
 
-SIGINT and SIGTERM end it in order: recordings get their stop positions.
+Errors of an archive are in the mark file of its directory and in the counter 'Archive Errors'; with --driver they are
+with those of the driver (taran errors).
+
+SIGINT and SIGTERM end it in order: recordings get their stop positions; then the driver ends.
 
 Exit status: 0 after a signal, 1 if it could not start or failed.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     settings: Settings,
-}
 
-/// Reason why an archive could not run.
-#[derive(Debug, thiserror::Error)]
-enum RunError {
-    #[error(transparent)]
-    Configure(#[from] configure::ConfigureError),
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error(transparent)]
-    Launch(#[from] ArchiveError),
-    #[error("cannot wait for signals: {0}")]
-    Signals(#[from] io::Error),
-    #[error("{0}")]
-    Failed(String),
+    /// Run a media driver in the same process
+    #[arg(long)]
+    driver: bool,
 }
 
 /// Runs an archive until it is stopped.
@@ -64,35 +54,28 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-fn try_run(arguments: &Arguments) -> Result<(), RunError> {
-    let mut signals = Signals::register()?;
-    let mut waker = signals.waker()?;
-    let (options, unknown) = configure::apply(
-        OptionSet::archive(),
-        &arguments.settings,
-        driver::environment(),
-    )?;
-    driver::warn(&unknown);
-    let config = ArchiveConfig::new(&options)?;
-    if options.print_configuration() {
-        print(&options)?;
+fn try_run(arguments: &Arguments) -> Result<(), run::RunError> {
+    let settings = &arguments.settings;
+    let (options, mut unknown) =
+        configure::apply(OptionSet::archive(), settings, driver::environment())?;
+    if !arguments.driver {
+        driver::warn(&unknown);
+        return run::alone(&options);
     }
-    let mode = config.threading_mode;
-    let mut idle = config.idle.build();
-    let mut archive = Archive::builder(config)
-        .on_failure(move || waker.wake())
-        .launch()?;
-    while signals.received().is_none() && archive.failure().is_none() {
-        if mode == ArchiveThreadingMode::Invoker {
-            let work = archive.invoke();
-            idle.idle(work, &mut std::thread::park_timeout);
-        } else {
-            signals.wait(CHECK_INTERVAL)?;
+    let (of_driver, unknown_to_driver) = configure::options(settings, driver::environment())?;
+    add_misspelt(&mut unknown, unknown_to_driver);
+    driver::warn(&unknown);
+    run::with_driver(&options, of_driver)
+}
+
+/// Adds names that look misspelt and were not found so before.
+fn add_misspelt(unknown: &mut Vec<UnknownOption>, more: Vec<UnknownOption>) {
+    for option in more {
+        let is_known = |known: &UnknownOption| known.name == option.name && known.nearest.is_some();
+        if !unknown.iter().any(is_known) {
+            unknown.push(option);
         }
     }
-    let failure = archive.failure();
-    archive.close();
-    failure.map_or(Ok(()), |text| Err(RunError::Failed(text)))
 }
 
 fn print(options: &OptionSet) -> io::Result<()> {
