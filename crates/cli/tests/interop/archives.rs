@@ -11,36 +11,54 @@ use crate::require_java;
 use crate::signal::signal;
 
 /// `taran archive` beside a driver. Dropping it kills it.
-struct TaranArchive {
+pub(crate) struct TaranArchive {
     dir: PathBuf,
     control: String,
+    properties: Vec<String>,
     program: Program,
 }
 
 impl TaranArchive {
-    fn start(name: &str, driver: &Driver, properties: &[(&str, &str)]) -> TaranArchive {
+    pub(crate) fn start(name: &str, driver: &Driver, properties: &[(&str, &str)]) -> TaranArchive {
         let dir = directory(name);
         let control = format!("aeron:udp?endpoint=127.0.0.1:{}", port());
+        let properties: Vec<_> = properties
+            .iter()
+            .map(|(property, value)| format!("-D{property}={value}"))
+            .collect();
+        let program = Self::launch(&dir, &control, driver, &properties);
+        TaranArchive {
+            dir,
+            control,
+            properties,
+            program,
+        }
+    }
+
+    fn launch(dir: &Path, control: &str, driver: &Driver, properties: &[String]) -> Program {
         let mut command = Command::new(env!("CARGO_BIN_EXE_taran"));
         command
             .arg("archive")
             .env_clear()
             .env("AERON_DIR", driver.dir())
-            .env("AERON_ARCHIVE_DIR", &dir)
+            .env("AERON_ARCHIVE_DIR", dir)
             .arg(format!("-Daeron.archive.control.channel={control}"))
             .arg("-Daeron.archive.replication.channel=aeron:udp?endpoint=127.0.0.1:0")
             // Tests run on small file systems in memory.
             .arg("-Daeron.archive.segment.file.length=1m")
-            .arg("-Daeron.archive.low.storage.space.threshold=1m");
-        for (property, value) in properties {
-            command.arg(format!("-D{property}={value}"));
-        }
-        let program = Program::start("taran archive", &mut command);
-        TaranArchive {
-            dir,
-            control,
-            program,
-        }
+            .arg("-Daeron.archive.low.storage.space.threshold=1m")
+            .args(properties);
+        Program::start("taran archive", &mut command)
+    }
+
+    pub(crate) fn control_channel(&self) -> &str {
+        &self.control
+    }
+
+    /// `kill -9`, and a new process in the same directory.
+    pub(crate) fn kill_and_restart(&mut self, driver: &Driver) {
+        self.program.kill();
+        self.program = Self::launch(&self.dir, &self.control, driver, &self.properties);
     }
 
     /// Returns the arguments with which a Java program connects over UDP.
@@ -54,7 +72,7 @@ impl TaranArchive {
     }
 
     /// Ends the archive by SIGTERM. It must have written nothing.
-    fn end(self) -> PathBuf {
+    pub(crate) fn end(self) -> PathBuf {
         signal(self.program.id(), "TERM");
         let said = self.program.finish();
         assert!(said.is_empty(), "taran archive said {said:#?}");

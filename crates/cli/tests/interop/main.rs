@@ -25,14 +25,17 @@ mod victim;
 
 mod archive_client;
 mod archives;
+mod archiving_drivers;
 mod between_drivers;
 mod clean_up;
 mod clients;
+mod histories;
 mod inspection;
 mod local;
 mod loss_and_time;
 mod names;
 mod next_ip;
+mod replications;
 mod responses;
 mod slow_receivers;
 mod sources;

@@ -107,6 +107,10 @@ impl OfficialArchive {
         connect(&self.aeron_dir)
     }
 
+    pub(crate) fn aeron_dir(&self) -> &std::path::Path {
+        &self.aeron_dir
+    }
+
     pub(crate) fn control_channel(&self) -> String {
         format!("aeron:udp?endpoint=127.0.0.1:{}", self.control_port)
     }

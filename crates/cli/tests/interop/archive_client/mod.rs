@@ -1,6 +1,6 @@
 //! The archive client of this project on the official archive.
 
-mod fixture;
+pub(crate) mod fixture;
 mod live;
 mod requests;
 mod sessions;

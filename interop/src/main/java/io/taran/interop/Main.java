@@ -39,6 +39,8 @@ public final class Main
             case "surface" -> Surface.run();
             case "record" -> Recordings.record(parsed);
             case "refused" -> Recordings.refused(parsed);
+            case "history" -> History.run(parsed);
+            case "authenticate" -> History.authenticate(parsed);
             case "live-publisher" -> StreamEnds.publish(parsed);
             case "live-subscriber" -> StreamEnds.subscribe(parsed);
             case "cluster-golden" -> Golden.cluster();
