@@ -5,6 +5,7 @@
 mod chance;
 mod remotes;
 mod sbe;
+mod secure;
 mod tables;
 mod texts;
 mod wire;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
     seeds.extend(tables::seeds());
     seeds.extend(remotes::seeds());
     seeds.extend(sbe::seeds());
+    seeds.extend(secure::seeds());
     for seed in &seeds {
         if let Err(error) = seed.write(Path::new(&folder)) {
             eprintln!("seeds: {}/{}: {error}", seed.target, seed.name);

@@ -11,6 +11,7 @@ mod kills;
 mod language;
 mod packages;
 mod properties;
+mod protections;
 mod readme;
 mod sanitizers;
 mod sbe;
@@ -125,6 +126,11 @@ const TASKS: &[Task] = &[
         name: "properties",
         help: "[--seed N] [--seeds N]: run the property tests with new random seeds, and print these",
         run: |arguments| properties::run(arguments).map(ran),
+    },
+    Task {
+        name: "protections",
+        help: "[--only TEXT] [--list]: remove the protections of transport security one at a time, and check that a test fails each time",
+        run: |arguments| protections::run(arguments).map(ran),
     },
     Task {
         name: "power-cuts",

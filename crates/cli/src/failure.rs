@@ -50,6 +50,10 @@ pub(crate) enum Failure {
     /// A log buffer that cannot be shown.
     #[error(transparent)]
     Log(#[from] LogFailure),
+    /// A file of a key directory that cannot be used.
+    #[cfg(feature = "secure")]
+    #[error(transparent)]
+    KeyFile(#[from] taran_driver::KeyFileError),
     /// A schema that cannot be used, with all its errors.
     #[error("the schema cannot be used:\n{}", crate::printable::lines(&.0.to_string()))]
     Schema(#[from] taran_sbe::Rejected),

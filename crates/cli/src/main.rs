@@ -13,6 +13,8 @@ mod driver_info;
 mod errors;
 mod failure;
 mod input;
+#[cfg(feature = "secure")]
+mod keys;
 mod log;
 mod loss;
 mod output;
@@ -65,6 +67,9 @@ enum Command {
     Recordings(recordings::Arguments),
     /// Explain options and print their values
     Config(config::Arguments),
+    /// Manage the keys of drivers
+    #[cfg(feature = "secure")]
+    Keys(keys::Arguments),
     /// Validate, describe and compare Simple Binary Encoding schemas, generate Rust code, decode messages
     Sbe(sbe::Arguments),
     /// Show the versions of this program and of the protocols it supports
@@ -90,6 +95,8 @@ fn main() -> ExitCode {
         Command::DriverInfo(arguments) => failure::exit_code(driver_info::run(&arguments)),
         Command::Recordings(arguments) => failure::exit_code(recordings::run(&arguments)),
         Command::Config(arguments) => failure::exit_code(config::run(&arguments)),
+        #[cfg(feature = "secure")]
+        Command::Keys(arguments) => failure::exit_code(keys::run(&arguments)),
         Command::Sbe(arguments) => failure::exit_code(sbe::run(&arguments)),
         Command::Version(arguments) => failure::exit_code(version::run(&arguments)),
     }

@@ -137,6 +137,14 @@ pub enum DriverError {
         /// The reason.
         source: NetError,
     },
+    /// Transport security cannot be set up.
+    #[error("taran.secure.mode={mode}: {reason}")]
+    Security {
+        /// The value of the option.
+        mode: String,
+        /// The reason.
+        reason: String,
+    },
     /// The network cannot be used: its limits could not be read, or a backend is not available.
     #[error("{0}")]
     Network(#[from] NetError),

@@ -33,6 +33,7 @@
 #![cfg_attr(loom, allow(dead_code, unused_imports))]
 
 mod boundary;
+mod clock_jumps;
 mod conductor;
 pub mod congestion;
 pub mod context;
@@ -52,6 +53,7 @@ mod park_multiplier;
 mod poll_backoff;
 mod poll_schedule;
 mod receiver;
+mod secured;
 mod sender;
 #[cfg(test)]
 mod testing;
@@ -68,6 +70,10 @@ pub use launch::{
     AddAgentError, AgentId, AgentPlacement, DriverParts, Environment, MediaDriver, Termination,
 };
 pub use receiver::Receiver;
+#[cfg(feature = "secure")]
+pub use secured::{
+    DriverKeys, KeyDirectory, KeyFileError, SecurityControl, default_directory, read_public,
+};
 pub use sender::{FlowControl, FlowControlRequest, FlowControlSupplier, Sender, StatusReport};
 pub use taran_core::agent::{Agent, AgentEnd, AgentEvent, AgentThread};
 pub use taran_core::clock::Now;

@@ -158,6 +158,16 @@ impl<P: Provider> SealKey<P> {
         self.blocks >= self.limits.soft_blocks || self.counter >= self.limits.soft_datagrams
     }
 
+    /// Returns true if a train of `datagrams` datagrams with `bytes` plain bytes in all can be sealed.
+    #[must_use]
+    pub const fn has_room(&self, datagrams: u64, bytes: usize) -> bool {
+        // Each datagram has its header, its tag and at most one block that is not full.
+        let own = HEADER.div_ceil(16) as u64 + 2;
+        let blocks = (bytes / 16) as u64 + datagrams.saturating_mul(own);
+        self.counter.saturating_add(datagrams) <= self.limits.hard_datagrams
+            && self.blocks.saturating_add(blocks) <= self.limits.hard_blocks
+    }
+
     /// Seals a plain datagram into the start of `out`, and returns the length: [`SEALED_OVERHEAD`] more.
     ///
     /// # Errors

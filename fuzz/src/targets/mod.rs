@@ -17,5 +17,8 @@ pub mod receive_endpoints;
 pub mod sbe_codecs;
 pub mod sbe_decode;
 pub mod sbe_schema;
+pub mod secure_frames;
+pub mod secure_keeper;
+pub mod secure_texts;
 pub mod send_endpoints;
 pub mod uri;

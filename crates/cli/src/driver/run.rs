@@ -45,6 +45,10 @@ pub(super) fn run(options: OptionSet) -> Result<Stop, RunError> {
     // Registered before the driver starts, so that a signal during startup also closes it in an orderly way.
     let mut signals = Signals::register()?;
     let mut waker = signals.waker()?;
+    #[cfg(feature = "secure")]
+    if options.secure_mode_name() != "off" {
+        signals.register_hangup()?;
+    }
     let mode = options.threading_mode();
     let idle = options.idle(IdleRole::Shared)?;
     let context = DriverContext::from_options(options).termination_hook(move || waker.wake());
@@ -58,6 +62,10 @@ pub(super) fn run(options: OptionSet) -> Result<Stop, RunError> {
     let stop = loop {
         if let Some(stop) = stopped(&driver, &signals) {
             break stop;
+        }
+        #[cfg(feature = "secure")]
+        if signals.take_hangup() {
+            driver.reload_keys();
         }
         if mode == ThreadingMode::Invoker {
             let work = driver.invoke();

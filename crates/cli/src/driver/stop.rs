@@ -4,9 +4,13 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
+#[cfg(feature = "secure")]
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+#[cfg(feature = "secure")]
+use signal_hook::consts::signal::SIGHUP;
 use signal_hook::consts::signal::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level::pipe};
 
@@ -34,6 +38,9 @@ impl Stop {
 pub(crate) struct Signals {
     /// Number of the most recent signal; 0 if none.
     last: Arc<AtomicUsize>,
+    /// SIGHUP was received and not yet taken.
+    #[cfg(feature = "secure")]
+    hangup: Arc<AtomicBool>,
     /// Receives a byte for each signal and each [`SignalWaker::wake`].
     wake_receiver: UnixStream,
     wake_sender: UnixStream,
@@ -65,9 +72,25 @@ impl Signals {
         }
         Ok(Signals {
             last,
+            #[cfg(feature = "secure")]
+            hangup: Arc::default(),
             wake_receiver,
             wake_sender,
         })
+    }
+
+    /// Installs a handler for SIGHUP, which ends the process otherwise.
+    #[cfg(feature = "secure")]
+    pub(crate) fn register_hangup(&self) -> io::Result<()> {
+        flag::register(SIGHUP, Arc::clone(&self.hangup))?;
+        pipe::register(SIGHUP, self.wake_sender.try_clone()?)?;
+        Ok(())
+    }
+
+    /// Returns true if SIGHUP was received since the last call.
+    #[cfg(feature = "secure")]
+    pub(crate) fn take_hangup(&self) -> bool {
+        self.hangup.swap(false, Ordering::Relaxed)
     }
 
     /// Returns a handle with which other threads end a wait.

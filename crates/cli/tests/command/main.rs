@@ -6,6 +6,7 @@ mod documents;
 mod driver;
 mod event_log;
 mod hostile;
+mod keys;
 mod metrics;
 #[path = "../shared/own_address.rs"]
 mod own_address;

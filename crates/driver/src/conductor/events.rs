@@ -53,6 +53,11 @@ impl ConductorState {
                 drop(publication);
                 if let Some(publication) = self.networking.publications.remove(id) {
                     let endpoint = publication.endpoint;
+                    self.security.remove_stream(
+                        endpoint,
+                        publication.config.session_id,
+                        publication.config.stream_id,
+                    );
                     log_publication_removed(&self.events, &publication.config);
                     let (log, counters) = publication.into_parts();
                     self.counters.free_all(&counters);
@@ -68,6 +73,7 @@ impl ConductorState {
                 self.networking
                     .send_destinations
                     .remove_endpoint(endpoint.id());
+                self.security.remove_sender(endpoint.id());
                 if let Some(counters) = self.networking.send_endpoints.on_released(endpoint.id()) {
                     self.counters.free_all(&counters);
                 }
@@ -83,6 +89,7 @@ impl ConductorState {
                     let channel = FieldValue::Text(endpoint.resolved.text());
                     self.events.log(EventCode::ReceiveChannelClose, &[channel]);
                 }
+                self.security.remove_receive_endpoint(id);
                 if let Some(counters) = self.networking.receive_endpoints.on_released(id) {
                     self.counters.free_all(&counters);
                 }
@@ -93,6 +100,7 @@ impl ConductorState {
                 self.counters.free_all(&counters);
             }
             ConductorEvent::ReceiveTransportReleased { transport, .. } => {
+                self.security.remove_receiver(transport.id());
                 let destinations = &mut self.networking.receive_destinations;
                 if let Some(counter) = destinations.on_released(transport.id()) {
                     self.counters.free(counter.id());

@@ -62,6 +62,7 @@ pub(crate) use file_worker::{
 };
 pub use names::NameResolver;
 pub(crate) use names::{Gossip, GossipCounters, HostLookups, NameTable, literal, preferred};
+pub(crate) use network::ResolvedChannel;
 pub(crate) use state::{ConductorStateSpec, SystemCounters};
 pub use termination::{TerminationHook, TerminationValidator};
 
@@ -146,6 +147,7 @@ impl Conductor {
             && self.events.iter().all(queue::Receiver::is_empty)
             && !self.state.logs.has_in_flight()
             && !self.state.names.has_pending_lookups()
+            && self.state.security.is_idle()
     }
 
     /// Handles created and extended log files. Returns their number.
@@ -213,6 +215,7 @@ impl Conductor {
     pub fn do_work(&mut self, now: Now) -> usize {
         self.cycles.begin_cycle(now.nanos);
         self.state.set_now(now);
+        self.state.security.begin_cycle(now);
         let free_limit = self.state.settings.timers.resource_free_limit;
         let load = self.work_tracker.load(now.nanos);
         // Commands that had no room in an earlier cycle are flushed even if no client sends a command.
@@ -223,6 +226,7 @@ impl Conductor {
             + self.command_reader.resume(&mut self.state)
             + self.command_reader.poll(&mut self.state)
             + self.poll_events()
+            + self.state.poll_security()
             + self.state.begin_image()
             + self.state.update_limits(load)
             + self.state.logs.delete_retired(free_limit);

@@ -42,6 +42,7 @@ use crate::boundary::{ReceiverCommand, SenderCommand};
 use crate::congestion::CongestionControlSupplier;
 use crate::context::Settings;
 use crate::event_log::EventLog;
+use crate::secured::Security;
 use crate::sender::FlowControlSupplier;
 
 /// System counters, indexed by id.
@@ -70,6 +71,7 @@ pub(crate) struct ConductorState {
     pub(crate) ipc: IpcPublications,
     pub(crate) networking: Networking,
     pub(crate) names: HostLookups,
+    pub(crate) security: Security,
     pub(crate) termination: Termination,
     pub(crate) flow_control: FlowControlFactory,
     /// Generates image ids, from the counter that clients use for their correlation ids.
@@ -88,6 +90,7 @@ pub(crate) struct ConductorStateSpec {
     pub(crate) correlation_ids: Producer,
     pub(crate) counters: Counters,
     pub(crate) names: HostLookups,
+    pub(crate) security: Security,
     pub(crate) system: SystemCounters,
     pub(crate) errors: ErrorHandler,
     pub(crate) storage: Arc<dyn Storage>,
@@ -132,6 +135,8 @@ impl ConductorState {
             errors.clone(),
         );
         let sockets = Sockets::new(spec.network, spec.limits, &settings.sockets);
+        let mut security = spec.security;
+        security.set_wakers(spec.wakers.clone());
         let [sender_waker, receiver_waker] = spec.wakers;
         let networking = Networking {
             sockets,
@@ -159,6 +164,7 @@ impl ConductorState {
             wall_clock: spec.wall_clock,
         };
         Self {
+            security,
             responses: ResponseSender::new(spec.responses, spec.events.clone()),
             counters: spec.counters,
             names: {
@@ -248,6 +254,15 @@ impl ConductorState {
 
     pub(crate) fn count(&self, counter: SystemCounter) {
         self.system.get(counter).increment();
+    }
+
+    /// Runs transport security. Returns the amount of work done.
+    pub(crate) fn poll_security(&mut self) -> usize {
+        let work = self.security.poll(self.now);
+        while let Some(text) = self.security.next_report() {
+            self.record_remote_error(ErrorCode::GenericError, &text, &text);
+        }
+        work
     }
 
     /// Returns a session id that no publication of the stream uses.

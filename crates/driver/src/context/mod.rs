@@ -63,6 +63,8 @@ pub struct DriverContext {
     pub(crate) diagnostics: DiagnosticSink,
     pub(crate) agent_events: Option<AgentEventHandler>,
     pub(crate) start_hook: Option<AgentStartHook>,
+    #[cfg(feature = "secure")]
+    pub(crate) keys: Option<crate::secured::DriverKeys>,
 }
 
 impl DriverContext {
@@ -102,6 +104,8 @@ impl DriverContext {
             diagnostics: DiagnosticSink::default(),
             agent_events: None,
             start_hook: None,
+            #[cfg(feature = "secure")]
+            keys: None,
         }
     }
 
@@ -204,6 +208,15 @@ impl DriverContext {
     #[must_use]
     pub fn resolver(mut self, resolver: impl NameResolver + 'static) -> Self {
         self.resolver = Some(Box::new(resolver));
+        self
+    }
+
+    /// Sets identity and trusted keys; default: those of `taran.secure.keys.dir`. They are used if `taran.secure.mode` is
+    /// not `off`.
+    #[cfg(feature = "secure")]
+    #[must_use]
+    pub fn keys(mut self, keys: crate::secured::DriverKeys) -> Self {
+        self.keys = Some(keys);
         self
     }
 

@@ -5,11 +5,14 @@ mod cnc_file;
 mod directory;
 mod files;
 mod invoker_agent;
+#[cfg(feature = "secure")]
+mod key_watch;
 mod names;
 mod page_prefaulter;
 mod parts;
 mod resolver;
 mod saved_errors;
+mod security;
 mod signal;
 mod startup_lock;
 mod threads;
@@ -65,6 +68,8 @@ pub struct MediaDriver {
     delete_on_shutdown: bool,
     counters: CountersReader,
     events: Option<EventWriter>,
+    #[cfg(feature = "secure")]
+    keys: Option<key_watch::KeyWatch>,
 }
 
 impl MediaDriver {
@@ -127,7 +132,15 @@ impl MediaDriver {
             pid: environment.pid,
             start_ms: environment.now.epoch_millis,
         };
-        let parts = DriverParts::build(context, environment)?;
+        #[cfg_attr(not(feature = "secure"), expect(unused_mut))]
+        let mut parts = DriverParts::build(context, environment)?;
+        #[cfg(feature = "secure")]
+        let keys = match parts.security.take() {
+            Some((control, Some(directory))) => {
+                Some(key_watch::KeyWatch::start(directory, control)?)
+            }
+            _ => None,
+        };
         startup_lock.keep_directory();
         for warning in &parts.warnings {
             diagnostics.warn(warning);
@@ -155,6 +168,8 @@ impl MediaDriver {
             delete_on_shutdown: settings.directory.delete_on_shutdown,
             counters,
             events,
+            #[cfg(feature = "secure")]
+            keys,
         })
     }
 
@@ -284,6 +299,14 @@ impl MediaDriver {
         }
     }
 
+    /// Reads the files of `taran.secure.keys.dir` again. They are also read within a second of a change.
+    #[cfg(feature = "secure")]
+    pub fn reload_keys(&self) {
+        if let Some(keys) = &self.keys {
+            keys.reload();
+        }
+    }
+
     /// Returns why the driver should be closed, if it should: a permitted request of a client, or the failure of an
     /// agent.
     #[must_use]
@@ -318,6 +341,10 @@ impl MediaDriver {
         match running {
             Running::Threads(mut threads) => threads.close(),
             Running::Invoker(mut invoker) => invoker.close(),
+        }
+        #[cfg(feature = "secure")]
+        {
+            self.keys = None;
         }
         // All agents have stopped; closing the writer flushes the log.
         self.events = None;

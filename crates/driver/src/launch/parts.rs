@@ -18,6 +18,7 @@ use taran_protocol::option::OptionSet;
 use super::cnc_file::{AERON_VERSION, Files};
 use super::directory;
 use super::names::{self, NamesSpec};
+use super::security;
 use crate::boundary::{ReceiverCounters, SenderCounters};
 use crate::conductor::{
     Conductor, ConductorSpec, ConductorStateSpec, Counters, InlineFileWorker, NameResolver,
@@ -28,6 +29,8 @@ use crate::error::DriverError;
 use crate::event_log::{EventLog, FrameLog};
 use crate::interceptors::Interceptors;
 use crate::receiver::{Receiver, ReceiverSpec};
+#[cfg(feature = "secure")]
+use crate::secured::{KeyDirectory, SecurityControl};
 use crate::sender::{Sender, SenderSpec};
 
 /// Commit text for the system counter labels: the commit of the official release whose behaviour this driver
@@ -77,6 +80,9 @@ pub struct DriverParts {
     /// Warnings for the operator; none of them prevents the start.
     pub warnings: Vec<DriverWarning>,
     pub(crate) idle_status: Counter,
+    /// Handle to the keys of a driver with transport security, and the directory of its keys unless the program set them.
+    #[cfg(feature = "secure")]
+    pub security: Option<(SecurityControl, Option<KeyDirectory>)>,
 }
 
 impl DriverParts {
@@ -102,7 +108,7 @@ impl DriverParts {
         let interceptors = Interceptors::from_options(context.options())
             .map_err(|conflict| DriverError::Conflicts(vec![conflict]))?;
         let events = context.events.clone();
-        let mut network = layered(network, &events, interceptors);
+        let mut network = network;
         let limits = default_limits(network.as_mut(), settings.sockets.backend.as_deref())?;
         let conflicts = validate_limits(context.options(), &limits);
         if !conflicts.is_empty() {
@@ -140,10 +146,14 @@ impl DriverParts {
         let (receiver_commands, to_receiver) = queue::spsc(COMMAND_QUEUE);
         let (from_sender, sender_events) = queue::spsc(EVENT_QUEUE);
         let (from_receiver, receiver_events) = queue::spsc(EVENT_QUEUE);
+        let reader = counters.reader();
+        let mut counters = Counters::new(counters, now);
+        let secured = security::build(&mut context, &mut counters, seed)?;
+        let mut network = layered(network, &events, interceptors, secured.layer);
         let sender_poller = network.poller(AgentRole::Sender)?;
         let receiver_poller = network.poller(AgentRole::Receiver)?;
         let wakers = [sender_poller.waker(), receiver_poller.waker()];
-        let sender = Sender::new(SenderSpec {
+        let mut sender = Sender::new(SenderSpec {
             commands: to_sender,
             poller: sender_poller,
             events: from_sender,
@@ -158,7 +168,7 @@ impl DriverParts {
             status_poll_interval_ns: settings.receiver.status_message_timeout_ns / 2,
             re_resolution_check_interval_ns: settings.timers.re_resolution_check_interval_ns,
         });
-        let receiver = Receiver::new(ReceiverSpec {
+        let mut receiver = Receiver::new(ReceiverSpec {
             commands: to_receiver,
             poller: receiver_poller,
             events: from_receiver,
@@ -172,8 +182,10 @@ impl DriverParts {
             losses: LossReport::open(files.loss_report.clone()),
             re_resolution_check_interval_ns: settings.timers.re_resolution_check_interval_ns,
         });
-        let reader = counters.reader();
-        let mut counters = Counters::new(counters, now);
+        if let Some(jumps) = &secured.jumps {
+            sender.watch_clock(jumps.watch());
+            receiver.watch_clock(jumps.watch());
+        }
         let names = names::build(NamesSpec {
             settings: &settings,
             resolver,
@@ -201,6 +213,7 @@ impl DriverParts {
                 correlation_ids: files.correlation_ids,
                 counters,
                 names,
+                security: secured.security,
                 system,
                 errors: errors.clone(),
                 storage,
@@ -234,6 +247,8 @@ impl DriverParts {
             errors,
             warnings,
             idle_status,
+            #[cfg(feature = "secure")]
+            security: secured.control,
         })
     }
 
@@ -245,17 +260,20 @@ impl DriverParts {
 }
 
 /// Puts the driver's layers on top of a network. This is their order: the event log shows what the driver sends, also if
-/// an interceptor drops it, and what is left of what arrives.
+/// an interceptor drops it, and what is left of what arrives. Transport security is next to the network, so that the other
+/// layers see plain frames.
 fn layered(
     network: Box<dyn Network>,
     events: &EventLog,
     interceptors: Interceptors,
+    secured: Option<Box<dyn NetworkLayer>>,
 ) -> Box<dyn Network> {
     let mut layers: Vec<Box<dyn NetworkLayer>> = Vec::new();
     if let Some(log) = FrameLog::new(events) {
         layers.push(Box::new(log));
     }
     layers.push(Box::new(interceptors.into_layer()));
+    layers.extend(secured);
     Box::new(LayeredNetwork::new(network, layers))
 }
 

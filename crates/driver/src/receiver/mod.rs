@@ -47,6 +47,7 @@ use taran_net::{Poller, ReceiveBatch};
 use crate::boundary::{
     ConductorEvent, EventSender, ReceiverCommand, ReceiverCounters, poll_commands,
 };
+use crate::clock_jumps::ClockWatch;
 use crate::error_reporter::ErrorReporter;
 use crate::interval_timer::IntervalTimer;
 use crate::park_multiplier::NO_ENDPOINTS_MULTIPLIER;
@@ -99,6 +100,8 @@ pub struct Receiver {
     /// The sockets in the order in which the poller knows them.
     polled: Vec<PolledTransport>,
     work_tracker: WorkTracker,
+    /// Watch of the wall clock, if anything is sealed.
+    clock: Option<ClockWatch>,
 }
 
 /// A socket: index of its endpoint, and its slot there.
@@ -121,6 +124,9 @@ impl Receiver {
     /// Runs one duty cycle and returns the amount of work done.
     pub fn do_work(&mut self, now: Now) -> usize {
         self.cycle.begin_cycle(now.nanos);
+        if let Some(clock) = &mut self.clock {
+            clock.observe(now);
+        }
         let commands = poll_commands(|| self.take_command(now));
         let mut context = ReceiveContext {
             now,
@@ -208,6 +214,12 @@ impl Receiver {
             batch: ReceiveBatch::new(BATCH),
             polled: Vec::new(),
             work_tracker: WorkTracker::default(),
+            clock: None,
         }
+    }
+
+    /// Lets the receiver watch the wall clock.
+    pub(crate) fn watch_clock(&mut self, watch: ClockWatch) {
+        self.clock = Some(watch);
     }
 }

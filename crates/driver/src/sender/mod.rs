@@ -36,6 +36,7 @@ use taran_core::queue;
 use taran_net::{Poller, ReceiveBatch};
 
 use crate::boundary::{ConductorEvent, EventSender, SenderCommand, SenderCounters, poll_commands};
+use crate::clock_jumps::ClockWatch;
 use crate::error_reporter::ErrorReporter;
 use crate::interval_timer::IntervalTimer;
 use crate::park_multiplier::NO_ENDPOINTS_MULTIPLIER;
@@ -112,6 +113,8 @@ pub struct Sender {
     coalescer: DatagramCoalescer,
     /// True if no more than one publication sent in the last duty cycle.
     single_active_publication: bool,
+    /// Watch of the wall clock, if anything is sealed.
+    clock: Option<ClockWatch>,
 }
 
 /// State of the sender that is lent to an endpoint in a duty cycle.
@@ -132,6 +135,9 @@ impl Sender {
     /// Runs one duty cycle and returns the amount of work done.
     pub fn do_work(&mut self, now: Now) -> usize {
         self.cycle.begin_cycle(now.nanos);
+        if let Some(clock) = &mut self.clock {
+            clock.observe(now);
+        }
         let commands = poll_commands(|| self.take_command(now));
         let short_sends = self.counters.short_sends.get();
         let sent = self.send(now);
@@ -214,7 +220,13 @@ impl Sender {
             work_tracker: WorkTracker::default(),
             coalescer: DatagramCoalescer::new(),
             single_active_publication: true,
+            clock: None,
         }
+    }
+
+    /// Lets the sender watch the wall clock.
+    pub(crate) fn watch_clock(&mut self, watch: ClockWatch) {
+        self.clock = Some(watch);
     }
 
     fn send(&mut self, now: Now) -> usize {

@@ -7,6 +7,7 @@
 mod key;
 mod label;
 mod metric;
+mod secure;
 mod system;
 pub mod type_id;
 
@@ -17,6 +18,7 @@ pub use label::{
     socket_label, stream_label, subscriber_position_label,
 };
 pub use metric::{Metric, MetricKind, MetricUnit};
+pub use secure::SecureCounter;
 pub use system::{LabelSuffix, SystemCounter, SystemLabels};
 
 /// Values of a channel status counter (types 6, 7, 14).

@@ -26,6 +26,8 @@ pub(super) const THREADING_MODE: &[Choice] = &[
 pub(super) const ARCHIVE_THREADING_MODE: &[Choice] =
     &[choice("DEDICATED"), choice("SHARED"), choice("INVOKER")];
 
+pub(super) const SECURE_MODE: &[Choice] = &[choice("off"), choice("channels"), choice("all")];
+
 pub(super) const ARCHIVE_DISK_FULL: &[Choice] = &[choice("hold"), choice("stop")];
 
 pub(super) const CHECKSUM: &[Choice] = &[

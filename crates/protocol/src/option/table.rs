@@ -6,8 +6,8 @@
 use super::choices::{
     ARCHIVE_DISK_FULL, ARCHIVE_THREADING_MODE, AUTHENTICATOR, AUTHORISATION, CHECKSUM,
     CONGESTION_CONTROL, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL, MULTICAST_STRATEGY,
-    NAME_RESOLVER, PROFILE, RANDOM, TERMINATION_VALIDATOR, THREADING_MODE, UNICAST_FLOW_CONTROL,
-    UNICAST_STRATEGY,
+    NAME_RESOLVER, PROFILE, RANDOM, SECURE_MODE, TERMINATION_VALIDATOR, THREADING_MODE,
+    UNICAST_FLOW_CONTROL, UNICAST_STRATEGY,
 };
 use super::kind::{Affinity, Form, Kind, Value};
 use super::set::OptionSet;
@@ -306,6 +306,22 @@ options! {
     // Network and sockets (§2.5)
     NetworkBackend network_backend: Driver text "taran.net" "TARAN_NET" = "",
         "network backend of channels that name none with their parameter taran.net; unset means the first one of the driver";
+    SecureMode secure_mode_name: Driver choice(SECURE_MODE) "taran.secure.mode" "TARAN_SECURE_MODE" = "off",
+        "transport security: off, for the channels that ask for it (channels), or for every UDP channel (all)";
+    SecureAllowPlain secure_allow_plain: Driver text "taran.secure.allow.plain" "TARAN_SECURE_ALLOW_PLAIN" = "",
+        "addresses and streams that may be plain with taran.secure=false although the mode is all: ADDRESS[:PORTS][#STREAMS], separated by commas";
+    SecureKeysDir secure_keys_dir: Driver text "taran.secure.keys.dir" "TARAN_SECURE_KEYS_DIR" = "",
+        "directory with the driver's identity and its trust file; unset means that of the command taran keys";
+    SecureSuites secure_suites: Driver text "taran.secure.suites" "TARAN_SECURE_SUITES" = "aes-256-gcm,aes-128-gcm,chacha20-poly1305",
+        "allowed cipher suites in order of preference, separated by commas";
+    SecureRotateInterval secure_rotate_interval_ns: Driver duration(60_000 * MS) "taran.secure.rotate.interval" "TARAN_SECURE_ROTATE_INTERVAL" = "3600s",
+        "interval at which stream and back keys are rotated; at most 43200s";
+    SecureRotateOnLeave secure_rotate_on_leave: Driver bool "taran.secure.rotate.on.leave" "TARAN_SECURE_ROTATE_ON_LEAVE" = "false",
+        "rotate the keys of its streams when a receiver leaves";
+    SecureLinkLifetime secure_link_lifetime_ns: Driver duration(60_000 * MS) "taran.secure.link.lifetime" "TARAN_SECURE_LINK_LIFETIME" = "3600s",
+        "time after which the link between two drivers makes a new handshake";
+    SecureHandshakeRate secure_handshake_rate: Driver int(2, 100_000) "taran.secure.handshake.rate" "TARAN_SECURE_HANDSHAKE_RATE" = "100",
+        "handshakes that are answered in a second";
     SocketReceiveBuffer socket_so_rcvbuf: Driver size(0, INT_MAX) "aeron.socket.so_rcvbuf" "AERON_SOCKET_SO_RCVBUF" = "128k",
         "SO_RCVBUF of sockets; 0 keeps the system default; if not set explicitly, it grows with the receiver windows of the socket's streams";
     SocketSendBuffer socket_so_sndbuf: Driver size(0, INT_MAX) "aeron.socket.so_sndbuf" "AERON_SOCKET_SO_SNDBUF" = "0",

@@ -57,6 +57,12 @@ pub struct UdpChannel {
     pub receive_buffer: Option<usize>,
     /// Name of the network backend; `None` selects that of the driver's option `taran.net`.
     pub backend: Option<Box<str>>,
+    /// `taran.secure`, or else `ats`; `None` if neither is given.
+    pub secure: Option<bool>,
+    /// `taran.label`: name of the channel inside a handshake.
+    pub label: Option<Box<str>>,
+    /// `taran.peers`: names of the peers that may be at the other end; `None` allows all that are trusted.
+    pub peers: Option<Vec<Box<str>>>,
     /// `media-rcv-ts-offset`
     pub media_receive_timestamp: Option<TimestampOffset>,
     /// `channel-rcv-ts-offset`
@@ -229,6 +235,9 @@ impl UdpChannel {
             send_buffer: socket_buffer(&uri, Param::SendBuffer)?,
             receive_buffer: socket_buffer(&uri, Param::ReceiveBuffer)?,
             backend: uri.get(Param::Backend).map(Box::from),
+            secure: read_secure(&uri)?,
+            label: uri.get(Param::SecureLabel).map(Box::from),
+            peers: value(&uri, Param::SecurePeers, parse_peers)?,
             media_receive_timestamp: timestamp(&uri, Param::MediaReceiveTimestamp)?,
             channel_receive_timestamp: timestamp(&uri, Param::ChannelReceiveTimestamp)?,
             channel_send_timestamp: timestamp(&uri, Param::ChannelSendTimestamp)?,
@@ -237,11 +246,6 @@ impl UdpChannel {
         };
         channel.check_addresses()?;
         channel.check_timestamps()?;
-        if value(&channel.uri, Param::TransportSecurity, parse_bool)? == Some(true) {
-            return Err(UriError::rejected(
-                "ats=true: transport security is not available, must be false or left out",
-            ));
-        }
         Ok(channel)
     }
 
@@ -302,6 +306,29 @@ fn read_tags(uri: &ChannelUri) -> Result<Tags, UriError> {
             _ => UriError::rejected(text),
         }
     })
+}
+
+/// Reads `taran.secure` and `ats`, which must not contradict each other.
+fn read_secure(uri: &ChannelUri) -> Result<Option<bool>, UriError> {
+    let secure = value(uri, Param::Secure, parse_bool)?;
+    let ats = value(uri, Param::TransportSecurity, parse_bool)?;
+    match (secure, ats) {
+        (Some(secure), Some(ats)) if secure != ats => Err(UriError::rejected(format!(
+            "{}={secure} contradicts {}={ats}: use the same value, or leave one out",
+            Param::Secure.key(),
+            Param::TransportSecurity.key()
+        ))),
+        _ => Ok(secure.or(ats)),
+    }
+}
+
+/// Parses a list of names of peers. An empty name would allow nothing, so it is an error.
+fn parse_peers(text: &str) -> Result<Vec<Box<str>>, Requirement> {
+    let names = text.split(',').map(str::trim);
+    if names.clone().any(str::is_empty) {
+        return Err("names of peers, separated by commas".into());
+    }
+    Ok(names.map(Box::from).collect())
 }
 
 /// Parses `ttl`. Only multicast channels use it, so an invalid text of other channels is ignored.

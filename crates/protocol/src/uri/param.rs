@@ -285,11 +285,17 @@ params! {
         "stream id for archive and applications; the driver uses that of the command";
     PublicationWindow "pub-wnd" ANY [P] Size "aeron.publication.term.window.length, aeron.ipc.publication.term.window.length"
         "maximum bytes the publisher may be ahead of its consumers: at least the mtu, at most half a term";
-    TransportSecurity "ats" UDP [P S] Bool "false"
-        "Aeron Transport Security, which is not available: true is rejected";
+    TransportSecurity "ats" UDP [P S] Bool "by taran.secure.mode"
+        "as taran.secure where transport security is configured; else true is rejected";
     // Not a parameter of Aeron, whose drivers ignore it.
     Backend "taran.net" UDP [P S R] Text "that of the driver's option taran.net"
         "network backend that opens the channel's sockets";
+    Secure "taran.secure" UDP [P S R] Bool "by taran.secure.mode"
+        "whether the channel is secured; all that share its endpoint must agree";
+    SecureLabel "taran.label" UDP [P S R] Text "the group and port, or the port"
+        "name of the channel inside the handshake, the same at both ends";
+    SecurePeers "taran.peers" UDP [P S R] Text "all trusted"
+        "names of the trusted peers that may be at the other end, separated by commas";
 }
 
 impl Param {

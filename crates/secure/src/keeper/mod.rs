@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use crate::derive::{Fingerprint, KeyId};
-use crate::frame::SecureFrame;
+use crate::frame::{Code, SecureFrame};
 use crate::identity::Identity;
 use crate::provider::{Provider, Suite};
 use crate::seal::{OpenKey, SealKey};
@@ -96,8 +96,10 @@ pub enum Rotation {
     Leave,
     /// A peer is trusted no longer, or for less.
     Trust,
-    /// Local command.
+    /// Local command, or another identity of this driver.
     Command,
+    /// The wall clock jumped: another copy of this machine may have the same keys.
+    Clock,
 }
 
 /// Reason why a peer is refused.
@@ -173,6 +175,8 @@ pub enum Event {
         port: Port,
         /// Name of the peer.
         peer: String,
+        /// Code.
+        code: Code,
         /// Code and text, everything but printable ASCII escaped.
         text: String,
     },
@@ -237,8 +241,68 @@ pub enum Output<P: Provider> {
         link: u64,
         /// Receiver id that its frames have to carry.
         receiver_id: i64,
+        /// Address of the receiver; none until it is proved, so that nothing is led to it.
+        address: Option<SocketAddr>,
         /// Key.
         key: Box<OpenKey<P>>,
+    },
+    /// Take feedback for a stream from a receiver, which has been granted its key.
+    Grant {
+        /// Send endpoint.
+        port: Port,
+        /// Link to the receiver.
+        link: u64,
+        /// Session id.
+        session_id: i32,
+        /// Stream id.
+        stream_id: i32,
+    },
+    /// Take no more feedback for a stream from a receiver.
+    Revoke {
+        /// Send endpoint.
+        port: Port,
+        /// Link to the receiver.
+        link: u64,
+        /// Session id.
+        session_id: i32,
+        /// Stream id.
+        stream_id: i32,
+    },
+    /// Send feedback for a stream over this link, too: the sender granted an installed key over it.
+    StreamLink {
+        /// Receive transport.
+        port: Port,
+        /// Link to the sender.
+        link: u64,
+        /// Session id.
+        session_id: i32,
+        /// Stream id.
+        stream_id: i32,
+    },
+    /// Take the proved address of the other end of a link.
+    Moved {
+        /// Where.
+        port: Port,
+        /// Link.
+        link: u64,
+        /// Proved address.
+        address: SocketAddr,
+    },
+    /// Forget a link: it is over.
+    Unlink {
+        /// Where.
+        port: Port,
+        /// Link.
+        link: u64,
+    },
+    /// Seal nothing more for a stream: it is over.
+    DropStream {
+        /// Send endpoint.
+        port: Port,
+        /// Session id.
+        session_id: i32,
+        /// Stream id.
+        stream_id: i32,
     },
     /// Open nothing more with a key.
     Close {
@@ -251,6 +315,8 @@ pub enum Output<P: Provider> {
     Announce {
         /// Send endpoint.
         port: Port,
+        /// Link to the receiver that has the key of the stream now.
+        link: u64,
         /// Session id.
         session_id: i32,
         /// Stream id.
@@ -406,6 +472,12 @@ impl<P: Provider> Keeper<P> {
         senders.chain(receivers).sum()
     }
 
+    /// Returns the fingerprint of the identity in force.
+    #[must_use]
+    pub const fn fingerprint(&self) -> Fingerprint {
+        self.shared.identity.fingerprint()
+    }
+
     /// Returns the random number of this run, which announcements carry.
     #[must_use]
     pub const fn incarnation(&self) -> u64 {
@@ -416,6 +488,13 @@ impl<P: Provider> Keeper<P> {
     pub fn add_sender(&mut self, id: u64, config: SenderConfig) {
         self.senders
             .insert(id, SendEndpoint::new(Port::Sender(id), config));
+    }
+
+    /// Sets the channel tags that a receiver may ask a send endpoint with.
+    pub fn set_tags(&mut self, id: u64, tags: Vec<[u8; 4]>) {
+        if let Some(endpoint) = self.senders.get_mut(&id) {
+            endpoint.set_tags(tags);
+        }
     }
 
     /// Removes a send endpoint; its links end.
@@ -492,6 +571,41 @@ impl<P: Provider> Keeper<P> {
         }
     }
 
+    /// Puts another identity in force. New handshakes use it, and keys are drawn anew at once; links live on.
+    pub fn set_identity(&mut self, now: u64, identity: Identity) {
+        if identity.fingerprint() == self.shared.identity.fingerprint() {
+            return;
+        }
+        self.shared.identity = identity;
+        for transport in self.receivers.values_mut() {
+            transport.forget_handshakes();
+        }
+        self.rotate_all(now);
+    }
+
+    /// Rotates the keys of all streams, and all back keys.
+    pub fn rotate_all(&mut self, now: u64) {
+        for endpoint in self.senders.values_mut() {
+            endpoint.rotate_all(&mut self.shared, now, Rotation::Command);
+        }
+        for transport in self.receivers.values_mut() {
+            transport.rotate_back_keys(&mut self.shared, now);
+        }
+    }
+
+    /// Draws everything anew without sealing anything under keys that are there: another copy of this machine may go on
+    /// with them (docs/spec/transport-security.md §2.3). Links end without a word; the number of this run changes, which
+    /// makes receivers start handshakes at once.
+    pub fn redraw(&mut self, now: u64) {
+        self.shared.incarnation = u64::from_le_bytes(self.shared.random());
+        for endpoint in self.senders.values_mut() {
+            endpoint.redraw(&mut self.shared, now);
+        }
+        for transport in self.receivers.values_mut() {
+            transport.redraw(&mut self.shared, now);
+        }
+    }
+
     /// Takes a datagram of transport security: HELLO, INIT and PAIR at a sender, ANNOUNCE, RESP, COOKIE and PAIR at a
     /// receiver. An ANNOUNCE comes here unless its SETUP was opened.
     pub fn on_datagram(&mut self, now: u64, port: Port, source: SocketAddr, bytes: &[u8]) {
@@ -544,6 +658,20 @@ impl<P: Provider> Keeper<P> {
     ) {
         if let Some(transport) = self.receivers.get_mut(&receiver) {
             transport.on_unknown_key(&mut self.shared, now, source, id, length);
+        }
+    }
+
+    /// Takes the news that the newest authentic feedback of a receiver came from another address than the link has.
+    pub fn on_other_address(&mut self, now: u64, sender: u64, link: u64, source: SocketAddr) {
+        if let Some(endpoint) = self.senders.get_mut(&sender) {
+            endpoint.on_other_address(&mut self.shared, now, link, source);
+        }
+    }
+
+    /// Takes a request to elicit announcements from a control address that no link leads to.
+    pub fn on_setup_request(&mut self, now: u64, receiver: u64, control: SocketAddr) {
+        if let Some(transport) = self.receivers.get_mut(&receiver) {
+            transport.on_setup_request(&mut self.shared, now, control);
         }
     }
 

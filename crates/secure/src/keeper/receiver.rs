@@ -78,6 +78,8 @@ pub struct ReceiverConfig {
 
 /// Handshake under way.
 struct Pending<P: Provider> {
+    /// Identity of this driver that it was begun with.
+    own: Fingerprint,
     initiation: Initiation<P>,
     peer: PublicKey,
     to: SocketAddr,
@@ -115,6 +117,8 @@ struct ReceiveLink<P: Provider> {
     keys: LinkKeys<P>,
     peer: PublicKey,
     fingerprint: Fingerprint,
+    /// Identity of this driver in the handshake: back keys of the link are derived with it.
+    own: Fingerprint,
     name: String,
     incarnation: u64,
     address: SocketAddr,
@@ -256,6 +260,51 @@ impl<P: Provider> ReceiveTransport<P> {
         }
     }
 
+    /// Gives up the handshakes under way: they were begun with an identity that is not in force any more. The next
+    /// announcement starts others.
+    pub(super) fn forget_handshakes(&mut self) {
+        self.pending.clear();
+    }
+
+    /// Draws another back key for each link.
+    pub(super) fn rotate_back_keys(&mut self, shared: &mut Shared<P>, now: u64) {
+        for link in self
+            .links
+            .values_mut()
+            .filter(|link| link.ends_at.is_none())
+        {
+            if let Some(back) =
+                draw_back(shared, link.own, link.suite, self.config.receiver_id, now)
+            {
+                link.back = back;
+                link.send_back_key(shared, self.port, now);
+            }
+        }
+    }
+
+    /// Ends all links without sealing anything, and starts handshakes with their peers.
+    pub(super) fn redraw(&mut self, shared: &mut Shared<P>, now: u64) {
+        self.pending.clear();
+        let links = std::mem::take(&mut self.links);
+        for (id, link) in &links {
+            shared.output(Output::Unlink {
+                port: self.port,
+                link: *id,
+            });
+            if link.is_up {
+                shared.event(Event::LinkDown {
+                    port: self.port,
+                    peer: link.name.clone(),
+                });
+            }
+        }
+        self.close_epochs(shared, |_, _| true);
+        self.streams.clear();
+        for link in links.into_values().filter(|link| link.ends_at.is_none()) {
+            self.start(shared, now, &link.peer, link.address, None, None);
+        }
+    }
+
     pub(super) fn on_trust(&mut self, shared: &mut Shared<P>) {
         self.pending.clear();
         let lost: Vec<u64> = self
@@ -387,6 +436,7 @@ impl<P: Provider> ReceiveTransport<P> {
         self.pending.insert(
             fingerprint,
             Pending {
+                own: shared.identity.fingerprint(),
                 initiation,
                 peer: *key,
                 to,
@@ -450,6 +500,7 @@ impl<P: Provider> ReceiveTransport<P> {
             };
             if let Some(fresh) = fresh {
                 pending.initiation = fresh;
+                pending.own = shared.identity.fingerprint();
                 pending.started = now;
             }
             let bytes = pending.initiation.init().as_bytes().to_vec();
@@ -525,7 +576,8 @@ impl<P: Provider> ReceiveTransport<P> {
             shared.refusal(now, event);
             return;
         }
-        let Some(back) = draw_back(shared, suite, self.config.receiver_id, now) else {
+        let own = pending.own;
+        let Some(back) = draw_back(shared, own, suite, self.config.receiver_id, now) else {
             return;
         };
         let id = keys.own_id();
@@ -533,6 +585,7 @@ impl<P: Provider> ReceiveTransport<P> {
             keys,
             peer: pending.peer,
             fingerprint,
+            own,
             name,
             incarnation: answer.incarnation,
             address: self.config.control.unwrap_or(source),
@@ -612,6 +665,21 @@ impl<P: Provider> ReceiveTransport<P> {
         let hello = Hello::new(id, shared.random(), 0, 0);
         let to = self.config.control.unwrap_or(source);
         shared.send(self.port, to, hello.as_bytes().to_vec());
+    }
+
+    pub(super) fn on_setup_request(
+        &mut self,
+        shared: &mut Shared<P>,
+        now: u64,
+        control: SocketAddr,
+    ) {
+        let is_under_way = self.pending.values().any(|pending| pending.to == control)
+            || self.links.values().any(|link| link.address == control);
+        if is_under_way || !self.hello.take(now) {
+            return;
+        }
+        let hello = Hello::new(KeyId::NONE, shared.random(), 0, 0);
+        shared.send(self.port, control, hello.as_bytes().to_vec());
     }
 
     pub(super) fn on_first_open(&mut self, now: u64, id: KeyId) {
@@ -722,6 +790,7 @@ impl<P: Provider> ReceiveTransport<P> {
                         let event = Event::RequestRefused {
                             port: self.port,
                             peer: link.name.clone(),
+                            code,
                             text: refusal_text(code, text),
                         };
                         shared.refusal(now, event);
@@ -731,7 +800,7 @@ impl<P: Provider> ReceiveTransport<P> {
                     link.back.confirmed = true;
                     let material = back_material::<P>(
                         &link.back.secret,
-                        shared.identity.fingerprint(),
+                        link.own,
                         link.suite,
                         self.config.receiver_id,
                         link.back.epoch,
@@ -766,7 +835,9 @@ impl<P: Provider> ReceiveTransport<P> {
                     let answer = [Item::PathAnswer(random)];
                     send_items(&mut link.keys, shared, self.port, source, &answer);
                 }
-                Item::PathAnswer(random) => link.answer_challenge(source, random),
+                Item::PathAnswer(random) => {
+                    link.answer_challenge(shared, self.port, source, random);
+                }
                 Item::Bye(_) => self.end_link(shared, id, None),
                 _ => {}
             }
@@ -840,6 +911,14 @@ impl<P: Provider> ReceiveTransport<P> {
                 Item::Wish(key_id)
             };
             link.send(shared, self.port, &[item]);
+            if holder == stream {
+                shared.output(Output::StreamLink {
+                    port: self.port,
+                    link: id,
+                    session_id: stream.0,
+                    stream_id: stream.1,
+                });
+            }
             return;
         }
         let state = self.streams.entry(stream).or_insert_with(|| OpenStream {
@@ -917,6 +996,10 @@ impl<P: Provider> ReceiveTransport<P> {
         if let Some(code) = code {
             link.send(shared, self.port, &[Item::Bye(code)]);
         }
+        shared.output(Output::Unlink {
+            port: self.port,
+            link: id,
+        });
         if link.is_up {
             shared.event(Event::LinkDown {
                 port: self.port,
@@ -967,7 +1050,8 @@ impl<P: Provider> ReceiveTransport<P> {
             link.repeat(shared, self.port, now);
             if link.back.confirmed
                 && now >= link.back.drawn + interval
-                && let Some(back) = draw_back(shared, link.suite, self.config.receiver_id, now)
+                && let Some(back) =
+                    draw_back(shared, link.own, link.suite, self.config.receiver_id, now)
             {
                 link.back = back;
                 link.send_back_key(shared, self.port, now);
@@ -1062,13 +1146,13 @@ fn back_material<P: Provider>(
 /// Draws a back key for one link.
 fn draw_back<P: Provider>(
     shared: &mut Shared<P>,
+    identity: Fingerprint,
     suite: Suite,
     receiver_id: i64,
     now: u64,
 ) -> Option<BackKey> {
     let epoch = shared.epoch()?;
     let secret = shared.secret();
-    let identity = shared.identity.fingerprint();
     let id = back_material::<P>(&secret, identity, suite, receiver_id, epoch).id();
     Some(BackKey {
         epoch,
@@ -1162,12 +1246,23 @@ impl<P: Provider> ReceiveLink<P> {
         send_items(&mut self.keys, shared, port, source, &item);
     }
 
-    fn answer_challenge(&mut self, source: SocketAddr, random: [u8; 8]) {
+    fn answer_challenge(
+        &mut self,
+        shared: &mut Shared<P>,
+        port: Port,
+        source: SocketAddr,
+        random: [u8; 8],
+    ) {
         let proves = |(address, expected, _): &mut (SocketAddr, [u8; 8], u64)| {
             *address == source && crate::secret::equal(expected, &random)
         };
         if self.challenge.take_if(proves).is_some() {
             self.address = source;
+            shared.output(Output::Moved {
+                port,
+                link: self.keys.own_id(),
+                address: source,
+            });
         }
     }
 

@@ -57,6 +57,8 @@ pub struct SenderConfig {
     pub address: SocketAddr,
     /// Channel tags that a receiver may ask with.
     pub tags: Vec<[u8; 4]>,
+    /// Multicast group that answers go to; none if they go to where the question came from.
+    pub group: Option<SocketAddr>,
     /// Names of the peers that may be at the other end; none for all that are trusted.
     pub peers: Option<Vec<String>>,
 }
@@ -198,6 +200,10 @@ struct SendLink<P: Provider> {
     suites: u16,
     back_suite: Suite,
     address: SocketAddr,
+    /// The address is that of the receiver: what is sent to it has been answered from there.
+    is_proved: bool,
+    /// Group that everything for the receiver goes to; its own address then leads nothing anywhere.
+    group: Option<SocketAddr>,
     granted: BTreeSet<Stream>,
     back: Vec<BackKey>,
     /// Highest epoch of a back key so far.
@@ -233,6 +239,10 @@ impl<P: Provider> SendEndpoint<P> {
             links: BTreeMap::new(),
             hello: Allowance::new(100, 64),
         }
+    }
+
+    pub(super) fn set_tags(&mut self, tags: Vec<[u8; 4]>) {
+        self.config.tags = tags;
     }
 
     pub(super) fn link_count(&self) -> usize {
@@ -278,11 +288,22 @@ impl<P: Provider> SendEndpoint<P> {
         let Some(removed) = self.streams.remove(&stream) else {
             return;
         };
+        shared.output(Output::DropStream {
+            port: self.port,
+            session_id: stream.0,
+            stream_id: stream.1,
+        });
         let retired: Vec<KeyId> = std::iter::once(removed.current.id)
             .chain(removed.next.map(|next| next.epoch.id))
             .collect();
         for link in self.links.values_mut() {
             if link.granted.remove(&stream) {
+                shared.output(Output::Revoke {
+                    port: self.port,
+                    link: link.keys.own_id(),
+                    session_id: stream.0,
+                    stream_id: stream.1,
+                });
                 let items: Vec<Item<'_>> = retired.iter().map(|id| Item::Retire(*id)).collect();
                 link.send(shared, self.port, &items);
             }
@@ -339,6 +360,33 @@ impl<P: Provider> SendEndpoint<P> {
         self.switch(shared, now, stream);
     }
 
+    pub(super) fn rotate_all(&mut self, shared: &mut Shared<P>, now: u64, why: Rotation) {
+        for stream in self.streams.keys().copied().collect::<Vec<_>>() {
+            self.rotate(shared, now, stream, why);
+        }
+    }
+
+    /// Ends all links without sealing anything, and changes all streams to new keys at once.
+    pub(super) fn redraw(&mut self, shared: &mut Shared<P>, now: u64) {
+        self.half_open.clear();
+        for (id, mut link) in std::mem::take(&mut self.links) {
+            link.close_back_keys(shared, self.port, |_| true);
+            shared.output(Output::Unlink {
+                port: self.port,
+                link: id,
+            });
+            shared.event(Event::LinkDown {
+                port: self.port,
+                peer: link.name,
+            });
+        }
+        for state in self.streams.values_mut() {
+            state.next = None;
+        }
+        // Without links there is no receiver to wait for.
+        self.rotate_all(shared, now, Rotation::Clock);
+    }
+
     /// Changes to the next epoch once all have it, or the grace is over.
     fn switch(&mut self, shared: &mut Shared<P>, now: u64, stream: Stream) {
         let Some(state) = self.streams.get_mut(&stream) else {
@@ -391,6 +439,12 @@ impl<P: Provider> SendEndpoint<P> {
             if is_named {
                 for stream in &lost {
                     link.granted.remove(stream);
+                    shared.output(Output::Revoke {
+                        port: self.port,
+                        link: id,
+                        session_id: stream.0,
+                        stream_id: stream.1,
+                    });
                 }
                 rotated.extend(lost);
             } else {
@@ -427,7 +481,8 @@ impl<P: Provider> SendEndpoint<P> {
             stream.0,
             stream.1,
         );
-        shared.send(self.port, source, announce.as_bytes().to_vec());
+        let to = self.config.group.unwrap_or(source);
+        shared.send(self.port, to, announce.as_bytes().to_vec());
     }
 
     pub(super) fn on_init(
@@ -447,8 +502,18 @@ impl<P: Provider> SendEndpoint<P> {
             .answered
             .iter()
             .find(|answered| answered.port == self.port && answered.init == digest);
+        let group = self.config.group;
         if let Some(known) = known {
-            shared.send(self.port, source, known.resp.as_bytes().to_vec());
+            // The RESP goes to more than one address: none of them is proved by it.
+            let copied = self.half_open.iter_mut().find(|half_open| {
+                half_open.link.keys.own_id() == known.resp.responder_link_id.get()
+                    && half_open.link.address != source
+            });
+            if let Some(copied) = copied {
+                copied.link.is_proved = false;
+            }
+            let resp = known.resp.as_bytes().to_vec();
+            shared.send(self.port, group.unwrap_or(source), resp);
             return;
         }
         match gate.admit(now, source, init) {
@@ -466,7 +531,8 @@ impl<P: Provider> SendEndpoint<P> {
                     cookie: gate.cookies.make::<P>(now, source, init.link_id.get()),
                 };
                 shared.counts.cookies += 1;
-                shared.send(self.port, source, cookie.as_bytes().to_vec());
+                let to = group.unwrap_or(source);
+                shared.send(self.port, to, cookie.as_bytes().to_vec());
                 return;
             }
         }
@@ -512,6 +578,8 @@ impl<P: Provider> SendEndpoint<P> {
                 suites: offer.suites,
                 back_suite,
                 address: source,
+                is_proved: true,
+                group: self.config.group,
                 granted: BTreeSet::new(),
                 back: Vec::new(),
                 highest_back: None,
@@ -526,7 +594,7 @@ impl<P: Provider> SendEndpoint<P> {
             init: digest,
             resp,
         });
-        shared.send(self.port, source, resp.as_bytes().to_vec());
+        shared.send(self.port, group.unwrap_or(source), resp.as_bytes().to_vec());
     }
 
     fn has_link(&self, id: u64) -> bool {
@@ -665,8 +733,11 @@ impl<P: Provider> SendEndpoint<P> {
         for id in replaced {
             self.end_link(shared, id, None);
         }
-        if link.address != source {
-            // The RESP went elsewhere: the address of the confirmation is challenged before anything is led to it.
+        if link.group.is_some() {
+            link.is_proved = true;
+        } else if link.address != source || !link.is_proved {
+            // The RESP went elsewhere, too: the address of the confirmation is challenged before anything is led to it.
+            link.is_proved = false;
             link.challenge_address(shared, self.port, now, source);
         }
         shared.counts.handshakes += 1;
@@ -692,7 +763,7 @@ impl<P: Provider> SendEndpoint<P> {
             return;
         };
         link.last_heard = now;
-        if is_newest && source != link.address {
+        if is_newest && link.may_have_moved(source) {
             link.challenge_address(shared, self.port, now, source);
         }
         let mut answers: Vec<Item<'_>> = Vec::new();
@@ -717,7 +788,14 @@ impl<P: Provider> SendEndpoint<P> {
                 Item::Request { request, key } => {
                     match grant_for(&self.streams, &self.config, shared, link, now, request, key) {
                         Ok((stream, grants)) => {
-                            link.granted.insert(stream);
+                            if link.granted.insert(stream) {
+                                shared.output(Output::Grant {
+                                    port: self.port,
+                                    link: id,
+                                    session_id: stream.0,
+                                    stream_id: stream.1,
+                                });
+                            }
                             answers.extend(grants.into_iter().map(Item::Grant));
                             announced.push(stream);
                         }
@@ -755,7 +833,9 @@ impl<P: Provider> SendEndpoint<P> {
                 Item::Path(random) => {
                     link.send_to(shared, self.port, source, &[Item::PathAnswer(random)]);
                 }
-                Item::PathAnswer(random) => link.answer_challenge(source, random),
+                Item::PathAnswer(random) => {
+                    link.answer_challenge(shared, self.port, source, random);
+                }
                 Item::Bye(_) => is_over = true,
                 _ => {}
             }
@@ -767,6 +847,7 @@ impl<P: Provider> SendEndpoint<P> {
         for (session_id, stream_id) in announced {
             shared.output(Output::Announce {
                 port: self.port,
+                link: id,
                 session_id,
                 stream_id,
             });
@@ -812,10 +893,28 @@ impl<P: Provider> SendEndpoint<P> {
                 next.waiting.remove(&id);
             }
         }
+        shared.output(Output::Unlink {
+            port: self.port,
+            link: id,
+        });
         shared.event(Event::LinkDown {
             port: self.port,
             peer: link.name,
         });
+    }
+
+    pub(super) fn on_other_address(
+        &mut self,
+        shared: &mut Shared<P>,
+        now: u64,
+        link: u64,
+        source: SocketAddr,
+    ) {
+        if let Some(link) = self.links.get_mut(&link)
+            && link.may_have_moved(source)
+        {
+            link.challenge_address(shared, self.port, now, source);
+        }
     }
 
     pub(super) fn on_tick(&mut self, shared: &mut Shared<P>, now: u64) {
@@ -986,7 +1085,18 @@ impl<P: Provider> SendLink<P> {
     }
 
     fn send_to(&mut self, shared: &mut Shared<P>, port: Port, to: SocketAddr, items: &[Item<'_>]) {
-        send_items(&mut self.keys, shared, port, to, items);
+        send_items(
+            &mut self.keys,
+            shared,
+            port,
+            self.group.unwrap_or(to),
+            items,
+        );
+    }
+
+    /// Returns true if the address of the receiver has to be proved anew.
+    fn may_have_moved(&self, source: SocketAddr) -> bool {
+        self.group.is_none() && (source != self.address || !self.is_proved)
     }
 
     /// Installs a back key; returns its id if it is the newest.
@@ -1035,6 +1145,7 @@ impl<P: Provider> SendLink<P> {
             port,
             link: self.keys.own_id(),
             receiver_id: self.receiver_id,
+            address: self.is_proved.then_some(self.address),
             key: Box::new(OpenKey::new(&material, Direction::Back, 0)),
         });
         Some(id)
@@ -1074,12 +1185,24 @@ impl<P: Provider> SendLink<P> {
     }
 
     /// Moves the link to an address that proved to be reachable.
-    fn answer_challenge(&mut self, source: SocketAddr, random: [u8; 8]) {
+    fn answer_challenge(
+        &mut self,
+        shared: &mut Shared<P>,
+        port: Port,
+        source: SocketAddr,
+        random: [u8; 8],
+    ) {
         let proves = |(address, expected, _): &mut (SocketAddr, [u8; 8], u64)| {
             *address == source && crate::secret::equal(expected, &random)
         };
         if self.challenge.take_if(proves).is_some() {
             self.address = source;
+            self.is_proved = true;
+            shared.output(Output::Moved {
+                port,
+                link: self.keys.own_id(),
+                address: source,
+            });
         }
     }
 }

@@ -102,6 +102,12 @@ impl Node {
                     assert!(self.open.remove(&id).is_some(), "a key is closed twice");
                 }
                 Output::Announce { .. } => self.announced += 1,
+                Output::Grant { .. }
+                | Output::Revoke { .. }
+                | Output::StreamLink { .. }
+                | Output::Moved { .. }
+                | Output::Unlink { .. }
+                | Output::DropStream { .. } => {}
                 Output::Event(event) => self.events.push(event),
             }
         }
@@ -133,6 +139,7 @@ impl World {
             SenderConfig {
                 address: CHANNEL.parse().unwrap(),
                 tags: vec![[1; 4]],
+                group: None,
                 peers: None,
             },
         );
@@ -647,6 +654,7 @@ fn sender_that_restarts_is_found_again() {
         SenderConfig {
             address: CHANNEL.parse().unwrap(),
             tags: vec![[1; 4]],
+            group: None,
             peers: None,
         },
     );
@@ -706,6 +714,7 @@ fn stream_of_another_owner_is_refused_until_its_image_is_gone() {
     let config = SenderConfig {
         address: CHANNEL.parse().unwrap(),
         tags: vec![[1; 4]],
+        group: None,
         peers: None,
     };
     other.add_sender(1, config);

@@ -10,6 +10,7 @@ pub mod leaks;
 pub mod liveness;
 pub mod once;
 pub mod positions;
+pub mod sealed;
 pub mod streams;
 
 /// Description of a violated invariant.

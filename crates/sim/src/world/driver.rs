@@ -8,11 +8,12 @@ use taran_core::clock::Now;
 use taran_core::memory::MemoryStorage;
 use taran_driver::{DriverContext, DriverError, DriverParts, Environment};
 
+use super::keys::HostKeys;
 use super::time_stepper::StallMeter;
 use crate::check::counter_consistency::CounterCheck;
 use crate::check::leaks::LeakCheck;
 use crate::check::streams::Streams;
-use crate::check::{Violation, flow, positions};
+use crate::check::{Violation, flow, positions, sealed};
 use crate::network::{HostId, HostTraffic, SimNetwork};
 use crate::process::{AfterKill, CycleContext, HostEnv, Process};
 
@@ -41,6 +42,8 @@ pub(super) struct DriverStart {
     pub(super) storage: MemoryStorage,
     pub(super) directory: PathBuf,
     pub(super) drops_received_frames: bool,
+    /// Keys of a driver that secures all channels.
+    pub(super) keys: Option<HostKeys>,
 }
 
 /// A running driver.
@@ -52,6 +55,8 @@ pub(super) struct Driver {
     pub(super) conductor_stalls: StallMeter,
     pub(super) streams: Streams,
     counters: CounterCheck,
+    /// All its datagrams are sealed: what they contain is not known from the network.
+    is_secured: bool,
 }
 
 impl DriverProcess {
@@ -70,7 +75,12 @@ impl DriverProcess {
             wall_clock: env.wall_clock(),
             pid: env.host().0 as i64 + 1,
         };
-        let mut parts = DriverParts::build(start.context, environment)?;
+        let is_secured = start.keys.is_some();
+        let context = match start.keys {
+            Some(keys) => start.context.keys(keys.seeded(env.random().u64(..))),
+            None => start.context,
+        };
+        let mut parts = DriverParts::build(context, environment)?;
         let (network, id) = (&start.network, start.network_id);
         network.forget_streams(id);
         parts.conductor.on_start();
@@ -85,6 +95,7 @@ impl DriverProcess {
             ),
             leaks: LeakCheck::new(&parts.counters, network.open_sockets(id)),
             conductor_stalls: StallMeter::new(now.nanos),
+            is_secured,
             parts,
         };
         Ok(Self {
@@ -201,6 +212,9 @@ impl Driver {
     /// The same between duty cycles, against the traffic of its host.
     pub(super) fn check_against_traffic(&mut self, traffic: &HostTraffic) -> Result<(), Violation> {
         self.check()?;
+        if self.is_secured {
+            return sealed::check(traffic);
+        }
         self.counters.check(&self.streams, traffic)
     }
 }

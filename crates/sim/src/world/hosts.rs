@@ -12,6 +12,7 @@ use taran_protocol::counter::SystemCounter;
 
 use super::clock::HostClock;
 use super::driver::{Driver, DriverProcess, DriverStart};
+use super::keys;
 use super::resolver::Names;
 use super::{HostIndex, World};
 use crate::check::streams::Streams;
@@ -26,6 +27,8 @@ pub struct HostSpec {
     ahead: Duration,
     is_ipv6: bool,
     disk: SimDiskOptions,
+    /// Names and numbers of the hosts whose keys the driver trusts, with what each may publish and subscribe.
+    trusted: Option<Vec<(usize, String)>>,
 }
 
 impl HostSpec {
@@ -42,6 +45,21 @@ impl HostSpec {
     pub fn option(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.options.push((name.into(), value.into()));
         self
+    }
+
+    /// Secures all channels of the driver, which trusts the keys of these hosts: number, and fields of the trust file.
+    #[must_use]
+    pub fn secured(self, trusted: &[(usize, &str)]) -> Self {
+        let trusted = trusted.iter();
+        Self {
+            trusted: Some(
+                trusted
+                    .map(|(number, fields)| (*number, (*fields).to_owned()))
+                    .collect(),
+            ),
+            ..self
+        }
+        .option("taran.secure.mode", "all")
     }
 
     /// Gives the host only an IPv6 address.
@@ -220,6 +238,11 @@ impl World {
             storage: host.storage.clone(),
             directory: host.directory.clone(),
             drops_received_frames: host.spec.drops_received_frames(),
+            keys: host
+                .spec
+                .trusted
+                .as_ref()
+                .map(|trusted| keys::of_host(index.0, trusted)),
         };
         let process = self.try_spawn(index, |env| DriverProcess::start(env, start))?;
         let host = &mut self.hosts[index.0];

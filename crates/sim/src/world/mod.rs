@@ -16,6 +16,7 @@ mod error_logs;
 mod hosts;
 #[cfg(test)]
 mod jump_tests;
+mod keys;
 mod power;
 mod processes;
 mod resolver;

@@ -28,6 +28,7 @@ mod rejections;
 mod relocation;
 mod replay;
 mod responses;
+mod secured;
 mod sending;
 mod spies;
 mod stream_ends;

@@ -21,6 +21,7 @@ use super::publications::{
 };
 use super::sender_spec::SenderParams;
 use crate::boundary::{EndpointId, PublicationId, PublicationShared, SenderCommand};
+use crate::secured::policy::check_shared;
 use crate::sender::SenderPublication;
 
 impl ConductorState {
@@ -47,6 +48,10 @@ impl ConductorState {
             || self.networking.sockets.requested_buffers(&resolved),
             |e| e.buffers,
         );
+        if let Some(existing) = existing {
+            let security = self.security.decide(&resolved)?;
+            check_shared(&existing.security, &security, &resolved.channel)?;
+        }
         let endpoint_id = existing.map(|endpoint| endpoint.id);
         let datagrams = existing.map(|endpoint| (endpoint.max_datagram, endpoint.expansion));
         // A channel that is only a tag has the group semantics of the endpoint with that tag.
@@ -169,6 +174,9 @@ impl ConductorState {
             flow_control,
         };
         let spec = self.sender_publication_spec(sender_params, &config, &log, &counters, &shared);
+        let (session_id, stream_id) = (config.session_id, config.stream_id);
+        self.security
+            .add_stream(self.now, endpoint, session_id, stream_id);
         self.networking
             .sender
             .send(SenderCommand::AddPublication(Box::new(

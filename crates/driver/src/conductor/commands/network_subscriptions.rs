@@ -11,6 +11,7 @@ use super::super::subscription_linking::{LogDescriptor, join};
 use super::super::subscriptions::{Source, Subscription};
 use super::subscriptions::NewSubscription;
 use crate::boundary::{EndpointId, ImageId, ReceiverCommand, SubscriberPosition};
+use crate::secured::policy::check_shared;
 
 impl ConductorState {
     pub(super) fn add_network_subscription(
@@ -31,6 +32,10 @@ impl ConductorState {
             || self.networking.sockets.requested_buffers(&resolved),
             |e| e.buffers,
         );
+        if let Some(existing) = existing {
+            let security = self.security.decide(&resolved)?;
+            check_shared(&existing.security, &security, &resolved.channel)?;
+        }
         let endpoint_id = existing.map(|endpoint| endpoint.id);
         let receive_buffer = self.networking.sockets.receive_buffer(requested);
         new.params
@@ -70,6 +75,8 @@ impl ConductorState {
         self.subscriptions.insert(subscription);
         self.networking.receive_endpoints.add_reference(endpoint);
         if is_first {
+            self.security
+                .add_subscription(endpoint, session_id, stream_id);
             self.networking
                 .receiver
                 .send(ReceiverCommand::AddSubscription {
@@ -173,6 +180,7 @@ impl ConductorState {
             networking,
             counters,
             subscriptions,
+            security,
             ..
         } = self;
         for image in networking
@@ -194,6 +202,7 @@ impl ConductorState {
         let (stream_id, session_id) = (subscription.stream_id, subscription.params.session_id);
         if !subscription.awaits_session && subscriptions.count(endpoint, stream_id, session_id) == 0
         {
+            security.remove_subscription(endpoint, session_id, stream_id);
             networking
                 .receiver
                 .send(ReceiverCommand::RemoveSubscription {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use taran_net::AgentRole;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::response::Response;
 use taran_protocol::uri::{Channel, ChannelKind, SubscriptionParams, UdpChannel};
@@ -17,6 +18,7 @@ use super::super::subscriptions::{Source, Subscription};
 use super::DestinationCommand;
 use crate::boundary::{EndpointId, ReceiveTransportSpec, ReceiverCommand, TransportId};
 use crate::receiver::ReceiveTransport;
+use crate::secured::policy::destination_security;
 
 impl ConductorState {
     pub(super) fn add_receive_destination(
@@ -135,13 +137,20 @@ impl ConductorState {
             return Err(Failure::generic("the endpoint of the subscription is gone").into());
         };
         let (buffers, status_id) = (endpoint.buffers, endpoint.status.id());
+        let receiver_id = endpoint.receiver_id;
+        let security = self.security.decide(&resolved)?;
+        let security = destination_security(&endpoint.security, security, &resolved)?;
         // A destination without a backend gets that of its subscription.
         if udp.backend.is_none() {
             resolved.backend = endpoint.resolved.backend.clone();
         }
+        self.security
+            .prepare_receiver(id, &security, resolved.text());
         let opened = self
             .networking
             .open_receive_destination(&resolved, id.0, buffers);
+        self.security
+            .opened(AgentRole::Receiver, id.0, opened.is_ok());
         let transport = opened.map_err(|error| {
             if error.is_in_use && self.is_destination_closing(&resolved) {
                 return Failure::new(
@@ -164,6 +173,8 @@ impl ConductorState {
             .counters
             .local_address(of, status_id, &bound.to_string())?;
         local_address.set(status::ACTIVE);
+        self.security
+            .add_receiver(endpoint_id, id, &security, &resolved, (bound, receiver_id));
         let spec = ReceiveTransportSpec {
             id,
             transport,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use taran_net::AgentRole;
 use taran_protocol::event::EventCode;
 use taran_protocol::uri::ChannelKind;
 
@@ -29,10 +30,17 @@ impl ConductorState {
         self.check_new_receive_endpoint(id, &resolved)?;
         let has_destinations = resolved.channel.kind() == ChannelKind::Manual;
         // With manual destinations there is no socket yet.
+        let security = self.security.decide(&resolved)?;
         let transport = if has_destinations {
             None
         } else {
-            Some(self.networking.open_receiver(&resolved, id.0)?)
+            let transport = TransportId(id.0);
+            self.security
+                .prepare_receiver(transport, &security, resolved.text());
+            let opened = self.networking.open_receiver(&resolved, id.0);
+            self.security
+                .opened(AgentRole::Receiver, id.0, opened.is_ok());
+            Some(opened?)
         };
         let bound = transport
             .as_ref()
@@ -58,6 +66,11 @@ impl ConductorState {
         });
         let receiver_id = self.networking.next_receiver_id;
         self.networking.next_receiver_id = receiver_id.wrapping_add(1);
+        if let Some(bound) = bound {
+            let transport = TransportId(id.0);
+            self.security
+                .add_receiver(id, transport, &security, &resolved, (bound, receiver_id));
+        }
         let spec = ReceiveEndpointSpec {
             id,
             channel,
@@ -84,6 +97,7 @@ impl ConductorState {
         let buffers = self.networking.sockets.requested_buffers(&resolved);
         self.networking.receive_endpoints.insert(Endpoint {
             id,
+            security,
             resolved,
             canonical,
             buffers,
@@ -91,6 +105,7 @@ impl ConductorState {
             max_datagram: 0,
             expansion: 0,
             destination_count: None,
+            receiver_id,
             receive_params: Some(new.params.clone()),
             status: counters.status,
             port: bound.map(|bound| bound.port()),

@@ -22,6 +22,16 @@ impl ConductorState {
         let Some(requested) = &destination.endpoint else {
             return Err(Failure::generic("a destination needs an endpoint").into());
         };
+        if destination.secure.is_some() {
+            let is_secured = self.is_secured_sender(endpoint);
+            if destination.secure != Some(is_secured) {
+                return Err(Failure::generic(format!(
+                    "taran.secure={} does not match that of the publication, of which it is a destination: channel={}",
+                    !is_secured, command.channel
+                ))
+                .into());
+            }
+        }
         // An unresolved name is not an error: it may get an address later.
         let address = resolve_endpoint(&destination, prerequisites)?;
         self.networking.send_destinations.add(
@@ -32,6 +42,7 @@ impl ConductorState {
                 address,
             },
         );
+        self.secure_destinations(endpoint);
         self.networking.sender.send(SenderCommand::AddDestination {
             endpoint,
             destination: SendDestination {
@@ -83,6 +94,22 @@ impl ConductorState {
         Ok(())
     }
 
+    fn is_secured_sender(&self, endpoint: EndpointId) -> bool {
+        let endpoint = self.networking.send_endpoints.get(endpoint);
+        endpoint.is_some_and(|endpoint| endpoint.security.is_secured)
+    }
+
+    /// Tells transport security the destinations of an endpoint: their ports name the channel in handshakes.
+    pub(in crate::conductor) fn secure_destinations(&mut self, endpoint: EndpointId) {
+        let destinations = self.networking.send_destinations.addresses(endpoint);
+        if let Some(open) = self.networking.send_endpoints.get(endpoint)
+            && open.security.is_secured
+        {
+            self.security
+                .set_destinations(endpoint, &open.resolved, destinations);
+        }
+    }
+
     fn drop_send_destination(&mut self, endpoint: EndpointId, destination: i64) {
         if self
             .networking
@@ -95,6 +122,7 @@ impl ConductorState {
                     endpoint,
                     destination,
                 });
+            self.secure_destinations(endpoint);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use taran_net::Capabilities;
+use taran_net::{AgentRole, Capabilities};
 use taran_protocol::event::EventCode;
 use taran_protocol::uri::ChannelKind;
 
@@ -13,6 +13,7 @@ use super::super::state::ConductorState;
 use super::publications::NewPublication;
 use crate::boundary::{Destination, EndpointId, SendEndpointSpec, SenderCommand};
 use crate::event_log::FieldValue;
+use crate::secured::Security;
 use crate::sender::SendEndpoint;
 
 impl ConductorState {
@@ -47,7 +48,12 @@ impl ConductorState {
         canonical: String,
     ) -> Result<EndpointId, Failure> {
         let id = EndpointId(new.correlation_id);
-        let opened = self.networking.open_sender(&resolved, id.0)?;
+        let security = self.security.decide(&resolved)?;
+        self.security.prepare_sender(id, &security, resolved.text());
+        let opened = self.networking.open_sender(&resolved, id.0);
+        self.security
+            .opened(AgentRole::Sender, id.0, opened.is_ok());
+        let opened = opened?;
         let bound = opened.bound();
         let buffers = self.networking.sockets.requested_buffers(&resolved);
         let Capabilities {
@@ -55,6 +61,7 @@ impl ConductorState {
             expansion,
             ..
         } = opened.data.capabilities();
+        let max_datagram = Security::max_datagram(&security, max_datagram);
         let send_buffer = self.networking.sockets.send_buffer(buffers);
         new.params
             .check_datagram(max_datagram, expansion, send_buffer, &new.channel)?;
@@ -108,8 +115,10 @@ impl ConductorState {
             EventCode::SendChannelCreation,
             &[FieldValue::Text(resolved.text())],
         );
+        self.security.add_sender(id, &security, &resolved, bound);
         self.networking.send_endpoints.insert(Endpoint {
             id,
+            security,
             resolved,
             canonical,
             buffers,
@@ -117,6 +126,7 @@ impl ConductorState {
             max_datagram,
             expansion,
             destination_count,
+            receiver_id: 0,
             receive_params: None,
             status,
             port: Some(bound.port()),

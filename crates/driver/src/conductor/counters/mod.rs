@@ -146,6 +146,17 @@ impl Counters {
         Ok(counter_id)
     }
 
+    /// Allocates a counter of transport security.
+    #[cfg(feature = "secure")]
+    pub(crate) fn secure(
+        &mut self,
+        counter: taran_protocol::counter::SecureCounter,
+    ) -> Result<Counter, Failure> {
+        let type_id = counter.type_id();
+        let (key, label) = (type_id.to_le_bytes(), counter.label());
+        self.allocate(type_id, &key, label, 0, CounterInit::default())
+    }
+
     /// Returns the static counter with this type and registration id; allocates it if it does not exist.
     pub(crate) fn static_counter(
         &mut self,

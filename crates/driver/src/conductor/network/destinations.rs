@@ -66,6 +66,12 @@ impl SendDestinations {
         known.find(|known| known.id == id)
     }
 
+    /// Returns the known addresses of an endpoint's destinations.
+    pub(crate) fn addresses(&self, endpoint: EndpointId) -> impl Iterator<Item = SocketAddr> {
+        let known = self.endpoints.get(&endpoint).into_iter().flatten();
+        known.filter_map(|known| known.address)
+    }
+
     /// Removes a destination; returns true if it existed.
     pub(crate) fn remove(&mut self, endpoint: EndpointId, id: i64) -> bool {
         let Some(known) = self.endpoints.get_mut(&endpoint) else {

@@ -11,6 +11,7 @@ use taran_protocol::uri::{Param, SubscriptionParams, TimestampOffset};
 use super::super::failure::Failure;
 use super::addresses::ResolvedChannel;
 use crate::boundary::EndpointId;
+use crate::secured::policy::ChannelSecurity;
 
 /// Socket buffer lengths requested by a channel or an option, in bytes; `None`: the system default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,6 +30,7 @@ pub(crate) struct RequestedBuffers {
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) id: EndpointId,
+    pub(crate) security: ChannelSecurity,
     pub(crate) resolved: ResolvedChannel,
     pub(crate) canonical: String,
     pub(crate) buffers: RequestedBuffers,
@@ -39,6 +41,8 @@ pub(crate) struct Endpoint {
     pub(crate) expansion: usize,
     /// Send endpoint with destinations: counter of their number.
     pub(crate) destination_count: Option<Counter>,
+    /// Receive endpoint: id in its status messages; 0 of a send endpoint.
+    pub(crate) receiver_id: i64,
     /// Receive endpoint: image parameters of the subscription that opened it.
     pub(crate) receive_params: Option<SubscriptionParams>,
     pub(crate) status: Counter,

@@ -1,0 +1,84 @@
+//! Jumps of the wall clock against the monotonic clock, which a resumed copy of a virtual machine shows
+//! (docs/spec/transport-security.md §2.3).
+//!
+//! Contract: an agent that seals calls [`ClockWatch::observe`] at the start of each duty cycle. From a jump on, the count of
+//! [`ClockJumps`] differs from the one that keys were made under, and these keys seal nothing any more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use taran_core::clock::Now;
+
+/// Difference beyond which the clocks count as set, in milliseconds.
+const JUMP_MS: i64 = 1_000;
+const NANOS_PER_MILLI: i64 = 1_000_000;
+
+/// Number of jumps that any agent has seen. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClockJumps(Arc<AtomicU64>);
+
+impl ClockJumps {
+    /// Returns the number of jumps.
+    #[inline]
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Returns a watch of one agent.
+    pub(crate) fn watch(&self) -> ClockWatch {
+        ClockWatch {
+            jumps: self.clone(),
+            last: None,
+        }
+    }
+}
+
+/// Watch of one agent.
+#[derive(Debug)]
+pub(crate) struct ClockWatch {
+    jumps: ClockJumps,
+    last: Option<Now>,
+}
+
+impl ClockWatch {
+    /// Compares the progress of both clocks since the last call.
+    #[inline]
+    pub(crate) fn observe(&mut self, now: Now) {
+        if let Some(last) = self.last.replace(now) {
+            let monotonic_ms = (now.nanos - last.nanos) / NANOS_PER_MILLI;
+            let wall_ms = now.epoch_millis.wrapping_sub(last.epoch_millis);
+            if wall_ms.wrapping_sub(monotonic_ms).unsigned_abs() > JUMP_MS.unsigned_abs() {
+                // Acquired by the layers before they seal, on the threads of all agents.
+                self.jumps.0.fetch_add(1, Ordering::Release);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(monotonic_ms: i64, wall_ms: i64) -> Now {
+        Now {
+            nanos: monotonic_ms * NANOS_PER_MILLI,
+            epoch_millis: 1_700_000_000_000 + wall_ms,
+        }
+    }
+
+    #[test]
+    fn observe_counts_only_clocks_that_part_by_more_than_a_second() {
+        let jumps = ClockJumps::default();
+        let mut watch = jumps.watch();
+        for (monotonic_ms, wall_ms) in [(0, 0), (10, 10), (60_000, 60_000), (60_010, 61_000)] {
+            watch.observe(at(monotonic_ms, wall_ms));
+        }
+        assert_eq!(jumps.count(), 0);
+        watch.observe(at(60_020, 90_000));
+        assert_eq!(jumps.count(), 1);
+        watch.observe(at(60_030, 90_010));
+        assert_eq!(jumps.count(), 1);
+        watch.observe(at(60_040, 10));
+        assert_eq!(jumps.count(), 2);
+    }
+}

@@ -1,0 +1,90 @@
+//! Stand-in for transport security in a build without it: nothing is secured, and what asks for it is refused.
+
+use std::net::SocketAddr;
+use std::task::Waker;
+
+use taran_core::clock::Now;
+use taran_net::AgentRole;
+
+use super::policy::{self, ChannelSecurity, Mode};
+use crate::boundary::{EndpointId, TransportId};
+use crate::conductor::{Failure, ResolvedChannel};
+
+/// Security of a driver that secures nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Security;
+
+impl Security {
+    pub(crate) fn set_wakers(&mut self, _wakers: [Waker; 2]) {}
+
+    pub(crate) fn decide(&self, resolved: &ResolvedChannel) -> Result<ChannelSecurity, Failure> {
+        policy::decide(Mode::Off, resolved, |_| false)
+    }
+
+    pub(crate) fn max_datagram(_security: &ChannelSecurity, max: usize) -> usize {
+        max
+    }
+
+    pub(crate) fn prepare_sender(&mut self, _: EndpointId, _: &ChannelSecurity, _: &str) {}
+
+    pub(crate) fn prepare_receiver(&mut self, _: TransportId, _: &ChannelSecurity, _: &str) {}
+
+    pub(crate) fn opened(&mut self, _: AgentRole, _: i64, _: bool) {}
+
+    pub(crate) fn add_sender(
+        &mut self,
+        _: EndpointId,
+        _: &ChannelSecurity,
+        _: &ResolvedChannel,
+        _: SocketAddr,
+    ) {
+    }
+
+    pub(crate) fn set_destinations(
+        &mut self,
+        _: EndpointId,
+        _: &ResolvedChannel,
+        _: impl Iterator<Item = SocketAddr>,
+    ) {
+    }
+
+    pub(crate) fn remove_sender(&mut self, _: EndpointId) {}
+
+    pub(crate) fn add_stream(&mut self, _: Now, _: EndpointId, _: i32, _: i32) {}
+
+    pub(crate) fn remove_stream(&mut self, _: EndpointId, _: i32, _: i32) {}
+
+    pub(crate) fn add_receiver(
+        &mut self,
+        _: EndpointId,
+        _: TransportId,
+        _: &ChannelSecurity,
+        _: &ResolvedChannel,
+        _: (SocketAddr, i64),
+    ) {
+    }
+
+    pub(crate) fn remove_receiver(&mut self, _: TransportId) {}
+
+    pub(crate) fn remove_receive_endpoint(&mut self, _: EndpointId) {}
+
+    pub(crate) fn add_subscription(&mut self, _: EndpointId, _: Option<i32>, _: i32) {}
+
+    pub(crate) fn remove_subscription(&mut self, _: EndpointId, _: Option<i32>, _: i32) {}
+
+    pub(crate) fn on_image_gone(&mut self, _: EndpointId, _: i32, _: i32) {}
+
+    pub(crate) fn begin_cycle(&mut self, _: Now) {}
+
+    pub(crate) fn is_idle(&self) -> bool {
+        true
+    }
+
+    pub(crate) fn poll(&mut self, _: Now) -> usize {
+        0
+    }
+
+    pub(crate) fn next_report(&mut self) -> Option<String> {
+        None
+    }
+}

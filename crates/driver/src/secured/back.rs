@@ -1,0 +1,439 @@
+//! Layer of the socket of a receive transport: opens streams, seals feedback.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use taran_core::queue;
+use taran_net::{LayerCapabilities, LowerLayers, NetError, ReceiveBatch, Transmit, TransportLayer};
+use taran_protocol::frame::{FrameHeader, FromBytes, IntoBytes, Setup};
+use taran_secure::bounds::check_forward;
+use taran_secure::derive::KeyId;
+use taran_secure::frame::{
+    ANNOUNCE, Announce, COOKIE, PAIR, RESP, SEALED, SEALED_OVERHEAD, SealedHeader, SecureFrame,
+    is_secure,
+};
+use taran_secure::keeper::Port;
+use taran_secure::seal::{OpenKey, SealKey};
+
+use super::desk::{Desk, Outbox, lock};
+use super::forward::{Feedback, count_refused, feedback_stream, key_number};
+use super::layer::capabilities;
+use super::messages::{Input, KeyUpdate, P, Stream};
+use super::table::Table;
+
+/// Announcements that are kept for a key that is on its way.
+const HELD_MAX: usize = 64;
+
+/// Keys of a receive transport.
+pub(super) struct ReceiverPort {
+    id: i64,
+    updates: queue::Receiver<KeyUpdate>,
+    keys: Table<u64, StreamKey>,
+    /// Links that carry feedback for a stream, the newest last.
+    streams: Table<Stream, Vec<u64>>,
+    links: HashMap<u64, SenderLink>,
+    /// Announcements under keys that were not known, with their sources: their key may be on its way from the conductor.
+    held: VecDeque<(Box<Announce>, SocketAddr)>,
+    /// Opened SETUPs that wait for a free slot.
+    setups: VecDeque<(Setup, SocketAddr)>,
+}
+
+struct StreamKey {
+    key: Box<OpenKey<P>>,
+    stream: Stream,
+    /// A datagram was opened.
+    is_used: bool,
+}
+
+/// Sender at the other end of a link.
+struct SenderLink {
+    key: Box<SealKey<P>>,
+    to: SocketAddr,
+    /// Jumps of the wall clock before the key was drawn.
+    jumps: u64,
+}
+
+impl std::fmt::Debug for ReceiverPort {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("ReceiverPort")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ReceiverPort {
+    pub(super) fn new(id: i64, updates: queue::Receiver<KeyUpdate>, seed: u64) -> Self {
+        Self {
+            id,
+            updates,
+            keys: Table::new(seed),
+            streams: Table::new(seed.rotate_left(32)),
+            links: HashMap::new(),
+            held: VecDeque::new(),
+            setups: VecDeque::new(),
+        }
+    }
+
+    fn port(&self) -> Port {
+        Port::Receiver(self.id.cast_unsigned())
+    }
+
+    /// Takes the messages of the conductor.
+    #[inline]
+    fn take_updates(&mut self, outbox: &mut Outbox, lower: &mut LowerLayers<'_>) {
+        while let Some(update) = self.updates.try_recv() {
+            self.on_update(update, outbox, lower);
+        }
+    }
+
+    fn on_update(&mut self, update: KeyUpdate, outbox: &mut Outbox, lower: &mut LowerLayers<'_>) {
+        match update {
+            KeyUpdate::Send { to, bytes } => {
+                // What is lost is repeated.
+                let _ = lower.send(&[Transmit::to(to, &bytes)]);
+            }
+            KeyUpdate::SealBack {
+                link,
+                to,
+                jumps,
+                key,
+            } => {
+                self.links.insert(link, SenderLink { key, to, jumps });
+            }
+            KeyUpdate::OpenStream { link, stream, key } => {
+                let id = key.id();
+                self.lead(stream, link);
+                self.keys.insert(
+                    key_number(id),
+                    StreamKey {
+                        key,
+                        stream,
+                        is_used: false,
+                    },
+                );
+                self.open_held(id, outbox);
+            }
+            KeyUpdate::StreamLink { link, stream } => self.lead(stream, link),
+            KeyUpdate::Moved { link, address } => {
+                if let Some(sender) = self.links.get_mut(&link) {
+                    sender.to = address;
+                }
+            }
+            KeyUpdate::Unlink(link) => {
+                self.links.remove(&link);
+                for links in self.streams.values_mut() {
+                    links.retain(|other| *other != link);
+                }
+            }
+            KeyUpdate::Close(id) => {
+                if let Some(closed) = self.keys.remove(key_number(id))
+                    && !self
+                        .keys
+                        .values_mut()
+                        .any(|key| key.stream == closed.stream)
+                {
+                    self.streams.remove(closed.stream);
+                }
+            }
+            // Those are for send endpoints.
+            KeyUpdate::SealStream { .. }
+            | KeyUpdate::DropStream(_)
+            | KeyUpdate::OpenBack { .. }
+            | KeyUpdate::Grant { .. }
+            | KeyUpdate::Revoke { .. }
+            | KeyUpdate::Identity(..)
+            | KeyUpdate::Announce { .. } => {}
+        }
+    }
+
+    /// Leads the feedback of a stream over a link.
+    fn lead(&mut self, stream: Stream, link: u64) {
+        match self.streams.get_mut(stream) {
+            Some(links) => {
+                links.retain(|other| *other != link);
+                links.push(link);
+            }
+            None => self.streams.insert(stream, vec![link]),
+        }
+    }
+
+    /// Opens the announcements that waited for a key.
+    fn open_held(&mut self, id: KeyId, outbox: &mut Outbox) {
+        let mut waiting = std::mem::take(&mut self.held);
+        while let Some((announce, source)) = waiting.pop_front() {
+            if announce.key_id == id.0 {
+                self.on_setup(&announce, source, outbox);
+            } else {
+                self.held.push_back((announce, source));
+            }
+        }
+    }
+
+    /// Opens the SETUP of an announcement. Returns false if its key is not known.
+    fn on_setup(&mut self, announce: &Announce, source: SocketAddr, outbox: &mut Outbox) -> bool {
+        let port = self.port();
+        let number = u64::from_le_bytes(announce.key_id);
+        let Some(known) = self.keys.get_mut(number) else {
+            return false;
+        };
+        match known.key.open_announce(announce) {
+            Ok(setup) if (setup.session_id.get(), setup.stream_id.get()) == known.stream => {
+                if !std::mem::replace(&mut known.is_used, true) {
+                    let id = known.key.id();
+                    outbox.post(port, || Input::FirstOpen(id));
+                }
+                if self.setups.len() < HELD_MAX {
+                    self.setups.push_back((setup, source));
+                }
+            }
+            Ok(_) => {
+                outbox.counters.out_of_bounds.increment();
+            }
+            Err(refused) => count_refused(refused, outbox),
+        }
+        true
+    }
+
+    /// Handles a datagram that arrived.
+    #[inline]
+    fn on_datagram(
+        &mut self,
+        datagram: &[u8],
+        source: SocketAddr,
+        timestamp_ns: Option<i64>,
+        batch: &mut ReceiveBatch,
+        outbox: &mut Outbox,
+    ) {
+        let Ok((header, _)) = FrameHeader::ref_from_prefix(datagram) else {
+            outbox.counters.plain_refused.increment();
+            return;
+        };
+        match header.frame_type() {
+            SEALED => self.open(datagram, source, timestamp_ns, batch, outbox),
+            ANNOUNCE => {
+                let Ok(SecureFrame::Announce(announce)) = SecureFrame::parse(datagram) else {
+                    outbox.counters.out_of_bounds.increment();
+                    return;
+                };
+                if announce.has_setup() {
+                    if self.on_setup(announce, source, outbox) {
+                        return;
+                    }
+                    if self.held.len() >= HELD_MAX {
+                        self.held.pop_front();
+                    }
+                    self.held.push_back((Box::new(*announce), source));
+                }
+                self.post(datagram, source, outbox);
+            }
+            RESP | COOKIE | PAIR if SecureFrame::parse(datagram).is_ok() => {
+                self.post(datagram, source, outbox);
+            }
+            other if is_secure(other) => {
+                outbox.counters.out_of_bounds.increment();
+            }
+            other => {
+                outbox.counters.plain_refused.increment();
+                outbox.post(self.port(), || Input::Plain {
+                    source,
+                    frame_type: other.0,
+                });
+            }
+        }
+    }
+
+    fn post(&self, datagram: &[u8], source: SocketAddr, outbox: &mut Outbox) {
+        outbox.post(self.port(), || Input::Datagram {
+            source,
+            bytes: datagram.into(),
+        });
+    }
+
+    /// Opens a datagram of a stream into the next free slot.
+    #[inline]
+    fn open(
+        &mut self,
+        datagram: &[u8],
+        source: SocketAddr,
+        timestamp_ns: Option<i64>,
+        batch: &mut ReceiveBatch,
+        outbox: &mut Outbox,
+    ) {
+        let port = self.port();
+        let header = SealedHeader::ref_from_prefix(datagram)
+            .ok()
+            .map(|(header, _)| header)
+            .filter(|_| datagram.len() >= SEALED_OVERHEAD);
+        let Some(header) = header else {
+            outbox.counters.failed_opens.increment();
+            return;
+        };
+        let Some(known) = self.keys.get_mut(u64::from_le_bytes(header.key_id)) else {
+            outbox.counters.unknown_keys.increment();
+            let id = KeyId(header.key_id);
+            outbox.post(port, || Input::UnknownKey {
+                source,
+                id,
+                length: datagram.len(),
+            });
+            return;
+        };
+        let length = datagram.len() - SEALED_OVERHEAD;
+        let (session_id, stream_id) = known.stream;
+        let mut is_authentic = false;
+        batch.push_coalesced_with(source, timestamp_ns, length, |out| {
+            if let Err(refused) = known.key.open(datagram, out) {
+                count_refused(refused, outbox);
+                return false;
+            }
+            is_authentic = true;
+            let is_within = check_forward(out, session_id, stream_id).is_ok();
+            if !is_within {
+                outbox.counters.out_of_bounds.increment();
+            }
+            is_within
+        });
+        if is_authentic && !std::mem::replace(&mut known.is_used, true) {
+            let id = known.key.id();
+            outbox.post(port, || Input::FirstOpen(id));
+        }
+    }
+
+    fn deliver_setups(&mut self, batch: &mut ReceiveBatch) {
+        while let Some((setup, source)) = self.setups.front() {
+            if !batch.push(*source, None, setup.as_bytes()) {
+                return;
+            }
+            self.setups.pop_front();
+        }
+    }
+
+    /// Returns the link that carries feedback: the newest of its stream whose key the sender has.
+    fn link_of(&mut self, feedback: Feedback, to: Option<SocketAddr>) -> Option<u64> {
+        let links = &self.links;
+        match feedback {
+            Feedback::Stream(stream) => {
+                let of_stream = self.streams.get_mut(stream)?.iter().rev();
+                of_stream.copied().find(|link| links.contains_key(link))
+            }
+            Feedback::AnySetup => links
+                .iter()
+                .filter(|(_, sender)| Some(sender.to) == to)
+                .map(|(link, _)| *link)
+                .min(),
+        }
+    }
+
+    /// Seals and sends one frame of feedback. What no link carries is as if lost: its receiver repeats it.
+    fn send(
+        &mut self,
+        datagram: &[u8],
+        to: Option<SocketAddr>,
+        desk: &mut Desk,
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<bool, NetError> {
+        let Desk {
+            scratch, outbox, ..
+        } = desk;
+        let Some(feedback) = feedback_stream(datagram) else {
+            outbox.counters.refused_sends.increment();
+            return Ok(true);
+        };
+        let link = self.link_of(feedback, to);
+        let Some(sender) = link.and_then(|link| self.links.get_mut(&link)) else {
+            match (feedback, to) {
+                (Feedback::AnySetup, Some(control)) => {
+                    outbox.post(self.port(), || Input::SetupRequest { control });
+                }
+                _ => {
+                    outbox.counters.refused_sends.increment();
+                }
+            }
+            return Ok(true);
+        };
+        let is_stale = sender.jumps != outbox.clock_jumps();
+        if is_stale || !sender.key.has_room(1, datagram.len()) {
+            outbox.counters.refused_sends.increment();
+            return Ok(true);
+        }
+        // The address of the link, whatever a SETUP seemed to have.
+        let layout = Transmit::to(sender.to, datagram).expanded(SEALED_OVERHEAD);
+        let key = &mut sender.key;
+        let sent = lower.send_with(layout, scratch, &mut |_, out| {
+            if key.seal(datagram, out).is_err() {
+                // Not reached: there is room. Nothing plain leaves all the same.
+                out.fill(0);
+            }
+        })?;
+        outbox.counters.bytes_sealed.add(datagram.len() as i64);
+        Ok(sent == datagram.len() + SEALED_OVERHEAD)
+    }
+}
+
+/// Layer of the socket of a receive transport.
+#[derive(Debug)]
+pub(super) struct ReceiverLayer {
+    port: Arc<Mutex<ReceiverPort>>,
+    desk: Arc<Mutex<Desk>>,
+}
+
+impl ReceiverLayer {
+    pub(super) fn new(port: Arc<Mutex<ReceiverPort>>, desk: Arc<Mutex<Desk>>) -> Self {
+        Self { port, desk }
+    }
+}
+
+impl TransportLayer for ReceiverLayer {
+    fn capabilities(&self) -> LayerCapabilities {
+        capabilities()
+    }
+
+    fn send(
+        &mut self,
+        batch: &[Transmit<'_>],
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        let (mut port, mut desk) = (lock(&self.port), lock(&self.desk));
+        port.take_updates(&mut desk.outbox, lower);
+        let mut accepted = 0;
+        for transmit in batch {
+            let to = transmit.destination.or_else(|| lower.peer());
+            for datagram in transmit.datagrams() {
+                match port.send(datagram, to, &mut desk, lower) {
+                    Ok(true) => accepted += datagram.len(),
+                    Ok(false) => return Ok(accepted),
+                    Err(error) if accepted == 0 => return Err(error),
+                    Err(_) => return Ok(accepted),
+                }
+            }
+        }
+        Ok(accepted)
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut ReceiveBatch,
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        batch.clear();
+        let (mut port, mut desk) = (lock(&self.port), lock(&self.desk));
+        let Desk { sealed, outbox, .. } = &mut *desk;
+        port.take_updates(outbox, lower);
+        sealed.clear_to(batch.free_slots().len());
+        lower.receive(sealed)?;
+        let mut opened = 0;
+        for run in sealed.datagram_runs() {
+            for datagram in run.datagrams() {
+                port.on_datagram(datagram, run.source, run.timestamp_ns, batch, outbox);
+            }
+        }
+        opened += batch.bytes();
+        if opened > 0 {
+            outbox.counters.bytes_opened.add(opened as i64);
+        }
+        port.deliver_setups(batch);
+        Ok(batch.datagram_count())
+    }
+}

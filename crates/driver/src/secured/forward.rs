@@ -1,0 +1,541 @@
+//! Layer of the sockets of a send endpoint: seals streams, opens feedback.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use taran_core::queue;
+use taran_net::{LayerCapabilities, LowerLayers, NetError, ReceiveBatch, Transmit, TransportLayer};
+use taran_protocol::frame::{
+    Frame, FrameHeader, FrameType, FromBytes, IntoBytes, Setup, StatusMessage,
+};
+use taran_secure::bounds::check_back;
+use taran_secure::derive::{Fingerprint, KeyId};
+use taran_secure::frame::{
+    BACK, HELLO, INIT, PAIR, SEALED_OVERHEAD, SealedHeader, SecureFrame, is_secure,
+};
+use taran_secure::keeper::Port;
+use taran_secure::seal::{OpenKey, Refused, SealKey};
+
+use super::desk::{Desk, Outbox, lock};
+use super::layer::capabilities;
+use super::messages::{Input, KeyUpdate, P, Stream};
+use super::table::Table;
+
+/// Elicited SETUPs that wait for a free slot.
+const ELICITED_MAX: usize = 64;
+
+/// Keys of a send endpoint. Its sockets share them; all belong to the sender.
+pub(super) struct SenderPort {
+    id: i64,
+    updates: queue::Receiver<KeyUpdate>,
+    /// Identity and number of this run, for announcements.
+    fingerprint: Fingerprint,
+    incarnation: u64,
+    streams: Table<Stream, SealingStream>,
+    keys: Table<u64, BackKey>,
+    links: HashMap<u64, ReceiverLink>,
+    elicited: VecDeque<(StatusMessage, SocketAddr)>,
+}
+
+struct SealingStream {
+    key: Box<SealKey<P>>,
+    epoch: u32,
+    /// Jumps of the wall clock before the key was drawn.
+    jumps: u64,
+    /// The conductor was asked for another epoch.
+    has_asked: bool,
+}
+
+struct BackKey {
+    key: Box<OpenKey<P>>,
+    link: u64,
+}
+
+/// Receiver at the other end of a link.
+#[derive(Default)]
+struct ReceiverLink {
+    receiver_id: i64,
+    /// Proved address, which all its frames are handed on with.
+    address: Option<SocketAddr>,
+    granted: HashSet<Stream>,
+}
+
+impl std::fmt::Debug for SenderPort {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("SenderPort")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the stream of a frame that a sender sends: DATA, PAD, SETUP or RTTM.
+#[inline]
+fn stream_of(datagram: &[u8]) -> Option<Stream> {
+    let (header, _) = FrameHeader::ref_from_prefix(datagram).ok()?;
+    let at = if header.frame_type() == FrameType::RTTM {
+        8
+    } else {
+        12
+    };
+    let id = |at: usize| {
+        let bytes = datagram.get(at..at + 4)?;
+        Some(i32::from_le_bytes(*bytes.first_chunk()?))
+    };
+    Some((id(at)?, id(at + 4)?))
+}
+
+fn is_setup(datagram: &[u8]) -> bool {
+    FrameHeader::ref_from_prefix(datagram)
+        .is_ok_and(|(header, _)| header.frame_type() == FrameType::SETUP)
+}
+
+impl SenderPort {
+    pub(super) fn new(
+        id: i64,
+        updates: queue::Receiver<KeyUpdate>,
+        identity: (Fingerprint, u64),
+        seed: u64,
+    ) -> Self {
+        Self {
+            id,
+            updates,
+            fingerprint: identity.0,
+            incarnation: identity.1,
+            streams: Table::new(seed),
+            keys: Table::new(seed.rotate_left(32)),
+            links: HashMap::new(),
+            elicited: VecDeque::new(),
+        }
+    }
+
+    fn port(&self) -> Port {
+        Port::Sender(self.id.cast_unsigned())
+    }
+
+    /// Takes the messages of the conductor.
+    #[inline]
+    fn take_updates(&mut self, lower: &mut LowerLayers<'_>) {
+        while let Some(update) = self.updates.try_recv() {
+            self.on_update(update, lower);
+        }
+    }
+
+    fn on_update(&mut self, update: KeyUpdate, lower: &mut LowerLayers<'_>) {
+        match update {
+            KeyUpdate::Send { to, bytes } => {
+                // What is lost is repeated.
+                let _ = lower.send(&[Transmit::to(to, &bytes)]);
+            }
+            KeyUpdate::SealStream {
+                stream,
+                epoch,
+                jumps,
+                key,
+            } => {
+                let sealing = SealingStream {
+                    key,
+                    epoch,
+                    jumps,
+                    has_asked: false,
+                };
+                self.streams.insert(stream, sealing);
+            }
+            KeyUpdate::DropStream(stream) => {
+                self.streams.remove(stream);
+            }
+            KeyUpdate::OpenBack {
+                link,
+                receiver_id,
+                address,
+                key,
+            } => {
+                let receiver = self.links.entry(link).or_default();
+                receiver.receiver_id = receiver_id;
+                receiver.address = address;
+                let id = u64::from_le_bytes(key.id().0);
+                self.keys.insert(id, BackKey { key, link });
+            }
+            KeyUpdate::Grant { link, stream } => {
+                self.links.entry(link).or_default().granted.insert(stream);
+            }
+            KeyUpdate::Revoke { link, stream } => {
+                if let Some(receiver) = self.links.get_mut(&link) {
+                    receiver.granted.remove(&stream);
+                }
+            }
+            KeyUpdate::Moved { link, address } => {
+                if let Some(receiver) = self.links.get_mut(&link) {
+                    receiver.address = Some(address);
+                }
+            }
+            KeyUpdate::Unlink(link) => {
+                self.links.remove(&link);
+            }
+            KeyUpdate::Close(id) => {
+                self.keys.remove(u64::from_le_bytes(id.0));
+            }
+            KeyUpdate::Identity(fingerprint, incarnation) => {
+                self.fingerprint = fingerprint;
+                self.incarnation = incarnation;
+            }
+            KeyUpdate::Announce { link, stream } => self.elicit(link, stream),
+            // Those are for receive transports.
+            KeyUpdate::SealBack { .. }
+            | KeyUpdate::OpenStream { .. }
+            | KeyUpdate::StreamLink { .. } => {}
+        }
+    }
+
+    /// Makes the request for a SETUP that a receiver without security would have sent: the receiver has the key of the
+    /// stream now. Only the sender may seal the SETUP.
+    fn elicit(&mut self, link: u64, stream: Stream) {
+        let Some(receiver) = self.links.get(&link) else {
+            return;
+        };
+        let Some(address) = receiver.address else {
+            return;
+        };
+        if self.elicited.len() < ELICITED_MAX {
+            let request = StatusMessage {
+                header: StatusMessage::header(StatusMessage::SEND_SETUP),
+                session_id: stream.0.into(),
+                stream_id: stream.1.into(),
+                consumption_term_id: 0.into(),
+                consumption_term_offset: 0.into(),
+                receiver_window: 0.into(),
+                receiver_id: receiver.receiver_id.into(),
+            };
+            self.elicited.push_back((request, address));
+        }
+    }
+
+    /// Sends a SETUP as an announcement. Returns the accepted bytes: all or none.
+    fn announce(
+        &mut self,
+        transmit: &Transmit<'_>,
+        outbox: &mut Outbox,
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        let stream = Setup::ref_from_bytes(transmit.payload)
+            .ok()
+            .and_then(|setup| Some((setup, stream_of(transmit.payload)?)));
+        let sealed = stream.and_then(|(setup, stream)| {
+            let (fingerprint, incarnation) = (self.fingerprint, self.incarnation);
+            let sealing = self.streams.get_mut(stream)?;
+            if sealing.jumps != outbox.clock_jumps() {
+                return None;
+            }
+            let epoch = sealing.epoch;
+            sealing
+                .key
+                .announce(fingerprint, incarnation, epoch, setup)
+                .ok()
+        });
+        let Some(announce) = sealed else {
+            outbox.counters.refused_sends.increment();
+            return Ok(0);
+        };
+        let bytes = announce.as_bytes();
+        let sent = lower.send(&[Transmit {
+            destination: transmit.destination,
+            payload: bytes,
+            segment_size: bytes.len(),
+        }])?;
+        Ok(if sent == bytes.len() {
+            transmit.payload.len()
+        } else {
+            0
+        })
+    }
+
+    /// Seals and sends datagrams of equal length. Returns the accepted plain bytes.
+    fn seal(
+        &mut self,
+        transmit: &Transmit<'_>,
+        desk: &mut Desk,
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        let Desk {
+            scratch, outbox, ..
+        } = desk;
+        let plain = transmit.payload;
+        let stride = transmit.stride();
+        // Each of them has a key that can seal it, or those from there on are not sent.
+        let mut sealable = 0;
+        let jumps = outbox.clock_jumps();
+        for datagram in transmit.datagrams() {
+            let count = transmit.datagrams().len() as u64;
+            let sealing = stream_of(datagram).and_then(|stream| {
+                let sealing = self.streams.get_mut(stream)?;
+                Some((stream, sealing))
+            });
+            let Some((stream, sealing)) = sealing else {
+                break;
+            };
+            if sealing.jumps != jumps || !sealing.key.has_room(count, plain.len()) {
+                break;
+            }
+            if sealing.key.wants_rotation() && !sealing.has_asked {
+                sealing.has_asked = true;
+                let port = Port::Sender(self.id.cast_unsigned());
+                outbox.post(port, || Input::WantsRotation(stream));
+            }
+            sealable += datagram.len();
+        }
+        if sealable < plain.len() {
+            outbox.counters.refused_sends.increment();
+        }
+        if sealable == 0 {
+            return Ok(0);
+        }
+        let train = Transmit {
+            destination: transmit.destination,
+            payload: &plain[..sealable],
+            segment_size: stride,
+        };
+        let streams = &mut self.streams;
+        let mut write = |index: usize, out: &mut [u8]| {
+            let start = index * stride;
+            let end = sealable.min(start + stride);
+            let datagram = &plain[start..end];
+            let sealing = stream_of(datagram).and_then(|stream| streams.get_mut(stream));
+            let sealed = sealing.is_some_and(|sealing| sealing.key.seal(datagram, out).is_ok());
+            if !sealed {
+                // Not reached: every datagram was checked above. Nothing plain leaves all the same.
+                out.fill(0);
+            }
+        };
+        let layout = train.expanded(SEALED_OVERHEAD);
+        let sent = lower.send_with(layout, scratch, &mut write)?;
+        let accepted = train.accepted(sent, SEALED_OVERHEAD);
+        outbox.counters.bytes_sealed.add(accepted as i64);
+        Ok(accepted)
+    }
+
+    /// Handles a datagram that arrived.
+    fn on_datagram(
+        &mut self,
+        datagram: &[u8],
+        source: SocketAddr,
+        timestamp_ns: Option<i64>,
+        batch: &mut ReceiveBatch,
+        outbox: &mut Outbox,
+    ) {
+        let Ok((header, _)) = FrameHeader::ref_from_prefix(datagram) else {
+            outbox.counters.plain_refused.increment();
+            return;
+        };
+        match header.frame_type() {
+            BACK => self.open(datagram, source, timestamp_ns, batch, outbox),
+            HELLO | INIT | PAIR if SecureFrame::parse(datagram).is_ok() => {
+                outbox.post(self.port(), || Input::Datagram {
+                    source,
+                    bytes: datagram.into(),
+                });
+            }
+            other if is_secure(other) => {
+                outbox.counters.out_of_bounds.increment();
+            }
+            other => {
+                outbox.counters.plain_refused.increment();
+                outbox.post(self.port(), || Input::Plain {
+                    source,
+                    frame_type: other.0,
+                });
+            }
+        }
+    }
+
+    /// Opens feedback into the next free slot.
+    fn open(
+        &mut self,
+        datagram: &[u8],
+        source: SocketAddr,
+        timestamp_ns: Option<i64>,
+        batch: &mut ReceiveBatch,
+        outbox: &mut Outbox,
+    ) {
+        let port = self.port();
+        let counters = &outbox.counters;
+        let header = SealedHeader::ref_from_prefix(datagram)
+            .ok()
+            .map(|(header, _)| header)
+            .filter(|_| datagram.len() >= SEALED_OVERHEAD);
+        let Some(header) = header else {
+            counters.failed_opens.increment();
+            return;
+        };
+        let Some(BackKey { key, link }) = self.keys.get_mut(u64::from_le_bytes(header.key_id))
+        else {
+            counters.unknown_keys.increment();
+            return;
+        };
+        let Some(receiver) = self.links.get(link) else {
+            counters.unknown_keys.increment();
+            return;
+        };
+        let link = *link;
+        let is_newest = key.is_newest(header.counter.get());
+        let length = datagram.len() - SEALED_OVERHEAD;
+        // The address that the link proved is that of the receiver, whatever this datagram pretends.
+        let address = receiver.address;
+        let mut is_authentic = false;
+        let from = address.unwrap_or(source);
+        batch.push_coalesced_with(from, timestamp_ns, length, |out| {
+            if let Err(refused) = key.open(datagram, out) {
+                count_refused(refused, outbox);
+                return false;
+            }
+            is_authentic = true;
+            let is_granted =
+                |session_id, stream_id| receiver.granted.contains(&(session_id, stream_id));
+            if check_back(out, receiver.receiver_id, is_granted).is_err() {
+                outbox.counters.out_of_bounds.increment();
+                return false;
+            }
+            outbox.counters.bytes_opened.add(length as i64);
+            // Nothing is led to an address that is not proved.
+            address.is_some()
+        });
+        if is_authentic && is_newest && address != Some(source) {
+            outbox.post(port, || Input::OtherAddress { link, source });
+        }
+    }
+
+    /// Delivers requests for SETUPs on behalf of receivers.
+    fn deliver_elicited(&mut self, batch: &mut ReceiveBatch) {
+        while let Some((request, address)) = self.elicited.front() {
+            if !batch.push(*address, None, request.as_bytes()) {
+                return;
+            }
+            self.elicited.pop_front();
+        }
+    }
+}
+
+/// Counts a datagram that is not opened.
+pub(super) fn count_refused(refused: Refused, outbox: &Outbox) {
+    match refused {
+        Refused::Replayed(_) => outbox.counters.replayed.increment(),
+        _ => outbox.counters.failed_opens.increment(),
+    };
+}
+
+/// Layer of a socket of a send endpoint.
+#[derive(Debug)]
+pub(super) struct SenderLayer {
+    port: Arc<Mutex<SenderPort>>,
+    desk: Arc<Mutex<Desk>>,
+}
+
+impl SenderLayer {
+    pub(super) fn new(port: Arc<Mutex<SenderPort>>, desk: Arc<Mutex<Desk>>) -> Self {
+        Self { port, desk }
+    }
+}
+
+impl TransportLayer for SenderLayer {
+    fn capabilities(&self) -> LayerCapabilities {
+        capabilities()
+    }
+
+    fn send(
+        &mut self,
+        batch: &[Transmit<'_>],
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        let (mut port, mut desk) = (lock(&self.port), lock(&self.desk));
+        port.take_updates(lower);
+        let mut accepted = 0;
+        for transmit in batch {
+            if transmit.payload.is_empty() {
+                continue;
+            }
+            let sent = if is_setup(transmit.payload) {
+                port.announce(transmit, &mut desk.outbox, lower)
+            } else {
+                port.seal(transmit, &mut desk, lower)
+            };
+            match sent {
+                Ok(sent) => {
+                    accepted += sent;
+                    if sent < transmit.payload.len() {
+                        break;
+                    }
+                }
+                Err(error) if accepted == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(accepted)
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut ReceiveBatch,
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        batch.clear();
+        let (mut port, mut desk) = (lock(&self.port), lock(&self.desk));
+        port.take_updates(lower);
+        let Desk { sealed, outbox, .. } = &mut *desk;
+        sealed.clear_to(batch.free_slots().len());
+        lower.receive(sealed)?;
+        for run in sealed.datagram_runs() {
+            for datagram in run.datagrams() {
+                port.on_datagram(datagram, run.source, run.timestamp_ns, batch, outbox);
+            }
+        }
+        port.deliver_elicited(batch);
+        Ok(batch.datagram_count())
+    }
+}
+
+/// Returns true if a datagram is a valid plain frame for a receive transport to send.
+pub(super) fn feedback_stream(datagram: &[u8]) -> Option<Feedback> {
+    match Frame::parse(datagram).ok()? {
+        Frame::StatusMessage(status) => {
+            let stream = (
+                status.message.session_id.get(),
+                status.message.stream_id.get(),
+            );
+            if status.message.asks_for_setup() && stream == (0, 0) {
+                return Some(Feedback::AnySetup);
+            }
+            Some(Feedback::Stream(stream))
+        }
+        Frame::Nak(nak) => Some(Feedback::Stream((
+            nak.session_id.get(),
+            nak.stream_id.get(),
+        ))),
+        Frame::Error(error) => Some(Feedback::Stream((
+            error.header.session_id.get(),
+            error.header.stream_id.get(),
+        ))),
+        Frame::Rttm(rttm) => Some(Feedback::Stream((
+            rttm.session_id.get(),
+            rttm.stream_id.get(),
+        ))),
+        Frame::ResponseSetup(setup) => Some(Feedback::Stream((
+            setup.session_id.get(),
+            setup.stream_id.get(),
+        ))),
+        Frame::Data(_) | Frame::Setup(_) | Frame::Resolution(_) => None,
+    }
+}
+
+/// What a frame of feedback is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Feedback {
+    /// One stream.
+    Stream(Stream),
+    /// A request for the SETUPs of all streams of a control address.
+    AnySetup,
+}
+
+/// Returns the identifier of a key as a table key.
+pub(super) fn key_number(id: KeyId) -> u64 {
+    u64::from_le_bytes(id.0)
+}

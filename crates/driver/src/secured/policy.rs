@@ -1,0 +1,151 @@
+//! Decision which channels are secured (docs/spec/transport-security.md §4.4): by options and the channel alone.
+
+use std::net::SocketAddr;
+
+use taran_protocol::uri::{ChannelKind, UdpChannel};
+
+use crate::conductor::Failure;
+use crate::conductor::ResolvedChannel;
+
+/// Value of `taran.secure.mode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Nothing is secured.
+    #[default]
+    Off,
+    /// The channels that ask for it are secured.
+    Channels,
+    /// Every UDP channel is secured.
+    All,
+}
+
+impl Mode {
+    /// Returns the mode with a name of the option, which was checked when it was set.
+    pub(crate) fn from_name(name: &str) -> Self {
+        match name {
+            "channels" => Self::Channels,
+            "all" => Self::All,
+            _ => Self::Off,
+        }
+    }
+}
+
+/// Security of an endpoint. All channels that share the endpoint agree with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ChannelSecurity {
+    /// Every datagram is sealed.
+    pub(crate) is_secured: bool,
+    /// Name of the channel in the handshake, if the channel gives one.
+    pub(crate) label: Option<Box<str>>,
+    /// Names of the peers that may be at the other end; none for all that are trusted.
+    pub(crate) peers: Option<Vec<Box<str>>>,
+}
+
+/// Decides about a channel. `may_be_plain` tells whether `taran.secure.allow.plain` allows an address to be plain.
+pub(crate) fn decide(
+    mode: Mode,
+    resolved: &ResolvedChannel,
+    may_be_plain: impl FnOnce(SocketAddr) -> bool,
+) -> Result<ChannelSecurity, Failure> {
+    let channel = &resolved.channel;
+    let text = resolved.text();
+    let is_secured = match (mode, channel.secure) {
+        (Mode::Off, Some(true)) => {
+            return Err(Failure::generic(format!(
+                "a secured channel needs taran.secure.mode=channels or all, which is off: channel={text}"
+            )));
+        }
+        (Mode::All, Some(false)) if !may_be_plain(matched_address(resolved)) => {
+            return Err(Failure::generic(format!(
+                "taran.secure=false needs an entry of taran.secure.allow.plain that covers {}, because \
+                 taran.secure.mode=all: channel={text}",
+                matched_address(resolved)
+            )));
+        }
+        (Mode::Off, _) => false,
+        (Mode::Channels, asked) => asked.unwrap_or(false),
+        (Mode::All, asked) => asked.unwrap_or(true),
+    };
+    if is_secured && resolved.is_response() {
+        return Err(Failure::generic(format!(
+            "control-mode=response on a secured channel is not available: the response stream is not bound to its \
+             peer: channel={text}"
+        )));
+    }
+    Ok(ChannelSecurity {
+        is_secured,
+        label: channel.label.clone(),
+        peers: channel.peers.clone(),
+    })
+}
+
+/// Checks that a channel agrees with the endpoint that it shares. What the channel leaves out is that of the endpoint.
+pub(crate) fn check_shared(
+    existing: &ChannelSecurity,
+    requested: &ChannelSecurity,
+    channel: &UdpChannel,
+) -> Result<(), Failure> {
+    let inherits = channel.kind() == ChannelKind::ByTag;
+    let differs =
+        if existing.is_secured != requested.is_secured && (channel.secure.is_some() || !inherits) {
+            "taran.secure"
+        } else if requested.label.is_some() && requested.label != existing.label {
+            "taran.label"
+        } else if (requested.peers.is_some() || !inherits) && requested.peers != existing.peers {
+            "taran.peers"
+        } else {
+            return Ok(());
+        };
+    Err(Failure::generic(format!(
+        "{differs} does not match that of the existing endpoint, use the same value or another endpoint: channel={}",
+        channel.uri.as_str()
+    )))
+}
+
+/// Decides about a destination of a subscription. It agrees with its subscription, because one plain destination would let
+/// any source write into the image of a secured one.
+pub(crate) fn destination_security(
+    endpoint: &ChannelSecurity,
+    decided: ChannelSecurity,
+    destination: &ResolvedChannel,
+) -> Result<ChannelSecurity, Failure> {
+    let asked = destination.channel.secure.is_some();
+    if asked && decided.is_secured != endpoint.is_secured {
+        return Err(Failure::generic(format!(
+            "taran.secure={} does not match that of the subscription, of which it is a destination: channel={}",
+            decided.is_secured,
+            destination.text()
+        )));
+    }
+    Ok(ChannelSecurity {
+        is_secured: endpoint.is_secured,
+        label: decided.label,
+        peers: decided.peers.or_else(|| endpoint.peers.clone()),
+    })
+}
+
+/// Returns the address of a channel that patterns are matched against: that of its data, or of its control.
+pub(crate) fn matched_address(resolved: &ResolvedChannel) -> SocketAddr {
+    match resolved.explicit_control() {
+        Some(control) => control,
+        None if resolved.has_destinations() => resolved.roles.local,
+        None => resolved.roles.remote_data,
+    }
+}
+
+/// Returns the label of a channel in the handshake (docs/spec/transport-security.md §2.6). `bound` is the address of the
+/// socket.
+#[cfg(feature = "secure")]
+pub(crate) fn label(resolved: &ResolvedChannel, bound: SocketAddr) -> String {
+    if let Some(label) = &resolved.channel.label {
+        return label.to_string();
+    }
+    if resolved.roles.multicast {
+        return resolved.roles.remote_data.to_string();
+    }
+    let port = match resolved.explicit_control() {
+        Some(control) => control.port(),
+        None => resolved.roles.remote_data.port(),
+    };
+    if port == 0 { bound.port() } else { port }.to_string()
+}

@@ -1,0 +1,56 @@
+//! Keys of hosts with transport security: the identity of a host follows from its number.
+
+use taran_driver::DriverKeys;
+use taran_secure::Secret;
+use taran_secure::identity::{Identity, public_key_text};
+use taran_secure::keeper::Entropy;
+use taran_secure::provider::DefaultProvider;
+use taran_secure::trust::TrustStore;
+
+/// Identity of a host, and what it trusts.
+#[derive(Debug)]
+pub(super) struct HostKeys {
+    identity: Identity,
+    trust: TrustStore,
+}
+
+/// Random bytes of a seed.
+struct Seeded(fastrand::Rng);
+
+impl Entropy for Seeded {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        self.0.fill(bytes);
+    }
+}
+
+impl HostKeys {
+    /// Returns the keys with random bytes of a seed.
+    pub(super) fn seeded(self, seed: u64) -> DriverKeys {
+        DriverKeys {
+            identity: self.identity,
+            trust: self.trust,
+            entropy: Box::new(Seeded(fastrand::Rng::with_seed(seed))),
+        }
+    }
+}
+
+fn identity(number: usize) -> Identity {
+    // Worlds have few hosts.
+    Identity::from_private::<DefaultProvider>(Secret::new([number as u8 + 1; 32]))
+}
+
+/// Returns the keys of a host that trusts other hosts: number, and fields of the trust file.
+pub(super) fn of_host(number: usize, trusted: &[(usize, String)]) -> HostKeys {
+    let lines: String = trusted
+        .iter()
+        .map(|(other, fields)| {
+            let key = public_key_text::<DefaultProvider>(identity(*other).public());
+            format!("{key} host{other} {fields}\n")
+        })
+        .collect();
+    let trust = TrustStore::parse::<DefaultProvider>(&lines);
+    HostKeys {
+        identity: identity(number),
+        trust: trust.expect("the scenario has valid fields of the trust file"),
+    }
+}
