@@ -28,7 +28,7 @@ struct Requests {
     reloads: AtomicBool,
 }
 
-/// What tells two versions of a file apart: device, inode, length, and time of the last change in nanoseconds.
+/// Version of a file: device, inode, length, and time of the last change in nanoseconds.
 type Version = Option<(u64, u64, u64, i64, i64)>;
 
 fn version(path: &Path) -> Version {

@@ -16,7 +16,7 @@ use taran_secure::frame::{
 use taran_secure::keeper::Port;
 use taran_secure::seal::{OpenKey, SealKey};
 
-use super::desk::{Desk, Outbox, lock};
+use super::desk::{Desk, KeeperSender, lock};
 use super::forward::{Feedback, count_refused, feedback_stream, key_number};
 use super::layer::capabilities;
 use super::messages::{Input, KeyUpdate, P, Stream};
@@ -82,13 +82,18 @@ impl ReceiverPort {
 
     /// Takes the messages of the conductor.
     #[inline]
-    fn take_updates(&mut self, outbox: &mut Outbox, lower: &mut LowerLayers<'_>) {
+    fn take_updates(&mut self, to_keeper: &mut KeeperSender, lower: &mut LowerLayers<'_>) {
         while let Some(update) = self.updates.try_recv() {
-            self.on_update(update, outbox, lower);
+            self.on_update(update, to_keeper, lower);
         }
     }
 
-    fn on_update(&mut self, update: KeyUpdate, outbox: &mut Outbox, lower: &mut LowerLayers<'_>) {
+    fn on_update(
+        &mut self,
+        update: KeyUpdate,
+        to_keeper: &mut KeeperSender,
+        lower: &mut LowerLayers<'_>,
+    ) {
         match update {
             KeyUpdate::Send { to, bytes } => {
                 // What is lost is repeated.
@@ -113,7 +118,7 @@ impl ReceiverPort {
                         is_used: false,
                     },
                 );
-                self.open_held(id, outbox);
+                self.open_held(id, to_keeper);
             }
             KeyUpdate::StreamLink { link, stream } => self.lead(stream, link),
             KeyUpdate::Moved { link, address } => {
@@ -160,11 +165,11 @@ impl ReceiverPort {
     }
 
     /// Opens the announcements that waited for a key.
-    fn open_held(&mut self, id: KeyId, outbox: &mut Outbox) {
+    fn open_held(&mut self, id: KeyId, to_keeper: &mut KeeperSender) {
         let mut waiting = std::mem::take(&mut self.held);
         while let Some((announce, source)) = waiting.pop_front() {
             if announce.key_id == id.0 {
-                self.on_setup(&announce, source, outbox);
+                self.on_setup(&announce, source, to_keeper);
             } else {
                 self.held.push_back((announce, source));
             }
@@ -172,7 +177,12 @@ impl ReceiverPort {
     }
 
     /// Opens the SETUP of an announcement. Returns false if its key is not known.
-    fn on_setup(&mut self, announce: &Announce, source: SocketAddr, outbox: &mut Outbox) -> bool {
+    fn on_setup(
+        &mut self,
+        announce: &Announce,
+        source: SocketAddr,
+        to_keeper: &mut KeeperSender,
+    ) -> bool {
         let port = self.port();
         let number = u64::from_le_bytes(announce.key_id);
         let Some(known) = self.keys.get_mut(number) else {
@@ -182,16 +192,16 @@ impl ReceiverPort {
             Ok(setup) if (setup.session_id.get(), setup.stream_id.get()) == known.stream => {
                 if !std::mem::replace(&mut known.is_used, true) {
                     let id = known.key.id();
-                    outbox.post(port, || Input::FirstOpen(id));
+                    to_keeper.post(port, || Input::FirstOpen(id));
                 }
                 if self.setups.len() < HELD_MAX {
                     self.setups.push_back((setup, source));
                 }
             }
             Ok(_) => {
-                outbox.counters.out_of_bounds.increment();
+                to_keeper.counters.out_of_bounds.increment();
             }
-            Err(refused) => count_refused(refused, outbox),
+            Err(refused) => count_refused(refused, to_keeper),
         }
         true
     }
@@ -204,21 +214,21 @@ impl ReceiverPort {
         source: SocketAddr,
         timestamp_ns: Option<i64>,
         batch: &mut ReceiveBatch,
-        outbox: &mut Outbox,
+        to_keeper: &mut KeeperSender,
     ) {
         let Ok((header, _)) = FrameHeader::ref_from_prefix(datagram) else {
-            outbox.counters.plain_refused.increment();
+            to_keeper.counters.plain_refused.increment();
             return;
         };
         match header.frame_type() {
-            SEALED => self.open(datagram, source, timestamp_ns, batch, outbox),
+            SEALED => self.open(datagram, source, timestamp_ns, batch, to_keeper),
             ANNOUNCE => {
                 let Ok(SecureFrame::Announce(announce)) = SecureFrame::parse(datagram) else {
-                    outbox.counters.out_of_bounds.increment();
+                    to_keeper.counters.out_of_bounds.increment();
                     return;
                 };
                 if announce.has_setup() {
-                    if self.on_setup(announce, source, outbox) {
+                    if self.on_setup(announce, source, to_keeper) {
                         return;
                     }
                     if self.held.len() >= HELD_MAX {
@@ -226,17 +236,17 @@ impl ReceiverPort {
                     }
                     self.held.push_back((Box::new(*announce), source));
                 }
-                self.post(datagram, source, outbox);
+                self.post(datagram, source, to_keeper);
             }
             RESP | COOKIE | PAIR if SecureFrame::parse(datagram).is_ok() => {
-                self.post(datagram, source, outbox);
+                self.post(datagram, source, to_keeper);
             }
             other if is_secure(other) => {
-                outbox.counters.out_of_bounds.increment();
+                to_keeper.counters.out_of_bounds.increment();
             }
             other => {
-                outbox.counters.plain_refused.increment();
-                outbox.post(self.port(), || Input::Plain {
+                to_keeper.counters.plain_refused.increment();
+                to_keeper.post(self.port(), || Input::Plain {
                     source,
                     frame_type: other.0,
                 });
@@ -244,8 +254,8 @@ impl ReceiverPort {
         }
     }
 
-    fn post(&self, datagram: &[u8], source: SocketAddr, outbox: &mut Outbox) {
-        outbox.post(self.port(), || Input::Datagram {
+    fn post(&self, datagram: &[u8], source: SocketAddr, to_keeper: &mut KeeperSender) {
+        to_keeper.post(self.port(), || Input::Datagram {
             source,
             bytes: datagram.into(),
         });
@@ -259,7 +269,7 @@ impl ReceiverPort {
         source: SocketAddr,
         timestamp_ns: Option<i64>,
         batch: &mut ReceiveBatch,
-        outbox: &mut Outbox,
+        to_keeper: &mut KeeperSender,
     ) {
         let port = self.port();
         let header = SealedHeader::ref_from_prefix(datagram)
@@ -267,13 +277,13 @@ impl ReceiverPort {
             .map(|(header, _)| header)
             .filter(|_| datagram.len() >= SEALED_OVERHEAD);
         let Some(header) = header else {
-            outbox.counters.failed_opens.increment();
+            to_keeper.counters.failed_opens.increment();
             return;
         };
         let Some(known) = self.keys.get_mut(u64::from_le_bytes(header.key_id)) else {
-            outbox.counters.unknown_keys.increment();
+            to_keeper.counters.unknown_keys.increment();
             let id = KeyId(header.key_id);
-            outbox.post(port, || Input::UnknownKey {
+            to_keeper.post(port, || Input::UnknownKey {
                 source,
                 id,
                 length: datagram.len(),
@@ -285,19 +295,19 @@ impl ReceiverPort {
         let mut is_authentic = false;
         batch.push_coalesced_with(source, timestamp_ns, length, |out| {
             if let Err(refused) = known.key.open(datagram, out) {
-                count_refused(refused, outbox);
+                count_refused(refused, to_keeper);
                 return false;
             }
             is_authentic = true;
             let is_within = check_forward(out, session_id, stream_id).is_ok();
             if !is_within {
-                outbox.counters.out_of_bounds.increment();
+                to_keeper.counters.out_of_bounds.increment();
             }
             is_within
         });
         if is_authentic && !std::mem::replace(&mut known.is_used, true) {
             let id = known.key.id();
-            outbox.post(port, || Input::FirstOpen(id));
+            to_keeper.post(port, || Input::FirstOpen(id));
         }
     }
 
@@ -335,27 +345,27 @@ impl ReceiverPort {
         lower: &mut LowerLayers<'_>,
     ) -> Result<bool, NetError> {
         let Desk {
-            scratch, outbox, ..
+            scratch, to_keeper, ..
         } = desk;
         let Some(feedback) = feedback_stream(datagram) else {
-            outbox.counters.refused_sends.increment();
+            to_keeper.counters.refused_sends.increment();
             return Ok(true);
         };
         let link = self.link_of(feedback, to);
         let Some(sender) = link.and_then(|link| self.links.get_mut(&link)) else {
             match (feedback, to) {
                 (Feedback::AnySetup, Some(control)) => {
-                    outbox.post(self.port(), || Input::SetupRequest { control });
+                    to_keeper.post(self.port(), || Input::SetupRequest { control });
                 }
                 _ => {
-                    outbox.counters.refused_sends.increment();
+                    to_keeper.counters.refused_sends.increment();
                 }
             }
             return Ok(true);
         };
-        let is_stale = sender.jumps != outbox.clock_jumps();
+        let is_stale = sender.jumps != to_keeper.clock_jumps();
         if is_stale || !sender.key.has_room(1, datagram.len()) {
-            outbox.counters.refused_sends.increment();
+            to_keeper.counters.refused_sends.increment();
             return Ok(true);
         }
         // The address of the link, whatever a SETUP seemed to have.
@@ -367,7 +377,7 @@ impl ReceiverPort {
                 out.fill(0);
             }
         })?;
-        outbox.counters.bytes_sealed.add(datagram.len() as i64);
+        to_keeper.counters.bytes_sealed.add(datagram.len() as i64);
         Ok(sent == datagram.len() + SEALED_OVERHEAD)
     }
 }
@@ -396,7 +406,7 @@ impl TransportLayer for ReceiverLayer {
         lower: &mut LowerLayers<'_>,
     ) -> Result<usize, NetError> {
         let (mut port, mut desk) = (lock(&self.port), lock(&self.desk));
-        port.take_updates(&mut desk.outbox, lower);
+        port.take_updates(&mut desk.to_keeper, lower);
         let mut accepted = 0;
         for transmit in batch {
             let to = transmit.destination.or_else(|| lower.peer());
@@ -419,19 +429,21 @@ impl TransportLayer for ReceiverLayer {
     ) -> Result<usize, NetError> {
         batch.clear();
         let (mut port, mut desk) = (lock(&self.port), lock(&self.desk));
-        let Desk { sealed, outbox, .. } = &mut *desk;
-        port.take_updates(outbox, lower);
+        let Desk {
+            sealed, to_keeper, ..
+        } = &mut *desk;
+        port.take_updates(to_keeper, lower);
         sealed.clear_to(batch.free_slots().len());
         lower.receive(sealed)?;
         let mut opened = 0;
         for run in sealed.datagram_runs() {
             for datagram in run.datagrams() {
-                port.on_datagram(datagram, run.source, run.timestamp_ns, batch, outbox);
+                port.on_datagram(datagram, run.source, run.timestamp_ns, batch, to_keeper);
             }
         }
         opened += batch.bytes();
         if opened > 0 {
-            outbox.counters.bytes_opened.add(opened as i64);
+            to_keeper.counters.bytes_opened.add(opened as i64);
         }
         port.deliver_setups(batch);
         Ok(batch.datagram_count())

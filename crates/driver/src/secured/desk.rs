@@ -32,18 +32,18 @@ pub(super) struct DeskCounters {
 pub(super) struct Desk {
     pub(super) scratch: TransmitScratch,
     pub(super) sealed: ReceiveBatch,
-    pub(super) outbox: Outbox,
+    pub(super) to_keeper: KeeperSender,
 }
 
 /// Counters, and the queue to the conductor.
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub(super) struct KeeperSender {
     queue: queue::Sender<PortInput>,
     pub(super) counters: DeskCounters,
     jumps: ClockJumps,
 }
 
-impl Outbox {
+impl KeeperSender {
     /// Returns the number of jumps of the wall clock: keys that were made under another number seal nothing.
     #[inline]
     pub(super) fn clock_jumps(&self) -> u64 {
@@ -72,7 +72,7 @@ impl Desk {
         Self {
             scratch: TransmitScratch::new(),
             sealed: ReceiveBatch::new(SLOTS),
-            outbox: Outbox {
+            to_keeper: KeeperSender {
                 queue,
                 counters,
                 jumps,

@@ -17,7 +17,7 @@ use taran_secure::frame::{
 use taran_secure::keeper::Port;
 use taran_secure::seal::{OpenKey, Refused, SealKey};
 
-use super::desk::{Desk, Outbox, lock};
+use super::desk::{Desk, KeeperSender, lock};
 use super::layer::capabilities;
 use super::messages::{Input, KeyUpdate, P, Stream};
 use super::table::Table;
@@ -215,7 +215,7 @@ impl SenderPort {
     fn announce(
         &mut self,
         transmit: &Transmit<'_>,
-        outbox: &mut Outbox,
+        to_keeper: &mut KeeperSender,
         lower: &mut LowerLayers<'_>,
     ) -> Result<usize, NetError> {
         let stream = Setup::ref_from_bytes(transmit.payload)
@@ -224,7 +224,7 @@ impl SenderPort {
         let sealed = stream.and_then(|(setup, stream)| {
             let (fingerprint, incarnation) = (self.fingerprint, self.incarnation);
             let sealing = self.streams.get_mut(stream)?;
-            if sealing.jumps != outbox.clock_jumps() {
+            if sealing.jumps != to_keeper.clock_jumps() {
                 return None;
             }
             let epoch = sealing.epoch;
@@ -234,7 +234,7 @@ impl SenderPort {
                 .ok()
         });
         let Some(announce) = sealed else {
-            outbox.counters.refused_sends.increment();
+            to_keeper.counters.refused_sends.increment();
             return Ok(0);
         };
         let bytes = announce.as_bytes();
@@ -258,13 +258,13 @@ impl SenderPort {
         lower: &mut LowerLayers<'_>,
     ) -> Result<usize, NetError> {
         let Desk {
-            scratch, outbox, ..
+            scratch, to_keeper, ..
         } = desk;
         let plain = transmit.payload;
         let stride = transmit.stride();
         // Each of them has a key that can seal it, or those from there on are not sent.
         let mut sealable = 0;
-        let jumps = outbox.clock_jumps();
+        let jumps = to_keeper.clock_jumps();
         for datagram in transmit.datagrams() {
             let count = transmit.datagrams().len() as u64;
             let sealing = stream_of(datagram).and_then(|stream| {
@@ -280,12 +280,12 @@ impl SenderPort {
             if sealing.key.wants_rotation() && !sealing.has_asked {
                 sealing.has_asked = true;
                 let port = Port::Sender(self.id.cast_unsigned());
-                outbox.post(port, || Input::WantsRotation(stream));
+                to_keeper.post(port, || Input::WantsRotation(stream));
             }
             sealable += datagram.len();
         }
         if sealable < plain.len() {
-            outbox.counters.refused_sends.increment();
+            to_keeper.counters.refused_sends.increment();
         }
         if sealable == 0 {
             return Ok(0);
@@ -310,7 +310,7 @@ impl SenderPort {
         let layout = train.expanded(SEALED_OVERHEAD);
         let sent = lower.send_with(layout, scratch, &mut write)?;
         let accepted = train.accepted(sent, SEALED_OVERHEAD);
-        outbox.counters.bytes_sealed.add(accepted as i64);
+        to_keeper.counters.bytes_sealed.add(accepted as i64);
         Ok(accepted)
     }
 
@@ -321,26 +321,26 @@ impl SenderPort {
         source: SocketAddr,
         timestamp_ns: Option<i64>,
         batch: &mut ReceiveBatch,
-        outbox: &mut Outbox,
+        to_keeper: &mut KeeperSender,
     ) {
         let Ok((header, _)) = FrameHeader::ref_from_prefix(datagram) else {
-            outbox.counters.plain_refused.increment();
+            to_keeper.counters.plain_refused.increment();
             return;
         };
         match header.frame_type() {
-            BACK => self.open(datagram, source, timestamp_ns, batch, outbox),
+            BACK => self.open(datagram, source, timestamp_ns, batch, to_keeper),
             HELLO | INIT | PAIR if SecureFrame::parse(datagram).is_ok() => {
-                outbox.post(self.port(), || Input::Datagram {
+                to_keeper.post(self.port(), || Input::Datagram {
                     source,
                     bytes: datagram.into(),
                 });
             }
             other if is_secure(other) => {
-                outbox.counters.out_of_bounds.increment();
+                to_keeper.counters.out_of_bounds.increment();
             }
             other => {
-                outbox.counters.plain_refused.increment();
-                outbox.post(self.port(), || Input::Plain {
+                to_keeper.counters.plain_refused.increment();
+                to_keeper.post(self.port(), || Input::Plain {
                     source,
                     frame_type: other.0,
                 });
@@ -355,10 +355,10 @@ impl SenderPort {
         source: SocketAddr,
         timestamp_ns: Option<i64>,
         batch: &mut ReceiveBatch,
-        outbox: &mut Outbox,
+        to_keeper: &mut KeeperSender,
     ) {
         let port = self.port();
-        let counters = &outbox.counters;
+        let counters = &to_keeper.counters;
         let header = SealedHeader::ref_from_prefix(datagram)
             .ok()
             .map(|(header, _)| header)
@@ -385,22 +385,22 @@ impl SenderPort {
         let from = address.unwrap_or(source);
         batch.push_coalesced_with(from, timestamp_ns, length, |out| {
             if let Err(refused) = key.open(datagram, out) {
-                count_refused(refused, outbox);
+                count_refused(refused, to_keeper);
                 return false;
             }
             is_authentic = true;
             let is_granted =
                 |session_id, stream_id| receiver.granted.contains(&(session_id, stream_id));
             if check_back(out, receiver.receiver_id, is_granted).is_err() {
-                outbox.counters.out_of_bounds.increment();
+                to_keeper.counters.out_of_bounds.increment();
                 return false;
             }
-            outbox.counters.bytes_opened.add(length as i64);
+            to_keeper.counters.bytes_opened.add(length as i64);
             // Nothing is led to an address that is not proved.
             address.is_some()
         });
         if is_authentic && is_newest && address != Some(source) {
-            outbox.post(port, || Input::OtherAddress { link, source });
+            to_keeper.post(port, || Input::OtherAddress { link, source });
         }
     }
 
@@ -416,10 +416,10 @@ impl SenderPort {
 }
 
 /// Counts a datagram that is not opened.
-pub(super) fn count_refused(refused: Refused, outbox: &Outbox) {
+pub(super) fn count_refused(refused: Refused, to_keeper: &KeeperSender) {
     match refused {
-        Refused::Replayed(_) => outbox.counters.replayed.increment(),
-        _ => outbox.counters.failed_opens.increment(),
+        Refused::Replayed(_) => to_keeper.counters.replayed.increment(),
+        _ => to_keeper.counters.failed_opens.increment(),
     };
 }
 
@@ -454,7 +454,7 @@ impl TransportLayer for SenderLayer {
                 continue;
             }
             let sent = if is_setup(transmit.payload) {
-                port.announce(transmit, &mut desk.outbox, lower)
+                port.announce(transmit, &mut desk.to_keeper, lower)
             } else {
                 port.seal(transmit, &mut desk, lower)
             };
@@ -480,12 +480,14 @@ impl TransportLayer for SenderLayer {
         batch.clear();
         let (mut port, mut desk) = (lock(&self.port), lock(&self.desk));
         port.take_updates(lower);
-        let Desk { sealed, outbox, .. } = &mut *desk;
+        let Desk {
+            sealed, to_keeper, ..
+        } = &mut *desk;
         sealed.clear_to(batch.free_slots().len());
         lower.receive(sealed)?;
         for run in sealed.datagram_runs() {
             for datagram in run.datagrams() {
-                port.on_datagram(datagram, run.source, run.timestamp_ns, batch, outbox);
+                port.on_datagram(datagram, run.source, run.timestamp_ns, batch, to_keeper);
             }
         }
         port.deliver_elicited(batch);
@@ -526,7 +528,7 @@ pub(super) fn feedback_stream(datagram: &[u8]) -> Option<Feedback> {
     }
 }
 
-/// What a frame of feedback is about.
+/// Subject of a frame of feedback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Feedback {
     /// One stream.

@@ -69,7 +69,7 @@ impl fmt::Debug for DriverKeys {
 pub(crate) struct SecuritySpec {
     pub(crate) options: SecurityOptions,
     pub(crate) keys: DriverKeys,
-    /// Where the keys come from, for texts.
+    /// Origin of the keys, for texts.
     pub(crate) keys_path: String,
     pub(crate) seed: u64,
     /// Commands of the program.

@@ -151,7 +151,9 @@ impl CounterCheck {
         let most = bytes + damaged.bytes + of(FrameKind::Other).bytes;
         self.expect_between(SystemCounter::BytesReceived, bytes, most)?;
         // Frames of a new stream under the session of a recent one may be invalid, like damaged frames.
-        let unfit = datagrams(&[FrameKind::Data, FrameKind::Heartbeat]) + damaged.datagrams;
+        // So are those of other protocols.
+        let kinds = [FrameKind::Data, FrameKind::Heartbeat, FrameKind::Other];
+        let unfit = datagrams(&kinds) + damaged.datagrams;
         for counter in [
             SystemCounter::InvalidPackets,
             SystemCounter::FlowControlOverRuns,
