@@ -7,7 +7,9 @@ use crate::allocation;
 
 /// Reads a datagram, and the same bytes as the items of a PAIR frame.
 pub fn run(bytes: &[u8]) {
-    if let Some(SecureFrame::Pair(frames)) = allocation::within(0, || SecureFrame::parse(bytes).ok()) {
+    if let Some(SecureFrame::Pair(frames)) =
+        allocation::within(0, || SecureFrame::parse(bytes).ok())
+    {
         let mut total = 0;
         for frame in frames {
             total += frame.bytes().len();

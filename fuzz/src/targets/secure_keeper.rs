@@ -72,7 +72,10 @@ impl Node {
                 Output::Send { bytes, .. } => self.sent.push(bytes),
                 Output::SealStream { key, .. } => self.seal = Some(key),
                 Output::OpenStream { key, .. } | Output::OpenBack { key, .. } => {
-                    assert!(self.open.insert(key.id(), key).is_none(), "a key comes back");
+                    assert!(
+                        self.open.insert(key.id(), key).is_none(),
+                        "a key comes back"
+                    );
                 }
                 Output::Close { id, .. } => {
                     assert!(self.open.remove(&id).is_some(), "a key is closed twice");
@@ -197,7 +200,11 @@ fn step(script: &mut Script<'_>, now: &mut u64, sender: &mut Node, receiver: &mu
         // A datagram is lost, changed or repeated.
         4 => {
             let to_sender = script.u8() % 2 == 0;
-            let (from, to) = if to_sender { (receiver, sender) } else { (sender, receiver) };
+            let (from, to) = if to_sender {
+                (receiver, sender)
+            } else {
+                (sender, receiver)
+            };
             let what = script.u8();
             let at = usize::from(script.u8());
             let Some(mut bytes) = from.sent.pop() else {
