@@ -413,9 +413,8 @@ impl TransportLayer for ReceiverLayer {
             for datagram in transmit.datagrams() {
                 match port.send(datagram, to, &mut desk, lower) {
                     Ok(true) => accepted += datagram.len(),
-                    Ok(false) => return Ok(accepted),
                     Err(error) if accepted == 0 => return Err(error),
-                    Err(_) => return Ok(accepted),
+                    Ok(false) | Err(_) => return Ok(accepted),
                 }
             }
         }

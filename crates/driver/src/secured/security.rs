@@ -530,7 +530,7 @@ impl Security {
 /// Returns the names of the peers that may be at the other end.
 fn names(security: &ChannelSecurity) -> Option<Vec<String>> {
     let names = security.peers.as_ref()?;
-    Some(names.iter().map(|name| name.to_string()).collect())
+    Some(names.iter().map(ToString::to_string).collect())
 }
 
 impl Active {
@@ -887,17 +887,19 @@ impl Active {
                     Refusal::Limit => format!("{peer} is refused on {channel}: a limit is reached"),
                 }
             }
-            // The stream has ended meanwhile.
+            // A stream that is not known has ended meanwhile.
             Event::RequestRefused {
-                code: Code::UNKNOWN_STREAM,
-                ..
-            } => return,
-            Event::RequestRefused {
-                port, peer, text, ..
-            } => {
+                port,
+                peer,
+                text,
+                code,
+            } if *code != Code::UNKNOWN_STREAM => {
                 format!("{peer} refuses a key for {}: {text}", self.channel(*port))
             }
-            Event::LinkUp { .. } | Event::LinkDown { .. } | Event::KeyRotated { .. } => return,
+            Event::RequestRefused { .. }
+            | Event::LinkUp { .. }
+            | Event::LinkDown { .. }
+            | Event::KeyRotated { .. } => return,
         };
         self.report(now, text);
     }

@@ -37,12 +37,11 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
 
     /// Inserts an entry, or replaces the one of this key.
     pub(super) fn insert(&mut self, key: K, value: V) {
-        match self.index.get(&key) {
-            Some(&at) => self.entries[at].1 = value,
-            None => {
-                self.index.insert(key, self.entries.len());
-                self.entries.push((key, value));
-            }
+        if let Some(&at) = self.index.get(&key) {
+            self.entries[at].1 = value;
+        } else {
+            self.index.insert(key, self.entries.len());
+            self.entries.push((key, value));
         }
     }
 
