@@ -110,24 +110,23 @@ mod present {
             || "the trusted keys".to_owned(),
             |path| path.join(KeyDirectory::TRUSTED).display().to_string(),
         );
-        let (keys, directory) = match context.keys.take() {
-            Some(keys) => (keys, None),
-            None => {
-                let directory = directory.ok_or_else(|| {
-                    failed("no directory of keys: set taran.secure.keys.dir".to_owned())
-                })?;
-                let directory = KeyDirectory::new(directory);
-                let keys = DriverKeys {
-                    identity: directory
-                        .identity(KeyDirectory::IDENTITY)
-                        .map_err(|error| failed(error.to_string()))?,
-                    trust: directory
-                        .trust()
-                        .map_err(|error| failed(error.to_string()))?,
-                    entropy: Box::new(SystemEntropy),
-                };
-                (keys, Some(directory))
-            }
+        let (keys, directory) = if let Some(keys) = context.keys.take() {
+            (keys, None)
+        } else {
+            let directory = directory.ok_or_else(|| {
+                failed("no directory of keys: set taran.secure.keys.dir".to_owned())
+            })?;
+            let directory = KeyDirectory::new(directory);
+            let keys = DriverKeys {
+                identity: directory
+                    .identity(KeyDirectory::IDENTITY)
+                    .map_err(|error| failed(error.to_string()))?,
+                trust: directory
+                    .trust()
+                    .map_err(|error| failed(error.to_string()))?,
+                entropy: Box::new(SystemEntropy),
+            };
+            (keys, Some(directory))
         };
         if context.options().resolver_interface().is_some() {
             return Err(failed(
