@@ -177,6 +177,12 @@ impl ReceiverImage {
         end < self.reuse_limit
     }
 
+    /// Returns true if the previous contents of the memory of a frame that ends at `end` are no longer needed, whether its
+    /// pages are reserved or not.
+    pub(super) fn is_free(&self, end: i64) -> bool {
+        end < free_limit(&self.spec)
+    }
+
     #[cold]
     fn refresh_reuse_limit(&mut self) {
         self.reuse_limit = free_limit(&self.spec).min(self.spec.shared.reserved_position());

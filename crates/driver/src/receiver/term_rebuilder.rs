@@ -237,13 +237,23 @@ impl ReceiverImage {
     /// are not reserved. Bytes are counted as by the sender, which does not send the body of padding: padding may extend
     /// beyond the window, to the end of its term at most.
     fn is_over_run(&mut self, extent: Extent) -> bool {
-        if !self.is_reusable(extent.end) {
-            return true;
-        }
         if extent.end == extent.position {
-            return self.is_heartbeat_over_run(extent.position);
+            return !self.is_announceable(extent.end)
+                || self.is_heartbeat_over_run(extent.position);
         }
-        extent.position + extent.wire_length > self.overrun_threshold
+        !self.is_reusable(extent.end)
+            || extent.position + extent.wire_length > self.overrun_threshold
+    }
+
+    /// Returns true if a heartbeat may announce frames up to `end`. It writes nothing, so pages need not be reserved: if
+    /// padding that leads beyond them was lost, its NAK leads to their reservation ([`on_unreserved`](Self::on_unreserved)).
+    /// An image that fills gaps instead of sending NAKs writes up to the announced position.
+    fn is_announceable(&mut self, end: i64) -> bool {
+        if self.loss_detector.is_reliable() {
+            self.is_free(end)
+        } else {
+            self.is_reusable(end)
+        }
     }
 
     /// Returns true if a heartbeat at `position` comes from a sender that has left this image behind, because it follows

@@ -353,13 +353,33 @@ impl Received {
 
     /// Delivers padding from a position to the end of its term.
     fn send_padding(&mut self, position: i64) {
+        let to_end = self.term_length - position % self.term_length;
+        self.send_padding_of(position, to_end);
+    }
+
+    fn send_padding_of(&mut self, position: i64, length: i64) {
         let (term, offset) = (position / self.term_length, position % self.term_length);
         let mut header = DataHeader::heartbeat(0xC0, 77, 10, 5 + term as i32, offset as i32);
-        header.header.frame_length = ((self.term_length - offset) as i32).into();
+        header.header.frame_length = (length as i32).into();
         header.header.frame_type = FrameType::PAD.0.into();
         self.driver
             .network
             .deliver(source(), PORT, header.as_bytes());
+    }
+
+    /// Returns the positions that were NAKed since the last call of this or of `window_end`.
+    fn naks(&mut self) -> Vec<i64> {
+        let sent = self.sender.take();
+        let naks = sent
+            .iter()
+            .filter_map(|datagram| match Frame::parse(datagram) {
+                Ok(Frame::Nak(nak)) => {
+                    let term = i64::from(nak.term_id.get() - 5) * self.term_length;
+                    Some(term + i64::from(nak.term_offset.get()))
+                }
+                _ => None,
+            });
+        naks.collect()
     }
 
     /// Returns the end of the window in the last status message.
@@ -466,6 +486,48 @@ fn padding_of_a_whole_term_is_received_by_retransmissions() {
         .set(received.image.position_counter_id, TERM);
     received.driver.run_for(SECOND);
     assert_eq!(received.window_end(), Some(TERM + 128 * 1024));
+}
+
+#[test]
+fn lost_padding_beyond_the_reserved_pages_is_requested_again() {
+    // An aborted claim at the start of the stream, longer than what is reserved for an image without data.
+    let (term_length, padding) = (16 * MIB as i64, 3 * MIB as i64 / 2);
+    let mut received = Received::new(LISTENING, term_length, 0);
+    received.naks();
+    let mut naks_in_second = Vec::new();
+    for _ in 0..3 {
+        let mut naks = 0;
+        for _ in 0..10 {
+            received.send_heartbeat(padding);
+            received.driver.run_for(SECOND / 10);
+            for position in received.naks() {
+                assert_eq!(position, 0);
+                received.send_padding_of(0, padding);
+                naks += 1;
+            }
+        }
+        naks_in_second.push(naks);
+    }
+    assert!(naks_in_second[0] > 0);
+    assert_eq!(naks_in_second[2], 0, "it has arrived: {naks_in_second:?}");
+    received
+        .driver
+        .set(received.image.position_counter_id, padding);
+    received.driver.run_for(SECOND);
+    assert_eq!(received.window_end(), Some(padding + 128 * 1024));
+    assert!(received.reserved() < 4 * MIB, "{}", received.reserved());
+}
+
+#[test]
+fn unreliable_image_fills_no_gap_beyond_the_reserved_pages() {
+    let subscribe = format!("{LISTENING}|reliable=false");
+    let mut received = Received::new(&subscribe, 16 * MIB as i64, 0);
+    let created = received.reserved();
+    for _ in 0..20 {
+        received.send_heartbeat(3 * MIB as i64 / 2);
+        received.driver.run_for(SECOND / 10);
+    }
+    assert_eq!(received.reserved(), created);
 }
 
 #[test]
