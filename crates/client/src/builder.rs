@@ -14,7 +14,7 @@ use taran_protocol::counter::CLIENT_NAME_MAX_LENGTH;
 use taran_protocol::option::{OptionSet, Source, parse_properties};
 
 use crate::client::Client;
-use crate::client_core::{DriverInvoker, Settings};
+use crate::client_core::{DriverInvoker, InvokerClock, Settings};
 use crate::client_state::CloseReason;
 use crate::connect::{Connecting, DriverView, WaitingForDriver};
 use crate::error::{ClientError, ConnectError};
@@ -71,7 +71,7 @@ pub struct ClientBuilder {
     pub(crate) idle: Option<Box<dyn IdleStrategy>>,
     pub(crate) driver_invoker: Option<DriverInvoker>,
     pub(crate) storage: Arc<dyn Storage>,
-    pub(crate) clock: Box<dyn Clock>,
+    clock: InvokerClock,
     pub(crate) handlers: HandlerSet,
 }
 
@@ -120,7 +120,7 @@ impl ClientBuilder {
             idle: None,
             driver_invoker: None,
             storage: Arc::new(FileStorage),
-            clock: Box::new(SystemClock::new()),
+            clock: InvokerClock::System(SystemClock::new()),
             handlers: HandlerSet::default(),
         };
         builder.apply(&Source::Environment, variables)
@@ -308,7 +308,7 @@ impl ClientBuilder {
     /// Sets the clock of [`Client::invoke`]. Default: the system clock. For tests.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.clock = Box::new(clock);
+        self.clock = InvokerClock::Custom(Box::new(clock));
         self
     }
 
@@ -447,8 +447,8 @@ impl ClientBuilder {
         Handlers::new(std::mem::take(&mut self.handlers))
     }
 
-    pub(crate) fn take_clock(&mut self) -> Box<dyn Clock> {
-        std::mem::replace(&mut self.clock, Box::new(SystemClock::new()))
+    pub(crate) fn take_clock(&mut self) -> InvokerClock {
+        std::mem::replace(&mut self.clock, InvokerClock::System(SystemClock::new()))
     }
 
     /// Returns the directory in force.

@@ -3,7 +3,8 @@
 //! Contract: user threads send commands ([`ClientCore::request`], [`ClientCore::send_or_queue`]) and close resources.
 //! The thread that runs the client conductor calls [`ClientCore::do_work`] with the current time. There are two locks,
 //! always taken in this order: the conductor's, held for a whole duty cycle including callbacks, and the registry's,
-//! held briefly. A duty cycle takes only the first one unless there is a command or response.
+//! held briefly. A duty cycle without a command, a response or a duty that is due takes none ([`IdleCycle`]); one that only
+//! has a duty takes the first one.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
 use taran_core::agent::{RunningAgent, ThreadWaker};
-use taran_core::clock::{Clock, Now};
+use taran_core::clock::{Clock, Now, SystemClock};
 use taran_core::counters::CountersReader;
 use taran_core::memory::Storage;
 use taran_core::ring::WriteError;
@@ -24,6 +25,7 @@ use crate::closing::Closing;
 use crate::conductor::Conductor;
 use crate::error::CommandError;
 use crate::handlers::Handlers;
+use crate::idle_cycle::IdleCycle;
 use crate::pending::{Completer, Pending};
 use crate::registry::{EncodedCommand, InFlight, Registry, Request};
 use crate::resource_linger::ResourceLinger;
@@ -62,10 +64,13 @@ pub(crate) struct ClientCore {
     pub(crate) state: ClientState,
     pub(crate) closing: Closing,
     pub(crate) resource_linger: ResourceLinger,
+    pub(crate) idle_cycle: IdleCycle,
     to_driver: Producer,
     counters: CountersReader,
     registry: Mutex<Registry>,
     turn: Mutex<TurnState>,
+    /// True if [`TurnState::clock`] is the system's, which can be read without the lock.
+    has_system_clock: bool,
     /// Token of the thread that executes the conductor's duty cycle; 0 if none does.
     conductor_thread: AtomicUsize,
     /// Number of commands in flight or queued. While it is not 0 the conductor's thread parks only briefly.
@@ -89,8 +94,13 @@ impl std::fmt::Debug for ClientCore {
 /// State that only one duty cycle at a time uses.
 struct TurnState {
     conductor: Conductor,
-    /// Clock for [`ClientCore::invoke`].
-    clock: Box<dyn Clock>,
+    clock: InvokerClock,
+}
+
+/// Clock for [`ClientCore::invoke`].
+pub(crate) enum InvokerClock {
+    System(SystemClock),
+    Custom(Box<dyn Clock>),
 }
 
 /// The parts of `cnc.dat` that a client uses.
@@ -100,15 +110,34 @@ pub(crate) struct DriverConnection {
     pub(crate) conductor: Conductor,
 }
 
+impl InvokerClock {
+    fn now(&mut self) -> Now {
+        match self {
+            Self::System(clock) => clock.now(),
+            Self::Custom(clock) => clock.now(),
+        }
+    }
+
+    /// Returns the current time, of which the system clock has just shown the nanoseconds.
+    fn at(&mut self, nanos: i64) -> Now {
+        match self {
+            Self::System(clock) => clock.at(nanos),
+            Self::Custom(clock) => clock.now(),
+        }
+    }
+}
+
 impl ClientCore {
     pub(crate) fn new(
         settings: Settings,
         handlers: Handlers,
         connection: DriverConnection,
-        clock: Box<dyn Clock>,
+        clock: InvokerClock,
         driver: Option<DriverInvoker>,
     ) -> Self {
         Self {
+            idle_cycle: IdleCycle::new(connection.conductor.tail_probe()),
+            has_system_clock: matches!(clock, InvokerClock::System(_)),
             client_id: connection.to_driver.next_correlation_id(),
             resource_linger: ResourceLinger::new(settings.resource_linger),
             settings,
@@ -282,7 +311,19 @@ impl ClientCore {
 
     /// Runs one duty cycle with the time of the client's own clock.
     pub(crate) fn invoke(self: &Arc<Self>) -> usize {
-        self.run_turn(|clock| clock.now())
+        if !self.has_system_clock {
+            return self.run_turn(InvokerClock::now);
+        }
+        let nanos = SystemClock::nanos();
+        if self.is_idle(nanos) {
+            return 0;
+        }
+        self.run_turn(|clock| clock.at(nanos))
+    }
+
+    /// Returns true if a duty cycle at this time has nothing to do. Takes no lock.
+    fn is_idle(&self, now_ns: i64) -> bool {
+        !self.has_pending_commands() && self.idle_cycle.is_idle(now_ns)
     }
 
     /// Runs one duty cycle of the driver if the builder has a driver invoker. Returns `None` if it has none, and
@@ -309,10 +350,13 @@ impl ClientCore {
 
     /// Runs one duty cycle of the conductor. Returns 0 if one is already in progress.
     pub(crate) fn do_work(self: &Arc<Self>, now: Now) -> usize {
+        if self.is_idle(now.nanos) {
+            return 0;
+        }
         self.run_turn(|_| now)
     }
 
-    fn run_turn(self: &Arc<Self>, now: impl FnOnce(&mut dyn Clock) -> Now) -> usize {
+    fn run_turn(self: &Arc<Self>, now: impl FnOnce(&mut InvokerClock) -> Now) -> usize {
         let mut turn = match self.turn.try_lock() {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -322,7 +366,7 @@ impl ClientCore {
             .store(thread_token(), Ordering::Relaxed);
         let _guard = DutyCycleGuard(&self.conductor_thread);
         let TurnState { conductor, clock } = &mut *turn;
-        conductor.do_work(self, now(clock.as_mut()))
+        conductor.do_work(self, now(clock))
     }
 
     /// Waits until no duty cycle is in progress. Must not be called inside one.

@@ -56,7 +56,8 @@
 //! A [`Client`] and a [`Publication`] can be cloned and used by many threads. An [`ExclusivePublication`] and a
 //! [`Subscription`] belong to one thread at a time. The *client conductor*, which communicates with the driver and
 //! calls handlers, runs on a thread of its own; with [`ClientBuilder::invoker`] there is no such thread, and the application
-//! calls [`Client::invoke`]. Offering, claiming and polling do not allocate and take no lock.
+//! calls [`Client::invoke`], which takes no lock unless it has something to do. Offering, claiming and polling do not
+//! allocate and take no lock.
 //!
 //! # Asynchronous tasks
 //!
@@ -91,6 +92,7 @@ mod counter;
 mod error;
 mod handlers;
 mod header;
+mod idle_cycle;
 mod image;
 mod mapped_logs;
 mod pending;

@@ -50,15 +50,14 @@ impl SystemClock {
     }
 }
 
-impl Default for SystemClock {
-    fn default() -> Self {
-        Self::new()
+impl SystemClock {
+    /// Returns the current [`Now::nanos`] alone.
+    pub fn nanos() -> i64 {
+        monotonic_nanos()
     }
-}
 
-impl Clock for SystemClock {
-    fn now(&mut self) -> Now {
-        let nanos = monotonic_nanos();
+    /// Returns the time of a reading of [`nanos`](Self::nanos) that was just made.
+    pub fn at(&mut self, nanos: i64) -> Now {
         if nanos.wrapping_sub(self.epoch_read_at) >= NANOS_PER_MILLI {
             self.epoch_read_at = nanos;
             self.epoch_millis = epoch_millis();
@@ -67,6 +66,18 @@ impl Clock for SystemClock {
             nanos,
             epoch_millis: self.epoch_millis,
         }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&mut self) -> Now {
+        self.at(Self::nanos())
     }
 }
 

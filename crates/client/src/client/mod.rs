@@ -166,6 +166,10 @@ impl Client {
     /// Runs one duty cycle of the client conductor on the calling thread. With
     /// [`ClientBuilder::invoker`](crate::ClientBuilder::invoker) it must be called often, at least every few milliseconds. Returns
     /// the amount of work done; 0 inside a callback, or while another thread runs the conductor.
+    ///
+    /// A call that has nothing to do reads the time and the tail of the driver's responses, and takes no lock. With a response
+    /// or a command in flight, and each keepalive interval, it takes one, which is contended only if other threads run the
+    /// conductor too.
     pub fn invoke(&self) -> usize {
         self.core().invoke()
     }

@@ -11,25 +11,18 @@ use crate::client_core::ClientCore;
 use crate::connect::SHUT_DOWN;
 use crate::error::Lost;
 
-impl Conductor {
-    /// Checks the time since the last duty cycle: after a long pause the driver may have timed this client out.
-    pub(super) fn check_service_interval(
-        &mut self,
-        client: &Arc<ClientCore>,
-        now: Now,
-    ) -> Result<(), Lost> {
-        let last = self.last_service_ns.replace(now.nanos).unwrap_or(now.nanos);
-        let interval = now.nanos.saturating_sub(last);
-        if interval > nanos(client.settings.inter_service) {
-            let interval = Duration::from_nanos(interval.unsigned_abs());
-            return Err(Lost::ServiceInterval {
-                interval,
-                limit: client.settings.inter_service,
-            });
-        }
-        Ok(())
+/// Checks the time since the last duty cycle: after a long pause the driver may have timed this client out.
+pub(super) fn check_service_interval(client: &ClientCore, interval_ns: i64) -> Result<(), Lost> {
+    if interval_ns > nanos(client.settings.inter_service) {
+        return Err(Lost::ServiceInterval {
+            interval: Duration::from_nanos(interval_ns.unsigned_abs()),
+            limit: client.settings.inter_service,
+        });
     }
+    Ok(())
+}
 
+impl Conductor {
     /// Runs the periodic duties of a keepalive interval.
     pub(super) fn check_liveness(
         &mut self,

@@ -16,7 +16,7 @@ mod resync;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taran_core::broadcast::Receiver;
+use taran_core::broadcast::{Receiver, TailProbe};
 use taran_core::clock::Now;
 use taran_core::counters::Counter;
 use taran_core::memory::LockProbe;
@@ -25,6 +25,7 @@ pub(crate) use agent::ConductorAgent;
 
 use crate::client_core::ClientCore;
 use crate::error::{CommandError, Lost};
+use liveness::check_service_interval;
 
 /// Maximum number of responses processed per duty cycle, so that the other duties run in time.
 const RESPONSE_LIMIT: usize = 32;
@@ -39,8 +40,6 @@ const DRIVER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 #[doc(alias = "ClientConductor")]
 pub(crate) struct Conductor {
     responses: Receiver,
-    /// Time of the previous duty cycle.
-    last_service_ns: Option<i64>,
     next_keepalive_ns: i64,
     /// Time of the next timeout check when many commands are in flight.
     next_timeout_check_ns: i64,
@@ -56,10 +55,14 @@ pub(crate) struct Conductor {
 }
 
 impl Conductor {
+    /// Returns a handle that tells whether there are responses.
+    pub(crate) fn tail_probe(&self) -> TailProbe {
+        self.responses.tail_probe()
+    }
+
     pub(crate) fn new(responses: Receiver, driver_lock: Option<LockProbe>) -> Self {
         Self {
             responses,
-            last_service_ns: None,
             next_keepalive_ns: i64::MIN,
             next_timeout_check_ns: i64::MIN,
             driver_lock,
@@ -85,9 +88,10 @@ impl Conductor {
     }
 
     fn duty_cycle(&mut self, client: &Arc<ClientCore>, now: Now) -> Result<usize, Lost> {
-        self.check_service_interval(client, now)?;
-        let mut work = self.poll_responses(client)?;
-        work += client.flush_queued();
+        let (begin, interval) = client.idle_cycle.begin(now.nanos);
+        check_service_interval(client, interval)?;
+        let responses = self.poll_responses(client)?;
+        let mut work = responses + client.flush_queued();
         if now.nanos >= self.next_driver_check_ns {
             let interval = client.settings.keepalive.min(DRIVER_CHECK_INTERVAL);
             self.next_driver_check_ns = now.nanos.saturating_add(nanos(interval));
@@ -100,6 +104,10 @@ impl Conductor {
         }
         // After the liveness check: if the driver is dead, that is the error of the commands.
         work += self.check_timeouts(client, now);
+        if responses < RESPONSE_LIMIT {
+            let next_duty_ns = self.next_driver_check_ns.min(self.next_keepalive_ns);
+            client.idle_cycle.finish(begin, next_duty_ns);
+        }
         Ok(work)
     }
 

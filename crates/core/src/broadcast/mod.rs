@@ -15,7 +15,7 @@ mod transmitter;
 mod tests;
 
 pub use layout::TRAILER_LENGTH;
-pub use receiver::{ReceiveError, Receiver};
+pub use receiver::{ReceiveError, Receiver, TailProbe};
 pub use transmitter::{TransmitError, Transmitter};
 
 use thiserror::Error;

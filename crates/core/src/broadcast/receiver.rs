@@ -165,6 +165,11 @@ impl Receiver {
         self.next = if latest == self.next { tail } else { latest };
     }
 
+    /// Returns a handle that tells, from any thread, whether the transmitter has written something.
+    pub fn tail_probe(&self) -> TailProbe {
+        TailProbe(self.buffer.clone())
+    }
+
     /// Returns how often the transmitter has overwritten messages that were not received.
     pub fn lapped_count(&self) -> u64 {
         self.lapped_count
@@ -173,6 +178,19 @@ impl Receiver {
     /// Bytes for records.
     pub fn capacity(&self) -> usize {
         self.buffer.capacity()
+    }
+}
+
+/// Reader of a broadcast buffer's tail: what [`Receiver::receive`] looks at first. It receives nothing.
+#[derive(Clone, Debug)]
+pub struct TailProbe(Buffer);
+
+impl TailProbe {
+    /// Returns the position after the newest message. It changes with each message, and not otherwise.
+    #[inline]
+    pub fn tail(&self) -> i64 {
+        // Acquires the records, released by `Transmitter::transmit`.
+        self.0.trailer.tail.load(Ordering::Acquire)
     }
 }
 
