@@ -26,7 +26,8 @@
 //! Public are: launching and embedding; [`context`], the configuration and its validation; and what a program can supply:
 //! name resolution ([`NameResolver`]), flow control ([`FlowControl`]), congestion control ([`congestion`]), the decision on
 //! requested termination ([`TerminationValidator`], [`TerminationHook`]), and a sink for what is printed otherwise
-//! ([`Diagnostic`]).
+//! ([`Diagnostic`]). The types of other crates that occur here are exported too, so that a program which embeds a driver names
+//! this crate alone; one with a network backend of its own also names `taran-net`.
 
 #![forbid(unsafe_code)]
 // loom models have no files, so nothing is launched there.
@@ -75,6 +76,19 @@ pub use secured::{
     DriverKeys, KeyDirectory, KeyFileError, SecurityControl, default_directory, read_public,
 };
 pub use sender::{FlowControl, FlowControlRequest, FlowControlSupplier, Sender, StatusReport};
-pub use taran_core::agent::{Agent, AgentEnd, AgentEvent, AgentThread};
-pub use taran_core::clock::Now;
-pub use taran_protocol::option::ThreadingMode;
+pub use taran_core::affinity::AffinityError;
+pub use taran_core::agent::{
+    Agent, AgentEnd, AgentEvent, AgentThread, AgentWaker, HostEnded, ThreadWaker, WaitRegistration,
+    register_wait,
+};
+pub use taran_core::clock::{Now, WallClock};
+pub use taran_core::counters::{CounterMeta, CounterState, CountersReader};
+pub use taran_core::error_log::{ErrorHandler, ErrorLogFull, ErrorObservation, ObservedError};
+pub use taran_core::idle;
+pub use taran_core::memory::{
+    FileStorage, InsufficientSpace, MemoryError, MemoryStorage, Storage, StoredFile,
+};
+pub use taran_net::{Backends, NetError, Network, SocketNetwork};
+pub use taran_protocol::cnc::Version;
+pub use taran_protocol::event::EventCode;
+pub use taran_protocol::option::{OptionErrors, OptionId, OptionSet, ThreadingMode, UnknownOption};

@@ -11,16 +11,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran_core::agent::{Agent, AgentEnd, AgentEvent, AgentThread};
-use taran_core::clock::Now;
-use taran_core::idle::Yield;
-use taran_core::memory::{FileStorage, Storage};
+use taran_core::agent::AgentWaker;
 use taran_core::ring::many_to_one::Producer;
+use taran_driver::idle::Yield;
 use taran_driver::{
-    AddAgentError, AgentPlacement, Diagnostic, DriverContext, DriverWarning, MediaDriver,
-    Termination, ThreadingMode,
+    AddAgentError, Agent, AgentEnd, AgentEvent, AgentPlacement, AgentThread, Diagnostic,
+    DriverContext, DriverWarning, FileStorage, MediaDriver, Now, Storage, Termination,
+    ThreadingMode,
 };
 use taran_protocol::cnc::{CNC_FILE_NAME, Cnc};
+use taran_protocol::command::Command as DriverCommand;
 
 const MODES: [ThreadingMode; 4] = [
     ThreadingMode::Dedicated,
@@ -162,10 +162,20 @@ impl Agent for Probe {
 }
 
 fn heartbeat_ms(directory: &Path) -> i64 {
+    ring(directory).consumer_heartbeat_ms()
+}
+
+/// Opens the ring to the driver.
+fn ring(directory: &Path) -> Producer {
     let cnc = Cnc::open(&FileStorage.open(&directory.join(CNC_FILE_NAME)).unwrap()).unwrap();
-    Producer::open(&cnc.to_driver)
-        .unwrap()
-        .consumer_heartbeat_ms()
+    Producer::open(&cnc.to_driver).unwrap()
+}
+
+/// Sends a command to the driver.
+fn send(directory: &Path, command: &DriverCommand<'_>) {
+    let mut bytes = Vec::new();
+    let type_id = command.encode(&mut bytes);
+    ring(directory).write(type_id, &bytes).unwrap();
 }
 
 /// Invokes the driver, if it is invoked, until `done`.
@@ -284,6 +294,204 @@ fn close_agent_ends_one_agent_and_leaves_the_others() {
     }
 }
 
+/// An agent whose close needs the driver.
+struct Departing {
+    directory: PathBuf,
+    journal: Journal,
+}
+
+impl Agent for Departing {
+    fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
+        Ok(0)
+    }
+
+    fn role_name(&self) -> &str {
+        "departing"
+    }
+
+    fn on_close(&mut self) {
+        // Two heartbeats, because the first one may have been due already.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        for _ in 0..2 {
+            let last = heartbeat_ms(&self.directory);
+            while heartbeat_ms(&self.directory) == last {
+                if Instant::now() > deadline {
+                    return;
+                }
+                thread::yield_now();
+            }
+        }
+        self.journal.record("departed".to_owned());
+    }
+}
+
+#[test]
+fn separate_agent_closes_while_the_driver_runs() {
+    for mode in MODES {
+        for by_driver_close in [false, true] {
+            let scratch = Scratch::new();
+            let journal = Journal::default();
+            let context = scratch
+                .context(mode)
+                .timer_interval(Duration::from_millis(2));
+            let mut driver = MediaDriver::launch(context).unwrap();
+            let agent = Departing {
+                directory: driver.aeron_dir().to_owned(),
+                journal: journal.clone(),
+            };
+            let agent = driver.add_agent(agent, own_thread("departing")).unwrap();
+            if !by_driver_close {
+                driver.close_agent(agent);
+                assert_eq!(journal.texts(), ["departed"], "{mode:?}");
+            }
+            driver.close().unwrap();
+            assert_eq!(journal.texts(), ["departed"], "{mode:?}");
+        }
+    }
+}
+
+#[test]
+fn panic_of_driver_agent_ends_the_driver_alike_in_each_mode() {
+    for mode in MODES {
+        for during in ["on_start", "do_work"] {
+            let scratch = Scratch::new();
+            let events = Arc::new(Mutex::new(Vec::<AgentEvent>::new()));
+            let sink = Arc::clone(&events);
+            let context = scratch
+                .context(mode)
+                .on_agent_event(move |event| sink.lock().unwrap().push(event.clone()))
+                .on_agent_start(move |role| {
+                    // Only on the thread of the conductor.
+                    assert!(during != "on_start" || !role.contains("conductor"), "asked");
+                })
+                .termination_validator(|_, _| panic!("asked"));
+            let mut driver = MediaDriver::launch(context).unwrap();
+            let directory = driver.aeron_dir().to_owned();
+            let journal = Journal::default();
+            let hosted = Probe::new("hosted", &journal, Fate::Runs);
+            // It is refused if the thread has ended already.
+            let hosted = driver.add_agent(hosted, AgentPlacement::DriverThread).ok();
+            assert!(hosted.is_some() || during == "on_start");
+            if during == "do_work" {
+                run_until(&mut driver, |_| journal.contains("hosted works"));
+                let command = DriverCommand::TerminateDriver {
+                    client_id: 1,
+                    correlation_id: 2,
+                    token: b"please",
+                };
+                send(&directory, &command);
+            }
+            run_until(&mut driver, |driver| {
+                let is_running = hosted.is_some_and(|id| driver.is_agent_running(id));
+                driver.termination().is_some() && !is_running
+            });
+            let Some(Termination::Failed(reason)) = driver.termination() else {
+                panic!("{:?}", driver.termination());
+            };
+            let reported: Vec<_> = events.lock().unwrap().clone();
+            assert_eq!(reported.len(), 1, "{reported:?}");
+            match &reported[0] {
+                AgentEvent::Panicked {
+                    agent,
+                    during: reported,
+                    message,
+                } => {
+                    assert!(agent.contains("conductor"), "{agent}");
+                    assert_eq!((*reported, message.as_str()), (during, "asked"));
+                }
+                event => panic!("{event}"),
+            }
+            assert_eq!(reason, reported[0].to_string());
+            assert_eq!(driver.errors().count(), 1);
+            assert_eq!(journal.contains("hosted closes"), during == "do_work");
+            let late = Probe::new("late", &journal, Fate::Runs);
+            let late = driver.add_agent(late, AgentPlacement::DriverThread);
+            assert!(matches!(late, Err(AddAgentError::DriverEnded(_))));
+            assert_eq!(driver.invoke(), 0);
+            driver.close().unwrap();
+            assert_eq!(heartbeat_ms(&directory), -1, "{mode:?}");
+        }
+    }
+}
+
+/// Counts its duty cycles, and shares its waker.
+struct Waiting {
+    waker: AgentWaker,
+    cycles: Arc<AtomicUsize>,
+}
+
+impl Agent for Waiting {
+    fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
+        self.cycles.fetch_add(1, Ordering::Release);
+        Ok(0)
+    }
+
+    fn role_name(&self) -> &str {
+        "waiting"
+    }
+
+    fn on_start(&mut self) {
+        self.waker.register();
+    }
+}
+
+/// Much longer than a test takes.
+const LONG: Duration = Duration::from_secs(600);
+
+#[test]
+fn waker_of_added_agent_ends_the_wait_for_sockets() {
+    for mode in [ThreadingMode::Shared, ThreadingMode::Invoker] {
+        let scratch = Scratch::new();
+        let context = scratch
+            .context(mode)
+            .option("aeron.shared.idle.strategy", "sleep-ns")
+            .option("aeron.shared.idle.strategy.init.args", "600s");
+        let mut driver = MediaDriver::launch(context).unwrap();
+        let (waker, cycles) = (AgentWaker::default(), Arc::<AtomicUsize>::default());
+        let agent = Waiting {
+            waker: waker.clone(),
+            cycles: Arc::clone(&cycles),
+        };
+        driver
+            .add_agent(agent, AgentPlacement::DriverThread)
+            .unwrap();
+        // With a subscription, the receiver has a socket to wait for.
+        let subscription = DriverCommand::AddSubscription {
+            client_id: 1,
+            correlation_id: 2,
+            stream_id: 7,
+            channel: "aeron:udp?endpoint=127.0.0.1:0",
+        };
+        let directory = driver.aeron_dir().to_owned();
+        send(&directory, &subscription);
+        let commands = ring(&directory);
+        run_until(&mut driver, |_| {
+            waker.wake();
+            commands.size() == 0
+        });
+        let start = Instant::now();
+        for _ in 0..5 {
+            if mode == ThreadingMode::Invoker {
+                // These also end the waits that end early for another reason: the conductor was skipped, or has woken
+                // the receiver.
+                for _ in 0..10 {
+                    driver.invoke();
+                    driver.park(Duration::from_millis(1));
+                }
+                waker.wake();
+                driver.park(LONG);
+            } else {
+                // The cycle in progress, and the one after the wait that the waker ends.
+                let seen = cycles.load(Ordering::Acquire);
+                waker.wake();
+                run_until(&mut driver, |_| cycles.load(Ordering::Acquire) > seen);
+            }
+        }
+        driver.close().unwrap();
+        assert!(start.elapsed() < LONG, "{mode:?}");
+    }
+}
+
 #[test]
 fn end_of_added_agent_is_reported_and_leaves_the_driver() {
     let placements: [fn() -> AgentPlacement; 2] =
@@ -347,6 +555,45 @@ fn end_of_added_agent_is_reported_and_leaves_the_driver() {
 }
 
 #[test]
+fn agent_ends_with_an_error_of_any_kind() {
+    struct Failing(bool);
+    fn open_recording() -> anyhow::Result<usize> {
+        use anyhow::Context;
+        Err(DiskFull).context("recording 7")
+    }
+    impl Agent for Failing {
+        fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
+            if self.0 {
+                return Err("the lease has expired".into());
+            }
+            Ok(open_recording()?)
+        }
+
+        fn role_name(&self) -> &str {
+            "failing"
+        }
+    }
+    let scratch = Scratch::new();
+    let mut driver = MediaDriver::launch(scratch.context(ThreadingMode::Invoker)).unwrap();
+    for (agent, text) in [
+        (Failing(false), "recording 7: no space left for recordings"),
+        (Failing(true), "the lease has expired"),
+    ] {
+        let id = driver
+            .add_agent(agent, AgentPlacement::DriverThread)
+            .unwrap();
+        driver.invoke();
+        assert!(!driver.is_agent_running(id));
+        let mut logged = Vec::new();
+        driver
+            .errors()
+            .for_each(0, |error| logged.push(error.text.clone()));
+        let expected = format!("agent `failing` has ended: {text}");
+        assert!(logged.last().unwrap().contains(&expected), "{logged:?}");
+    }
+}
+
+#[test]
 fn agent_is_refused_after_the_end_of_the_driver_thread() {
     let scratch = Scratch::new();
     let context = scratch
@@ -373,6 +620,18 @@ fn agent_is_refused_after_the_end_of_the_driver_thread() {
 /// Set for the child process of the next test: the directory of its driver.
 const CHILD_DIRECTORY: &str = "TARAN_EMBEDDING_CHILD";
 
+/// Lines between which the output of the child process is that of its driver: loaders, test runners and sanitizers print too.
+const BEGIN: &str = "--- output of the driver begins";
+const END: &str = "--- output of the driver ends";
+
+/// Returns what a stream of the child process contains between the two lines.
+fn driver_output(stream: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stream);
+    let (_, rest) = text.split_once(&format!("{BEGIN}\n")).unwrap();
+    let (output, _) = rest.split_once(&format!("{END}\n")).unwrap();
+    output.to_owned()
+}
+
 /// Launches a driver that has something to say: its directory exists, its socket buffers exceed the limits of the system,
 /// its configuration is to be printed, and its error log is full.
 fn launch_talkative_driver(directory: &str, is_sink_set: bool) -> Vec<String> {
@@ -395,6 +654,8 @@ fn launch_talkative_driver(directory: &str, is_sink_set: bool) -> Vec<String> {
             sink.lock().unwrap().push(kind);
         });
     }
+    println!("{BEGIN}");
+    eprintln!("{BEGIN}");
     let driver = MediaDriver::launch(context).unwrap();
     let long = "x".repeat(1 << 12);
     for code in 0..10_000 {
@@ -405,6 +666,8 @@ fn launch_talkative_driver(directory: &str, is_sink_set: bool) -> Vec<String> {
     }
     driver.errors().on_error(9_000, -1, &long);
     driver.close().unwrap();
+    println!("{END}");
+    eprintln!("{END}");
     seen.lock().unwrap().clone()
 }
 
@@ -432,10 +695,15 @@ fn driver_with_sink_prints_nothing() {
             .env(CHILD_DIRECTORY, format!("{prefix}{}", scratch.0.display()))
             .output()
             .unwrap();
-        let out = String::from_utf8_lossy(&child.stdout);
-        let err = String::from_utf8_lossy(&child.stderr);
-        assert!(child.status.success(), "{out}{err}");
-        assert_eq!(err.is_empty(), is_sink_set, "{err}");
-        assert_eq!(!out.contains("aeron_dir"), is_sink_set, "{out}");
+        assert!(child.status.success(), "{child:?}");
+        let (out, err) = (driver_output(&child.stdout), driver_output(&child.stderr));
+        if is_sink_set {
+            assert_eq!((out.as_str(), err.as_str()), ("", ""));
+        } else {
+            assert!(out.contains("aeron_dir"), "{out}");
+            for printed in ["WARNING: ", " exists", "net.core.wmem_max", "error "] {
+                assert!(err.contains(printed), "{printed}: {err}");
+            }
+        }
     }
 }

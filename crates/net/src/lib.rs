@@ -87,6 +87,7 @@ pub use network::{BufferLimits, MulticastSpec, Network, SocketSpec};
 pub use poller::{AgentRole, Arrivals, PollSource, Poller, UnconditionalPoller};
 pub use receive::{Datagram, DatagramRun, ReceiveBatch, Received};
 pub use socket::SocketNetwork;
+pub use taran_core::agent::{AgentWaker, WaitRegistration, register_wait};
 pub use taran_core::interface::Interface;
 pub use transmit::{Transmit, TransmitLayout, TransmitScratch};
 pub use transport::{BufferLengths, Capabilities, Transport};

@@ -2,8 +2,7 @@
 
 use std::fmt::Debug;
 use std::os::fd::RawFd;
-use std::sync::Arc;
-use std::task::{Wake, Waker};
+use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
@@ -21,7 +20,8 @@ use crate::Capabilities;
 /// Contract: [`start`](Self::start) on the agent's thread, then any of the other methods on that thread in any order.
 /// `poll` and `flush` neither wait nor allocate.
 pub trait Poller: Send + Debug {
-    /// Called once on the thread that the agent runs on.
+    /// Called once on the thread that the agent runs on. A poller whose [`wait`](Self::wait) does more than park the thread
+    /// registers it ([`register_wait`](crate::register_wait)), so that wakers of other agents of the thread end it too.
     fn start(&mut self) {}
 
     /// Replaces the set of transports; each is reported by its index in `sources`
@@ -37,8 +37,8 @@ pub trait Poller: Send + Debug {
     /// datagrams starts it in `poll` and `wait` too, or whenever its queue is full; others transmit in `send`.
     fn flush(&mut self) {}
 
-    /// Waits until a transport may have received something, until the waker is used, or for at most `max`. May end
-    /// early without a reason.
+    /// Waits until a transport may have received something, until the waker or another waker of the thread is used, or for
+    /// at most `max`. May end early without a reason.
     fn wait(&mut self, max: Duration);
 
     /// Returns a waker that ends the current wait, or the next one. It may be used on any thread.
@@ -105,12 +105,12 @@ impl PollSource {
 #[derive(Debug, Default)]
 pub struct UnconditionalPoller {
     sources: usize,
-    thread: Arc<ParkedThread>,
+    thread: AgentWaker,
 }
 
 impl Poller for UnconditionalPoller {
     fn start(&mut self) {
-        self.thread.0.register();
+        self.thread.register();
     }
 
     fn set_sources(&mut self, sources: &[PollSource]) {
@@ -126,20 +126,6 @@ impl Poller for UnconditionalPoller {
     }
 
     fn waker(&self) -> Waker {
-        Arc::clone(&self.thread).into()
-    }
-}
-
-/// The thread of an agent, as a waker.
-#[derive(Debug, Default)]
-struct ParkedThread(AgentWaker);
-
-impl Wake for ParkedThread {
-    fn wake(self: Arc<Self>) {
-        self.0.wake();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.wake();
+        self.thread.task_waker()
     }
 }

@@ -81,3 +81,4 @@ pub use queue::{
     Completion, DiskQueue, InlineQueue, Outcome, QueuedFile, RejectReason, Rejected, Request,
     ServiceTime, ServiceTimes, ThreadedQueue, ThreadedQueueOptions, WritePart,
 };
+pub use taran_core::agent::AgentWaker;

@@ -11,6 +11,7 @@ use super::{Lost, debug_is_display};
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the media driver rejected the command: {text} ({}, error code {})", .code.name(), .code.code())]
 #[doc(alias = "RegistrationException")]
+#[non_exhaustive]
 pub struct RegistrationError {
     /// Error code of the driver.
     pub code: ErrorCode,

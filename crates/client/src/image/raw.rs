@@ -55,6 +55,7 @@ impl<'a> Deref for RawBlock<'a> {
      `block_poll`, which needs no file",
     .path.display()
 )]
+#[non_exhaustive]
 pub struct LogFileError {
     /// Path of the file.
     pub path: PathBuf,

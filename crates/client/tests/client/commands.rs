@@ -279,12 +279,19 @@ fn rejected_command_returns_code_and_text_of_driver() {
         message: b"no such medium",
     });
     let error = fixture.complete(Ok(pending)).unwrap_err();
-    let expected = RegistrationError {
-        code: ErrorCode::InvalidChannel,
-        text: "no such medium".to_owned(),
-        correlation_id,
+    let CommandError::Registration(RegistrationError {
+        code,
+        text,
+        correlation_id: rejected,
+        ..
+    }) = &error
+    else {
+        panic!("{error}");
     };
-    assert_eq!(error, CommandError::Registration(expected));
+    assert_eq!(
+        (*code, text.as_str(), *rejected),
+        (ErrorCode::InvalidChannel, "no such medium", correlation_id)
+    );
     assert!(
         error.to_string().contains("no such medium")
             && error.to_string().contains("INVALID_CHANNEL"),

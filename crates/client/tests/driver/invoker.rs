@@ -1,12 +1,14 @@
 //! Invoker mode of driver and client, idle strategies, and inspection of a driver.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use taran::idle::Yield;
-use taran::{ClientBuilder, ConnectError, counter_type};
-use taran_driver::{DriverContext, MediaDriver};
-use taran_protocol::option::ThreadingMode;
+use taran::{Client, ClientBuilder, ConnectError, counter_type};
+use taran_driver::{
+    Agent, AgentEnd, AgentPlacement, AgentThread, DriverContext, MediaDriver, Now, ThreadingMode,
+};
 
 use crate::{await_true, connect, driver};
 
@@ -38,6 +40,47 @@ fn waiting_client_invokes_driver() {
         });
         publication.async_close().unwrap().wait().unwrap();
     }
+}
+
+/// An agent with a client, which waits for an answer of the driver while it closes.
+struct Departing {
+    client: Client,
+    answered: Arc<AtomicBool>,
+}
+
+impl Agent for Departing {
+    fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
+        Ok(0)
+    }
+
+    fn role_name(&self) -> &str {
+        "departing"
+    }
+
+    fn on_close(&mut self) {
+        let added = self.client.add_publication("aeron:ipc", 1);
+        self.answered.store(added.is_ok(), Ordering::Release);
+    }
+}
+
+#[test]
+fn client_of_closing_agent_is_answered_by_the_invoked_driver() {
+    let context = DriverContext::new()
+        .ipc_term_buffer_length(64 * 1024)
+        .threading_mode(ThreadingMode::Invoker);
+    let mut driver = MediaDriver::launch_embedded(context).unwrap();
+    let answered = Arc::<AtomicBool>::default();
+    let agent = Departing {
+        client: ClientBuilder::with_environment::<&str, &str>([])
+            .aeron_dir(driver.aeron_dir())
+            .connect()
+            .unwrap(),
+        answered: Arc::clone(&answered),
+    };
+    let thread = AgentPlacement::OwnThread(AgentThread::new(Yield));
+    driver.add_agent(agent, thread).unwrap();
+    driver.close().unwrap();
+    assert!(answered.load(Ordering::Acquire));
 }
 
 #[test]

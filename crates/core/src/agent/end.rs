@@ -1,7 +1,9 @@
 //! The end of an agent, and what the program that runs it is told.
 
+use std::any::Any;
 use std::error::Error;
 use std::fmt;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 use crate::affinity::AffinityError;
@@ -9,17 +11,22 @@ use crate::affinity::AffinityError;
 /// Reason why an agent ends its own duty cycles. [`Agent::do_work`](super::Agent::do_work) returns it; the agent is then
 /// closed. Exhaustive: there is no third way to end.
 ///
-/// Any error converts into a failure, so that `?` ends an agent:
+/// Everything that converts into a boxed error converts into a failure: errors, also boxed ones, those of `anyhow` and
+/// `eyre`, and texts. So `?` ends an agent:
 ///
 /// ```
 /// use taran_core::agent::AgentEnd;
 ///
-/// fn duty_cycle() -> Result<usize, AgentEnd> {
+/// fn duty_cycle(quorum: bool) -> Result<usize, AgentEnd> {
+///     if !quorum {
+///         return Err("the quorum is lost".into());
+///     }
 ///     let _length: usize = "not a number".parse()?;
 ///     Ok(0)
 /// }
 ///
-/// let end = duty_cycle().unwrap_err();
+/// assert_eq!(duty_cycle(false).unwrap_err().to_string(), "the quorum is lost");
+/// let end = duty_cycle(true).unwrap_err();
 /// assert!(end.error::<std::num::ParseIntError>().is_some());
 /// ```
 #[derive(Clone, Debug)]
@@ -32,9 +39,9 @@ pub enum AgentEnd {
 }
 
 impl AgentEnd {
-    /// Returns a failure with its reason.
-    pub fn failed(error: impl Error + Send + Sync + 'static) -> Self {
-        Self::Failed(Arc::new(error))
+    /// Returns a failure with its reason: an error, or a text.
+    pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Failed(error.into().into())
     }
 
     /// Returns true if the agent could not go on.
@@ -42,7 +49,8 @@ impl AgentEnd {
         matches!(self, Self::Failed(_))
     }
 
-    /// Returns the reason of a failure, if it is of this type.
+    /// Returns the reason of a failure, if it is of this type. (That of an error which was converted from one of `anyhow` is
+    /// hidden by it.)
     pub fn error<E: Error + 'static>(&self) -> Option<&E> {
         match self {
             Self::Finished => None,
@@ -51,19 +59,33 @@ impl AgentEnd {
     }
 }
 
-impl<E: Error + Send + Sync + 'static> From<E> for AgentEnd {
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for AgentEnd {
     fn from(error: E) -> Self {
         Self::failed(error)
     }
 }
 
+/// Displays the reason, and its causes unless the text before includes them.
 impl fmt::Display for AgentEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Finished => f.write_str("all work is done"),
-            Self::Failed(error) => error.fmt(f),
+            Self::Failed(error) => f.write_str(&text_with_causes(&**error)),
         }
     }
+}
+
+fn text_with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 /// Something that happened to an agent other than being stopped. Exhaustive, so that a new kind does not compile until
@@ -96,6 +118,17 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
+    /// Returns the event of a panic in a method of the agent, with the text of the panic's payload.
+    pub fn panicked(agent: &str, during: &'static str, payload: &(dyn Any + Send)) -> Self {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        Self::Panicked {
+            agent: agent.to_owned(),
+            during,
+            message: text.unwrap_or("no message").to_owned(),
+        }
+    }
+
     /// Returns the role name of the agent.
     pub fn agent(&self) -> &str {
         match self {
@@ -144,14 +177,64 @@ impl AgentEventHandler {
         Self(Arc::new(handle))
     }
 
-    /// Calls the handler.
+    /// Calls the handler. Its own panic is not propagated: it must not end other agents of the thread.
     pub fn handle(&self, event: &AgentEvent) {
-        (self.0)(event);
+        // The state of the handler is its own matter.
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| (self.0)(event)));
     }
 }
 
 impl fmt::Debug for AgentEventHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentEventHandler").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agent_end_converts_from_errors_boxed_errors_and_texts() {
+        fn fails<E: Into<AgentEnd>>(error: E) -> AgentEnd {
+            error.into()
+        }
+        let boxed: Box<dyn Error + Send + Sync> = Box::new(fmt::Error);
+        for end in [
+            fails(fmt::Error),
+            fails(boxed),
+            AgentEnd::failed(fmt::Error),
+        ] {
+            assert!(end.is_failure() && end.error::<fmt::Error>().is_some());
+        }
+        for end in [fails("no space"), fails("no space".to_owned())] {
+            assert_eq!(end.to_string(), "no space");
+        }
+        assert!(!fails(AgentEnd::Finished).is_failure());
+    }
+
+    #[test]
+    fn agent_end_displays_each_cause_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("no space")]
+        struct Cause;
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot write")]
+        struct Hides(#[source] Cause);
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot write: {0}")]
+        struct Includes(#[source] Cause);
+        for end in [
+            AgentEnd::failed(Hides(Cause)),
+            AgentEnd::failed(Includes(Cause)),
+        ] {
+            assert_eq!(end.to_string(), "cannot write: no space");
+        }
+    }
+
+    #[test]
+    fn handle_contains_the_panic_of_the_handler() {
+        let handler = AgentEventHandler::new(|event| panic!("{event}"));
+        handler.handle(&AgentEvent::panicked("agent", "do_work", &"reason"));
     }
 }

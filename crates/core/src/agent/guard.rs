@@ -5,47 +5,22 @@ use std::panic::{self, AssertUnwindSafe};
 
 use super::{Agent, AgentEvent, AgentEventHandler};
 
-/// Calls `call`; returns the text of its panic if it panics. Callers only close and drop an agent that panicked: state
-/// that a panic left inconsistent (hence the assertion) is not used otherwise. Does not allocate without a panic.
-pub(super) fn call<T>(call: impl FnOnce() -> T) -> Result<T, String> {
-    panic::catch_unwind(AssertUnwindSafe(call)).map_err(|payload| panic_text(&*payload))
-}
+/// Payload of a panic.
+pub(super) type Panic = Box<dyn Any + Send>;
 
-fn panic_text(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no message").to_owned()
+/// Calls `call`; returns the payload of its panic if it panics. Callers only close and drop an agent that panicked: state
+/// that a panic left inconsistent (hence the assertion) is not used otherwise. Does not allocate without a panic.
+pub(super) fn call<T>(call: impl FnOnce() -> T) -> Result<T, Panic> {
+    panic::catch_unwind(AssertUnwindSafe(call))
 }
 
 /// Calls `on_close` if the agent was started, then drops it. Reports panics.
 pub(super) fn close<A: Agent>(mut agent: A, is_started: bool, handler: &AgentEventHandler) {
     let name = agent.role_name().to_owned();
-    if is_started && let Err(message) = call(|| agent.on_close()) {
-        panicked(&name, "on_close", message, handler);
+    if is_started && let Err(panic) = call(|| agent.on_close()) {
+        handler.handle(&AgentEvent::panicked(&name, "on_close", &*panic));
     }
-    if let Err(message) = call(|| drop(agent)) {
-        panicked(&name, "drop", message, handler);
+    if let Err(panic) = call(|| drop(agent)) {
+        handler.handle(&AgentEvent::panicked(&name, "drop", &*panic));
     }
-}
-
-/// Reports a panic.
-pub(super) fn panicked(
-    agent: &str,
-    during: &'static str,
-    message: String,
-    handler: &AgentEventHandler,
-) {
-    report(
-        &AgentEvent::Panicked {
-            agent: agent.to_owned(),
-            during,
-            message,
-        },
-        handler,
-    );
-}
-
-/// Calls the handler; its own panic has no one to be reported to, and must not end other agents of the thread.
-pub(super) fn report(event: &AgentEvent, handler: &AgentEventHandler) {
-    let _ = call(|| handler.handle(event));
 }

@@ -1,5 +1,6 @@
 //! Agents that run on the thread of another agent.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -35,6 +36,7 @@ pub struct HostedId(u64);
 /// The agent was not added, because the host has ended.
 #[derive(Debug, Error)]
 #[error("the thread that was to run agent `{agent}` has ended")]
+#[non_exhaustive]
 pub struct HostEnded {
     /// The role name of the agent.
     pub agent: String,
@@ -125,8 +127,8 @@ impl<A: Agent> HostingAgent<A> {
     fn start(&mut self, mut hosted: Hosted) {
         let started = guard::call(|| hosted.agent.on_start());
         self.hosted.push(hosted);
-        if let Err(message) = started {
-            self.panicked_at(self.hosted.len() - 1, "on_start", message);
+        if let Err(panic) = started {
+            self.panicked_at(self.hosted.len() - 1, "on_start", &*panic);
         }
     }
 
@@ -139,7 +141,7 @@ impl<A: Agent> HostingAgent<A> {
                     index += 1;
                 }
                 Ok(Err(end)) => self.ended_at(index, end),
-                Err(message) => self.panicked_at(index, "do_work", message),
+                Err(panic) => self.panicked_at(index, "do_work", &*panic),
             }
         }
         work
@@ -148,14 +150,14 @@ impl<A: Agent> HostingAgent<A> {
     #[cold]
     fn ended_at(&mut self, index: usize, end: AgentEnd) {
         let agent = self.hosted[index].agent.role_name().to_owned();
-        guard::report(&AgentEvent::Ended { agent, end }, &self.handler);
+        self.handler.handle(&AgentEvent::Ended { agent, end });
         self.close_at(index);
     }
 
     #[cold]
-    fn panicked_at(&mut self, index: usize, during: &'static str, message: String) {
-        let name = self.hosted[index].agent.role_name().to_owned();
-        guard::panicked(&name, during, message, &self.handler);
+    fn panicked_at(&mut self, index: usize, during: &'static str, panic: &(dyn Any + Send)) {
+        let event = AgentEvent::panicked(self.hosted[index].agent.role_name(), during, panic);
+        self.handler.handle(&event);
         self.close_at(index);
     }
 

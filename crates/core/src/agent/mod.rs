@@ -27,7 +27,7 @@ pub use group::{AgentGroup, AgentStartHook, AgentThread};
 pub use host::{AgentHost, HostEnded, HostedId, HostingAgent};
 pub use invoker::AgentInvoker;
 pub use runner::{AgentRunner, RunningAgent};
-pub use waker::{AgentWaker, ThreadWaker};
+pub use waker::{AgentWaker, ThreadWaker, WaitRegistration, register_wait};
 
 use crate::clock::Now;
 
@@ -50,8 +50,9 @@ pub trait Agent: Send {
     /// Called once after the last duty cycle, on the same thread.
     fn on_close(&mut self) {}
 
-    /// Waits until there may be work, for at most `max`. The default ends early when a [`ThreadWaker`] of the thread is
-    /// used; an agent with sockets waits for them instead.
+    /// Waits until there may be work, for at most `max`. The default parks the thread, so that it ends early when a
+    /// [`ThreadWaker`] of the thread is used; an agent with sockets waits for them instead, and registers that wait
+    /// ([`register_wait`]).
     fn park(&mut self, max: Duration) {
         thread::park_timeout(max);
     }

@@ -1,5 +1,6 @@
 //! An agent on its own thread.
 
+use std::any::Any;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 #[cfg(not(loom))]
 use super::ThreadWaker;
+use super::waker::ThreadWaits;
 use super::{Agent, AgentEnd, AgentEvent, AgentEventHandler, AgentStartHook, guard};
 use crate::affinity;
 use crate::clock::Clock;
@@ -78,14 +80,18 @@ where
         let role_name = self.agent.role_name().to_owned();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
+        let waits = Arc::<ThreadWaits>::default();
+        let own_waits = Arc::clone(&waits);
         // A name with a zero byte in it is the only one that std refuses (by a panic).
         let name = self.thread_name.replace('\0', "");
-        let thread = thread::Builder::new()
-            .name(name)
-            .spawn(move || self.run(&stopped))?;
+        let thread = thread::Builder::new().name(name).spawn(move || {
+            own_waits.become_current();
+            self.run(&stopped);
+        })?;
         Ok(RunningAgent {
             role_name,
             stop,
+            waits,
             thread: Some(thread),
         })
     }
@@ -95,7 +101,8 @@ where
         if let Some(Err(source)) = self.cpu.map(affinity::pin_current_thread) {
             let agent = self.agent.role_name().to_owned();
             let source = Arc::new(source);
-            guard::report(&AgentEvent::NotPinned { agent, source }, &self.handler);
+            self.handler
+                .handle(&AgentEvent::NotPinned { agent, source });
         }
         let started = guard::call(|| {
             if let Some(hook) = &self.start_hook {
@@ -108,11 +115,11 @@ where
                 Ok(None) => {}
                 Ok(Some(end)) => {
                     let agent = self.agent.role_name().to_owned();
-                    guard::report(&AgentEvent::Ended { agent, end }, &self.handler);
+                    self.handler.handle(&AgentEvent::Ended { agent, end });
                 }
-                Err(message) => self.panicked("do_work", message),
+                Err(panic) => self.panicked("do_work", &*panic),
             },
-            Err(message) => self.panicked("on_start", message),
+            Err(panic) => self.panicked("on_start", &*panic),
         }
         guard::close(self.agent, true, &self.handler);
     }
@@ -122,7 +129,7 @@ where
         let Self {
             agent, clock, idle, ..
         } = self;
-        // Acquire: partner of the release in `RunningAgent::shut_down`.
+        // Acquire: partner of the release in `RunningAgent::stop`.
         while !stop.load(Ordering::Acquire) {
             let work = match agent.do_work(clock.now()) {
                 Ok(work) => work,
@@ -141,8 +148,9 @@ where
         None
     }
 
-    fn panicked(&self, during: &'static str, message: String) {
-        guard::panicked(self.agent.role_name(), during, message, &self.handler);
+    fn panicked(&self, during: &'static str, panic: &(dyn Any + Send)) {
+        let event = AgentEvent::panicked(self.agent.role_name(), during, panic);
+        self.handler.handle(&event);
     }
 }
 
@@ -153,6 +161,7 @@ where
 pub struct RunningAgent {
     role_name: String,
     stop: Arc<AtomicBool>,
+    waits: Arc<ThreadWaits>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -167,12 +176,25 @@ impl RunningAgent {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Returns a handle that ends the agent's park early. (Loom has its own threads.)
+    /// Returns a handle that ends the agent's wait early. (Loom has its own threads.)
     #[cfg(not(loom))]
     pub fn waker(&self) -> Option<ThreadWaker> {
         self.thread
             .as_ref()
-            .map(|thread| ThreadWaker::for_thread(thread.thread().clone()))
+            .map(|thread| ThreadWaker::new(thread.thread().clone(), Arc::clone(&self.waits)))
+    }
+
+    /// Requests the end of the agent and returns at once: the agent closes after its current duty cycle.
+    /// [`is_finished`](Self::is_finished) tells when it has ended. For a caller that must do something else meanwhile, such
+    /// as running what the agent needs for its close.
+    pub fn stop(&self) {
+        // Release: partner of the acquire in `run_duty_cycles`; the agent's last calls see what its
+        // owner did before closing.
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+            self.waits.wake();
+        }
     }
 
     /// Stops the agent and waits until it has ended.
@@ -181,13 +203,10 @@ impl RunningAgent {
     }
 
     fn shut_down(&mut self) {
+        self.stop();
         let Some(thread) = self.thread.take() else {
             return;
         };
-        // Release: partner of the acquire in `run_duty_cycles`; the agent's last calls see what its
-        // owner did before closing.
-        self.stop.store(true, Ordering::Release);
-        thread.thread().unpark();
         if thread.thread().id() != thread::current().id() {
             // Panics of the agent were reported on its thread; a panic of the failure handler cannot be reported.
             drop(thread.join());
@@ -252,6 +271,36 @@ mod tests {
             1
         );
         assert_eq!(entries.last().unwrap(), "worker close");
+    }
+
+    #[test]
+    fn stop_returns_before_the_agent_has_closed() {
+        /// Closes when it is told to.
+        struct SlowToClose(mpsc::Receiver<()>);
+        impl Agent for SlowToClose {
+            fn do_work(&mut self, _now: Now) -> Result<usize, AgentEnd> {
+                Ok(0)
+            }
+            fn role_name(&self) -> &'static str {
+                "slow"
+            }
+            fn on_close(&mut self) {
+                self.0.recv().unwrap();
+            }
+        }
+        let (permit, permits) = mpsc::channel();
+        let idle = Sleep(Duration::from_secs(3600));
+        let agent = SlowToClose(permits);
+        let runner = AgentRunner::new(agent, ManualClock::default(), idle, ignore_events());
+        let running = runner.start().unwrap();
+        running.stop();
+        running.stop();
+        assert!(!running.is_finished());
+        permit.send(()).unwrap();
+        while !running.is_finished() {
+            thread::yield_now();
+        }
+        running.close();
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The error handler shared by many threads.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,6 +36,7 @@ struct State {
 
 /// One observation of an error, for an observer of an [`ErrorHandler`].
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ObservedError<'a> {
     /// The time, in milliseconds since the epoch.
     pub epoch_ms: i64,
@@ -54,6 +56,7 @@ impl fmt::Display for ObservedError<'_> {
 
 /// An error that does not fit the log.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Unlogged<'a> {
     /// The error code.
     pub code: i32,
@@ -93,8 +96,8 @@ impl ErrorHandler {
     }
 
     /// A handler that writes to `log`, adds to `errors`, and calls `observer` for each observation, also if the log is full:
-    /// on the thread of the error, after the observation was recorded. The observer must not block, and must not record
-    /// errors with the handler.
+    /// on the thread of the error, after the observation was recorded. The observer must not block. An error that the
+    /// observer itself records with the handler is recorded, but not observed.
     pub fn observed(
         log: ErrorLog,
         errors: Counter,
@@ -153,7 +156,9 @@ impl ErrorHandler {
             state.report_unlogged(now_epoch_ms, code, description, reason);
         }
         drop(state);
-        if let Some(observer) = &self.shared.observer {
+        if let Some(observer) = &self.shared.observer
+            && let Some(_observing) = Observing::enter(Arc::as_ptr(&self.shared))
+        {
             observer(&ObservedError {
                 epoch_ms: now_epoch_ms,
                 code,
@@ -189,6 +194,33 @@ impl ErrorHandler {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .unlogged
+    }
+}
+
+thread_local! {
+    /// The handlers whose observers the thread is calling, the innermost one last.
+    static OBSERVING: RefCell<Vec<*const SharedHandler>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A call of an observer, which must not lead to another one of the same observer.
+struct Observing;
+
+impl Observing {
+    /// Returns `None` if the thread is in a call of the handler's observer.
+    fn enter(handler: *const SharedHandler) -> Option<Self> {
+        OBSERVING.with_borrow_mut(|handlers| {
+            let is_new = !handlers.contains(&handler);
+            is_new.then(|| {
+                handlers.push(handler);
+                Self
+            })
+        })
+    }
+}
+
+impl Drop for Observing {
+    fn drop(&mut self) {
+        OBSERVING.with_borrow_mut(Vec::pop);
     }
 }
 
@@ -303,6 +335,44 @@ mod tests {
         assert_eq!(handler.for_each(0, |error| logged.push(error.count)), 1);
         assert_eq!(handler.for_each(7, |_| ()), 0);
         assert_eq!(logged, [2]);
+    }
+
+    #[test]
+    fn error_recorded_by_an_observer_is_logged_and_not_observed() {
+        let own: Arc<Mutex<Option<ErrorHandler>>> = Arc::default();
+        let (handle, observed) = (Arc::clone(&own), Arc::new(Mutex::new(Vec::new())));
+        let seen = Arc::clone(&observed);
+        let log = ErrorLog::open(Region::anonymous(4096).unwrap());
+        let handler = ErrorHandler::observed(log, Counter::detached(), move |error| {
+            seen.lock().unwrap().push(error.code);
+            let handler = handle.lock().unwrap().clone().unwrap();
+            let text = format!("cannot report {}", error.code);
+            handler.on_error(error.epoch_ms, error.code, &text);
+            assert_ne!(error.code, 2, "requested panic");
+        });
+        *own.lock().unwrap() = Some(handler.clone());
+        handler.on_error(0, 1, "first");
+        let panicking = handler.clone();
+        let thread = thread::spawn(move || {
+            let call = || panicking.on_error(0, 2, "second");
+            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
+            // The observer is called again after its panic.
+            panicking.on_error(0, 3, "third");
+        });
+        thread.join().unwrap();
+        *own.lock().unwrap() = None; // the handler owns the observer
+        assert_eq!(*observed.lock().unwrap(), [1, 2, 3]);
+        let mut logged = Vec::new();
+        handler.for_each(0, |error| logged.push(error.text.clone()));
+        let expected = [
+            "first",
+            "cannot report 1",
+            "second",
+            "cannot report 2",
+            "third",
+            "cannot report 3",
+        ];
+        assert_eq!(logged, expected);
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub struct ErrorLog {
     "the error log is full: {used} of {capacity} bytes are used and {needed} are needed (see \
      aeron.error.buffer.length)"
 )]
+#[non_exhaustive]
 pub struct ErrorLogFull {
     /// Bytes used so far.
     pub used: usize,

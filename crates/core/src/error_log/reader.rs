@@ -7,6 +7,7 @@ use crate::sync::Ordering;
 
 /// One distinct error.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ErrorObservation {
     /// Number of observations; zero for a moment after the first one.
     pub count: i32,

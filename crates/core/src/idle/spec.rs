@@ -20,6 +20,7 @@ const DEFAULT_SLEEP_MS: Duration = Duration::from_millis(1);
 
 /// A validated strategy that is not built yet: each thread builds its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum IdleSpec {
     /// [`Adaptive`].
     Adaptive(AdaptiveLimits),

@@ -7,6 +7,7 @@ use crate::sync::Ordering;
 
 /// The losses of one image.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LossObservation {
     /// Number of losses.
     pub count: i64,

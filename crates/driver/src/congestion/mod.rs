@@ -69,6 +69,7 @@ pub trait CongestionControl: Send + Debug {
 
 /// Parameters of an image for which a congestion control is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImageParams<'a> {
     /// Channel of the subscription.
     pub channel: &'a str,

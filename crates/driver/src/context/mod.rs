@@ -36,8 +36,7 @@ use crate::sender::{FlowControl, FlowControlRequest, FlowControlSupplier};
 ///
 /// ```
 /// use std::time::Duration;
-/// use taran_driver::DriverContext;
-/// use taran_protocol::option::ThreadingMode;
+/// use taran_driver::{DriverContext, ThreadingMode};
 ///
 /// let context = DriverContext::new()
 ///     .aeron_dir("/dev/shm/aeron-example")
@@ -264,7 +263,9 @@ impl DriverContext {
     /// the process's panic hook.)
     ///
     /// The sink is called on the thread where the diagnostic arises, possibly an agent's: it must neither block nor panic.
-    /// An error that repeats is passed each time; those of the data path at most once a second for each channel.
+    /// An error that repeats is passed each time; those of the data path at most once a second for each channel. An error
+    /// that the sink itself records ([`MediaDriver::errors`](crate::MediaDriver::errors)) is logged and counted, but not
+    /// passed to it.
     ///
     /// ```
     /// use taran_driver::{Diagnostic, DriverContext};
@@ -285,8 +286,7 @@ impl DriverContext {
 
     /// Sets a handler that is told when an agent, of the driver or added by
     /// [`MediaDriver::add_agent`](crate::MediaDriver::add_agent), ends by itself, panics or cannot be pinned to its CPU. It
-    /// is called on the agent's thread, before the agent is closed, and must not block. In `INVOKER` mode the panic of an
-    /// agent of the driver reaches the caller instead.
+    /// is called on the agent's thread, before the agent is closed, and must not block.
     #[must_use]
     pub fn on_agent_event(mut self, handler: impl Fn(&AgentEvent) + Send + Sync + 'static) -> Self {
         self.agent_events = Some(AgentEventHandler::new(handler));

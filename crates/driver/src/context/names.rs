@@ -10,6 +10,7 @@ const BOOTSTRAP_MAX: usize = 20;
 
 /// Sources of names that are consulted before the operating system.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct NameSettings {
     /// The driver's own name, published in the label of a counter.
     pub driver_name: Option<String>,
@@ -21,6 +22,7 @@ pub struct NameSettings {
 
 /// A name and its replacements.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TableRow {
     /// The name.
     pub name: String,
@@ -32,6 +34,7 @@ pub struct TableRow {
 
 /// Settings of driver-to-driver name resolution (docs/spec/wire.md §6).
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct GossipSettings {
     /// This driver's name.
     pub name: String,

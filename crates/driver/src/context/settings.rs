@@ -11,6 +11,7 @@ use super::names::NameSettings;
 
 /// Values of all options except threads and idle strategies. Built and validated once, then shared.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Settings {
     /// The Aeron directory.
     pub directory: DirectorySettings,
@@ -40,6 +41,7 @@ pub struct Settings {
 
 /// The Aeron directory (docs/spec/uri-and-configuration.md §2.2).
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct DirectorySettings {
     /// Absolute path.
     pub path: PathBuf,
@@ -55,6 +57,7 @@ pub struct DirectorySettings {
 
 /// Lengths in bytes (docs/spec/uri-and-configuration.md §2.3).
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct BufferSettings {
     /// To-driver ring, including its trailer.
     pub to_driver: usize,
@@ -70,6 +73,7 @@ pub struct BufferSettings {
 
 /// Publication settings that channels cannot override.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PublicationSettings {
     /// Time after which unfinished frames are unblocked with padding.
     pub unblock_timeout_ns: i64,
@@ -87,6 +91,7 @@ pub struct PublicationSettings {
 
 /// Image settings that channels cannot override.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ReceiverSettings {
     /// Time without a frame after which an image is removed.
     pub image_liveness_ns: i64,
@@ -112,6 +117,7 @@ pub struct ReceiverSettings {
 
 /// CUBIC congestion control (docs/spec/wire.md §5.7).
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct CubicSettings {
     /// Measure round-trip times.
     pub measures_round_trip: bool,
@@ -123,6 +129,7 @@ pub struct CubicSettings {
 
 /// Sockets (docs/spec/uri-and-configuration.md §2.5).
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SocketSettings {
     /// Network backend of channels that name none; `None` for the first one of the network.
     pub backend: Option<Box<str>>,
@@ -146,6 +153,7 @@ pub struct SocketSettings {
 
 /// Intervals and limits of the conductor (docs/spec/uri-and-configuration.md §2.8).
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct TimerSettings {
     /// Interval of liveness checks.
     pub interval_ns: i64,

@@ -9,6 +9,7 @@ use crate::diagnostics::DriverWarning;
 /// Conflict between two options, or between an option and the system.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}={value} {needed}", option.spec().property)]
+#[non_exhaustive]
 pub struct Conflict {
     /// The option to change.
     pub option: OptionId,

@@ -1,10 +1,14 @@
 //! Agents of the embedding program that run with those of the driver.
 
 use std::io;
+use std::time::Duration;
 
 use taran_core::agent::{Agent, AgentHost, AgentThread, HostEnded, HostedId, RunningAgent};
 
 use super::threads::{Running, Supervisor};
+
+/// Longest wait of an idle invoked driver while an agent on a thread of its own closes.
+const CLOSE_PARK: Duration = Duration::from_millis(1);
 
 /// Thread that runs an added agent.
 #[derive(Debug)]
@@ -120,13 +124,19 @@ impl AddedAgents {
 
     fn close_agent(&self, agent: AddedAgent, driver: &mut Running) {
         match (agent, driver) {
-            (AddedAgent::OwnThread(running), _) => running.close(),
-            (AddedAgent::Hosted(id), Running::Threads(_)) => self.host.close(id),
-            (AddedAgent::Hosted(id), Running::Invoker(invoker)) => {
-                // The driver starts before the agents that it hosts.
-                invoker.start();
-                invoker.agent_mut().close_hosted(id);
+            (AddedAgent::OwnThread(running), Running::Threads(_)) => running.close(),
+            (AddedAgent::OwnThread(running), Running::Invoker(driver)) => {
+                running.stop();
+                // The agent may need the driver for its close.
+                while driver.is_running() && !running.is_finished() {
+                    if driver.invoke() == 0 {
+                        driver.park(CLOSE_PARK);
+                    }
+                }
+                running.close();
             }
+            (AddedAgent::Hosted(id), Running::Threads(_)) => self.host.close(id),
+            (AddedAgent::Hosted(id), Running::Invoker(driver)) => driver.close_hosted(id),
         }
     }
 }

@@ -4,6 +4,7 @@ mod added_agents;
 mod cnc_file;
 mod directory;
 mod files;
+mod invoked;
 mod invoker_agent;
 #[cfg(feature = "secure")]
 mod key_watch;
@@ -215,9 +216,9 @@ impl MediaDriver {
     /// [`DriverContext::on_agent_event`].
     ///
     /// When the driver closes, it first closes the added agents, each on its own thread, one after the other, the last one
-    /// first. The agents of the driver run until then, except in `INVOKER` mode, where nothing invokes them while the driver
-    /// closes. An agent on the driver's thread closes between two duty cycles of the
-    /// driver, so its `on_close` must not wait for the driver.
+    /// first. The agents of the driver run until then, in `INVOKER` mode by the call that closes, so that the close of an
+    /// agent on a thread of its own may need the driver. An agent on the driver's thread closes between two duty cycles of
+    /// the driver, so its `on_close` must not wait for the driver.
     ///
     /// ```
     /// use taran_driver::{Agent, AgentEnd, AgentPlacement, DriverContext, MediaDriver, Now};
@@ -274,27 +275,24 @@ impl MediaDriver {
 
     /// Runs one duty cycle of all agents in `INVOKER` mode; does nothing in other modes. Returns the amount of work. The
     /// first call starts the agents.
+    ///
+    /// A panic of an agent does not reach the caller. As in the other modes it is recorded in the error log and passed to the
+    /// handler set with [`DriverContext::on_agent_event`]. The panic of an agent of the driver closes the driver's agents and
+    /// those on its thread, and [`termination`](Self::termination) returns it: a loop that invokes the driver should check
+    /// that.
     pub fn invoke(&mut self) -> usize {
         match &mut self.running {
-            Some(Running::Invoker(invoker)) => match invoker.invoke() {
-                Ok(work) => work,
-                Err(end) => {
-                    self.supervisor.signal.fail(end.to_string());
-                    0
-                }
-            },
+            Some(Running::Invoker(driver)) => driver.invoke(),
             Some(Running::Threads(_)) | None => 0,
         }
     }
 
-    /// Sleeps until a datagram arrives, for `longest` at most; for users that invoke the driver and have nothing else
-    /// to do. Returns at once if the last cycle skipped the conductor (possible after a cycle without work).
+    /// Sleeps until a datagram arrives or a waker of this thread is used, for `longest` at most; for users that invoke the
+    /// driver and have nothing else to do. Returns at once if the last cycle skipped the conductor (possible after a cycle
+    /// without work).
     pub fn park(&mut self, longest: Duration) {
         match &mut self.running {
-            Some(Running::Invoker(invoker)) => {
-                invoker.start();
-                invoker.agent_mut().park(longest);
-            }
+            Some(Running::Invoker(driver)) => driver.park(longest),
             Some(Running::Threads(_)) | None => thread::sleep(longest),
         }
     }
@@ -333,14 +331,14 @@ impl MediaDriver {
         let Some(mut running) = self.running.take() else {
             return Ok(());
         };
-        if let Running::Invoker(invoker) = &mut running {
+        if let Running::Invoker(driver) = &mut running {
             // An agent that never started is not closed, and clients would not see the driver's end.
-            invoker.start();
+            driver.start();
         }
         self.added.close_all(&mut running);
         match running {
             Running::Threads(mut threads) => threads.close(),
-            Running::Invoker(mut invoker) => invoker.close(),
+            Running::Invoker(mut driver) => driver.close(),
         }
         #[cfg(feature = "secure")]
         {

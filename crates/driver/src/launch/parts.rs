@@ -66,6 +66,7 @@ pub struct Environment {
 /// Contract: call `do_work` of each agent as often as possible, in any order, with a time that never goes back; call
 /// `on_close` of the conductor last.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct DriverParts {
     /// Conductor: manages publications, subscriptions and images.
     pub conductor: Conductor,

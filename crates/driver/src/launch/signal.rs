@@ -12,7 +12,7 @@ use taran_core::agent::AgentEvent;
 pub enum Termination {
     /// A permitted request of a client.
     Requested,
-    /// An agent of the driver panicked; the driver does not work any more.
+    /// An agent of the driver panicked or ended; the driver does not work any more.
     Failed(String),
     /// An agent added by [`MediaDriver::add_agent`](crate::MediaDriver::add_agent) panicked or failed, and was closed. The
     /// driver itself works.

@@ -14,20 +14,17 @@ use taran_core::error_log::ErrorHandler;
 use taran_protocol::error_code::ErrorCode;
 use taran_protocol::option::{Affinity, IdleRole, OptionSet, ThreadingMode};
 
+use super::invoked::InvokedDriver;
 use super::invoker_agent::InvokerAgent;
 use super::parts::DriverParts;
 use super::signal::ShutdownSignal;
-use crate::conductor::Conductor;
 use crate::error::DriverError;
-
-/// All agents of a driver in `INVOKER` mode.
-type InvokedAgents = HostingAgent<InvokerAgent<Conductor, CompositeAgent>>;
 
 /// Running agents. The thread of the conductor hosts the agents that are added.
 pub(crate) enum Running {
     /// In order of start: the conductor first, because clients observe its end and it is closed last.
     Threads(AgentGroup),
-    Invoker(Box<AgentInvoker<InvokedAgents, SystemClock>>),
+    Invoker(InvokedDriver),
 }
 
 /// Everything that determines how agents are run.
@@ -105,7 +102,8 @@ pub(crate) fn start(
             let host = all.host();
             let invoker =
                 AgentInvoker::new(all, SystemClock::new()).start_hook(plan.supervisor.start_hook());
-            return Ok((Running::Invoker(Box::new(invoker)), host));
+            let invoked = InvokedDriver::new(invoker, plan.supervisor.driver_agents());
+            return Ok((Running::Invoker(invoked), host));
         }
     };
     Ok((Running::Threads(threads), host))

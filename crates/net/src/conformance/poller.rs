@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use taran_core::agent::AgentWaker;
+
 use super::{MAX_POLLS, Suite, must};
 use crate::{AgentRole, ReceiveBatch, Transmit};
 
@@ -61,10 +63,14 @@ impl Suite<'_> {
             assert_eq!(arrived, expected, "what a transport receives is its own");
         }
 
-        let waker = receivers.waker();
-        waker.wake();
-        // Hangs for as long as a suite may take if the wake is lost.
-        receivers.wait(Duration::from_secs(3_600));
+        // Another agent of the thread has a waker of its own.
+        let other_agent = AgentWaker::default();
+        other_agent.register();
+        for waker in [receivers.waker(), other_agent.task_waker()] {
+            waker.wake();
+            // Hangs for as long as a suite may take if the wake is lost.
+            receivers.wait(Duration::from_secs(3_600));
+        }
 
         // The set is replaced, also by a part of it.
         receivers.set_sources(&sources[5..6]);

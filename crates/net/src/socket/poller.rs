@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::event::EventfdFlags;
-use taran_core::agent::AgentWaker;
+use taran_core::agent::{AgentWaker, WaitRegistration, register_wait};
 
 use crate::{Arrivals, NetError, PollSource, Poller};
 
@@ -24,6 +24,9 @@ pub(crate) struct SocketPoller {
     /// The event descriptor of `signal`, and those of all sources that have one, in order.
     entries: Vec<libc::pollfd>,
     signal: Arc<WakeSignal>,
+    /// The wait, while it is known to the wakers of the thread.
+    wait: Option<WaitRegistration>,
+    waker: AgentWaker,
 }
 
 impl SocketPoller {
@@ -34,7 +37,6 @@ impl SocketPoller {
             source: error.into(),
         })?;
         let signal = Arc::new(WakeSignal {
-            thread: AgentWaker::default(),
             event,
             is_pending: AtomicBool::new(false),
             is_waiting: AtomicBool::new(false),
@@ -43,6 +45,8 @@ impl SocketPoller {
             sources: Vec::new(),
             entries: vec![entry(signal.event.as_raw_fd())],
             signal,
+            wait: None,
+            waker: AgentWaker::default(),
         })
     }
 
@@ -54,7 +58,8 @@ impl SocketPoller {
 
 impl Poller for SocketPoller {
     fn start(&mut self) {
-        self.signal.thread.register();
+        self.wait = Some(register_wait(Arc::clone(&self.signal).into()));
+        self.waker.register();
     }
 
     fn set_sources(&mut self, sources: &[PollSource]) {
@@ -109,19 +114,18 @@ impl Poller for SocketPoller {
         }
     }
 
+    /// Returns the waker of the thread, which ends its parks and the wait for sockets.
     fn waker(&self) -> Waker {
-        Arc::clone(&self.signal).into()
+        self.waker.task_waker()
     }
 }
 
-/// Ends a wait of the poller.
+/// Ends a wait for sockets.
 ///
 /// `wake` first sets `is_pending`, then reads `is_waiting`; the poller does it the other way round. All are sequentially
 /// consistent, so that at least one sees the other: the poller does not wait, or the event descriptor is written.
 #[derive(Debug)]
 struct WakeSignal {
-    /// Ends the park of a poller without sockets.
-    thread: AgentWaker,
     event: OwnedFd,
     is_pending: AtomicBool,
     is_waiting: AtomicBool,
@@ -145,7 +149,6 @@ impl Wake for WakeSignal {
             // Fails only if the descriptor is readable already.
             let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
         }
-        self.thread.wake();
     }
 }
 
@@ -304,6 +307,28 @@ mod tests {
         let start = Instant::now();
         poller.wait(timeout);
         assert!(start.elapsed() >= timeout);
+    }
+
+    #[test]
+    fn wakers_of_other_agents_of_the_thread_end_the_wait() {
+        let (_sockets, sources) = bound(1);
+        let earlier = AgentWaker::default();
+        earlier.register();
+        let mut pollers = [SocketPoller::new().unwrap(), SocketPoller::new().unwrap()];
+        let later = AgentWaker::default();
+        let start = Instant::now();
+        for poller in &mut pollers {
+            poller.start();
+            poller.set_sources(&sources);
+        }
+        later.register();
+        for waker in [earlier.task_waker(), later.task_waker(), pollers[0].waker()] {
+            waker.wake();
+            for poller in &mut pollers {
+                poller.wait(LONG);
+            }
+        }
+        assert!(start.elapsed() < LONG);
     }
 
     #[test]

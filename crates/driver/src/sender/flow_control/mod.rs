@@ -81,6 +81,7 @@ pub trait FlowControl: Send + Debug {
 
 /// The publication that a strategy is requested for.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct FlowControlRequest<'a> {
     /// Channel, as given by the client.
     pub channel: &'a str,
