@@ -229,7 +229,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Prefaults all pages of a log when it is mapped, so that offers and polls cause no page faults later. Default:
+    /// Prefaults all pages of a log when it is mapped, so that offers and polls cause no page faults later. This allocates
+    /// the whole log, also where the driver reserves its pages as the stream proceeds. Default:
     /// `AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY`, else false.
     #[must_use]
     pub fn pre_touch_mapped_memory(mut self, pre_touch: bool) -> Self {

@@ -5,7 +5,8 @@ use taran_protocol::event::EventCode;
 use taran_protocol::response::Response;
 
 use super::failure::Failure;
-use super::log_files::{LogFile, LogFolder, LogKey, ReservationOutcome};
+use super::file_worker::RequestOrigin;
+use super::log_files::{LogFile, LogFolder, LogKey, ReservationOutcome, SpaceChange};
 use super::publication_config::PublicationConfig;
 use super::publication_log::PublicationLog;
 use super::state::ConductorState;
@@ -184,19 +185,35 @@ impl ConductorState {
         let now_ns = self.now.nanos;
         let LogKey { folder, id } = outcome.log;
         let networking = &mut self.networking;
-        match folder {
-            LogFolder::Images => {
-                if let Some(image) = networking.images.get_mut(ImageId(id)) {
-                    image.on_reserved(outcome, now_ns);
-                }
-            }
+        let change = match folder {
+            LogFolder::Images => networking
+                .images
+                .get_mut(ImageId(id))
+                .and_then(|image| image.on_reserved(outcome, now_ns)),
             LogFolder::Publications => {
                 if let Some(publication) = self.ipc.find(id) {
-                    publication.log.on_reserved(outcome, now_ns);
-                } else if let Some(publication) = networking.publications.get_mut(PublicationId(id))
-                {
-                    publication.log.on_reserved(outcome, now_ns);
+                    publication.log.on_reserved(outcome, now_ns)
+                } else {
+                    networking
+                        .publications
+                        .get_mut(PublicationId(id))
+                        .and_then(|publication| publication.log.on_reserved(outcome, now_ns))
                 }
+            }
+        };
+        if let Some(change) = change {
+            self.record_space(&change);
+        }
+    }
+
+    /// Records that a shortage of space has begun or ended for a log in use.
+    pub(crate) fn record_space(&mut self, change: &SpaceChange) {
+        let Failure { code, text } = &change.record;
+        match change.origin {
+            RequestOrigin::Client => self.record(*code, text),
+            RequestOrigin::Peer => {
+                let cause = "the space for pages of images changed: some wait, or continue";
+                self.record_remote_error(*code, cause, text);
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! `request` starts the creation of a file after a check of the usable space, `poll` returns the created file, `extend`
 //! (on each poll of the stream) starts to reserve more of its pages if they are needed soon, and `poll` returns the
-//! outcome, which belongs to [`LogFile::on_reserved`]. `retire` takes a file back when the driver has stopped using it,
+//! outcome, which belongs to [`LogFile::on_reserved`]. That returns what to record when a shortage of space begins or ends;
+//! `take_change` returns the shortages that `extend` found. `retire` takes a file back when the driver has stopped using it,
 //! and `delete_retired` (once per duty cycle) starts the deletion of a few retired files. Counted are mapped bytes
 //! (system counter 35) and failed deletions (17); the next timer tick retries a failed deletion.
 
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use taran_core::clock::Now;
 use taran_core::counters::Counter;
 use taran_core::error_log::ErrorHandler;
-use taran_core::memory::{CreateOptions, MemoryError, Region, Storage};
+use taran_core::memory::{CreateOptions, InsufficientSpace, MemoryError, Region, Storage};
 
 use super::failure::Failure;
 use super::file_worker::{FileRequest, FileResult, FileWorker, RequestOrigin, ReserveRequest};
@@ -92,6 +93,8 @@ pub(crate) struct LogFile {
     name: String,
     region: Region,
     reservation: LogReservation,
+    /// The stream, for error texts.
+    stream: Box<str>,
 }
 
 impl LogFile {
@@ -112,6 +115,7 @@ impl LogFile {
             name: String::new(),
             region: Region::anonymous(4096).expect("a page of memory"),
             reservation: LogReservation::new(dimensions, 0, 0, true).0,
+            stream: Box::default(),
         }
     }
 
@@ -133,19 +137,69 @@ impl LogFile {
         self.reservation.require(position);
     }
 
-    /// Handles the outcome of a reservation.
-    pub(crate) fn on_reserved(&mut self, outcome: &ReservationOutcome, now_ns: i64) {
-        self.reservation
-            .on_done(outcome.to, outcome.is_reserved, now_ns);
+    /// Sets the stream that error texts name.
+    pub(crate) fn set_stream(&mut self, session_id: i32, stream_id: i32, channel: &str) {
+        self.stream =
+            format!("stream={stream_id} session-id={session_id} channel={channel}").into();
+    }
+
+    /// Handles the outcome of a reservation. Returns what is to be recorded about it.
+    pub(crate) fn on_reserved(
+        &mut self,
+        outcome: &ReservationOutcome,
+        now_ns: i64,
+    ) -> Option<SpaceChange> {
+        let is_reserved = outcome.result.is_ok();
+        if !self.reservation.on_done(outcome.to, is_reserved, now_ns) {
+            return None;
+        }
+        let origin = self.key.origin();
+        Some(match &outcome.result {
+            Ok(()) => SpaceChange {
+                origin,
+                record: storage_errors::has_space_again(&self.stream),
+            },
+            Err(error) => self.shortage(error, 0),
+        })
+    }
+
+    /// Returns the record of a shortage that begins; `kept` bytes are left to clients.
+    fn shortage(&self, error: &MemoryError, kept: u64) -> SpaceChange {
+        let origin = self.key.origin();
+        let record = match error {
+            MemoryError::StorageFull { path, shortage } => storage_errors::cannot_extend(
+                path.parent().unwrap_or(path),
+                &self.stream,
+                origin,
+                &InsufficientSpace {
+                    requested: self.reservation.unreserved().saturating_add(kept),
+                    ..*shortage
+                },
+                kept,
+            ),
+            other => Failure::generic(format!(
+                "{} waits because the next pages of its log cannot be reserved: {other}",
+                self.stream
+            )),
+        };
+        SpaceChange { origin, record }
     }
 }
 
+/// The beginning or the end of a shortage of space for the pages of a log in use.
+#[derive(Debug)]
+pub(crate) struct SpaceChange {
+    pub(crate) origin: RequestOrigin,
+    /// Entry for the error log.
+    pub(crate) record: Failure,
+}
+
 /// Outcome of a reservation that [`LogFiles::extend`] started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct ReservationOutcome {
     pub(crate) log: LogKey,
     to: i64,
-    is_reserved: bool,
+    result: Result<(), MemoryError>,
 }
 
 /// Completion of an operation on a log file.
@@ -181,6 +235,8 @@ pub(crate) struct LogFiles {
     in_flight: usize,
     /// Bytes whose reservation is in flight; the file system may not report them as used yet.
     pending_bytes: u64,
+    /// Shortages that are to be recorded.
+    changes: Vec<SpaceChange>,
     retired: VecDeque<LogFile>,
     /// Files that are unmapped but could not be removed.
     undeleted: Vec<PathBuf>,
@@ -212,6 +268,7 @@ impl LogFiles {
             creating: HashMap::new(),
             in_flight: 0,
             pending_bytes: 0,
+            changes: Vec::new(),
             retired: VecDeque::new(),
             undeleted: Vec::new(),
             bytes_mapped: counters.bytes_mapped,
@@ -262,10 +319,12 @@ impl LogFiles {
         let Some(step) = file.reservation.next_step(now.nanos) else {
             return;
         };
-        let directory = self.directory(file.key);
-        if let Err(failure) = self.check_extension(&directory, step.length(), file.key.origin()) {
-            self.record(&failure, now.epoch_millis);
-            file.reservation.on_done(step.to, false, now.nanos);
+        if let Err((kept, shortage)) = self.check_extension(file.key, step.length()) {
+            if file.reservation.on_done(step.to, false, now.nanos) {
+                let path = file.path.clone();
+                let error = MemoryError::StorageFull { path, shortage };
+                self.changes.push(file.shortage(&error, kept));
+            }
             return;
         }
         self.in_flight += 1;
@@ -280,6 +339,11 @@ impl LogFiles {
         });
     }
 
+    /// Returns a shortage of space that is to be recorded.
+    pub(crate) fn take_change(&mut self) -> Option<SpaceChange> {
+        self.changes.pop()
+    }
+
     /// Returns the size in bytes of the file system; `None` if it is unlimited or unknown.
     pub(crate) fn capacity(&self) -> Option<u64> {
         self.storage.capacity(&self.settings.directory)
@@ -289,19 +353,13 @@ impl LogFiles {
         self.settings.directory.join(key.folder.name())
     }
 
-    fn record(&self, failure: &Failure, now_epoch_ms: i64) {
-        let code = failure.code;
-        self.errors
-            .on_error(now_epoch_ms, code.code(), &code.record(&failure.text));
-    }
-
     /// Returns true if creations, reservations or deletions are in flight.
     pub(crate) fn has_in_flight(&self) -> bool {
         self.in_flight > 0
     }
 
     /// Returns the next completion.
-    pub(crate) fn poll(&mut self, now_epoch_ms: i64) -> Option<LogEvent> {
+    pub(crate) fn poll(&mut self) -> Option<LogEvent> {
         while self.in_flight > 0 {
             let result = self.worker.poll()?;
             self.in_flight -= 1;
@@ -325,15 +383,7 @@ impl LogFiles {
                     result,
                 } => {
                     self.pending_bytes -= length;
-                    if let Err(error) = &result {
-                        let failure = extension_failure(&self.directory(log), error, log.origin());
-                        self.record(&failure, now_epoch_ms);
-                    }
-                    return Some(LogEvent::Reserved(ReservationOutcome {
-                        log,
-                        to,
-                        is_reserved: result.is_ok(),
-                    }));
+                    return Some(LogEvent::Reserved(ReservationOutcome { log, to, result }));
                 }
                 FileResult::Deleted {
                     path,
@@ -373,6 +423,7 @@ impl LogFiles {
             name,
             region,
             reservation,
+            stream: Box::default(),
         })
     }
 
@@ -407,16 +458,5 @@ fn creation_failure(path: &Path, error: &MemoryError) -> Failure {
             storage_errors::insufficient_storage(path.parent().unwrap_or(path), shortage)
         }
         other => Failure::generic(format!("cannot create {}: {other}", path.display())),
-    }
-}
-
-fn extension_failure(directory: &Path, error: &MemoryError, origin: RequestOrigin) -> Failure {
-    match error {
-        MemoryError::StorageFull { shortage, .. } => {
-            storage_errors::cannot_extend(directory, shortage, origin)
-        }
-        other => Failure::generic(format!(
-            "cannot reserve pages of a log in use, its stream waits: {other}"
-        )),
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! Contract: [`LogReservation::require`] states a position that is needed soon; [`LogReservation::next_step`] returns
 //! the range to reserve next, if there is one; [`LogReservation::on_done`] takes its outcome. After a failure the same
-//! range is due again, or half of it, with a back-off from 10 ms to 1 s.
+//! range is due again, or half of it, with a back-off from 10 ms to 1 s. A *shortage* begins with a failure and ends when
+//! all that is required is reserved.
 
 use std::ops::Range;
 
@@ -66,6 +67,8 @@ pub(crate) struct LogReservation {
     reserved: i64,
     required: i64,
     in_flight: bool,
+    /// True from the first failure until all that is required is reserved.
+    is_short: bool,
     /// Maximum bytes of the next step: halved by failures, doubled by successes.
     step: i64,
     retry_ns: i64,
@@ -107,6 +110,7 @@ impl LogReservation {
             reserved: start,
             required: to,
             in_flight: false,
+            is_short: false,
             step: STEP_MAX.max(unit),
             retry_ns: i64::MIN,
             backoff_ns: BACKOFF_MIN_NS,
@@ -171,21 +175,31 @@ impl LogReservation {
         })
     }
 
-    /// Handles the outcome of the last step, up to position `to`.
-    pub(crate) fn on_done(&mut self, to: i64, is_reserved: bool, now_ns: i64) {
+    /// Returns the bytes that are not reserved yet.
+    pub(crate) fn unreserved(&self) -> u64 {
+        let end = self.start.saturating_add(self.dimensions.ring());
+        u64::try_from(end.saturating_sub(self.reserved)).unwrap_or(0)
+    }
+
+    /// Handles the outcome of the last step, up to position `to`. Returns true if a shortage has begun or ended.
+    pub(crate) fn on_done(&mut self, to: i64, is_reserved: bool, now_ns: i64) -> bool {
         self.in_flight = false;
+        let was_short = self.is_short;
         let unit = self.dimensions.unit();
         if is_reserved {
             self.reserved = self.reserved.max(to);
             self.step = (2 * self.step).min(STEP_MAX.max(unit));
             self.backoff_ns = BACKOFF_MIN_NS;
             self.retry_ns = i64::MIN;
+            self.is_short &= self.required > self.reserved;
         } else {
+            self.is_short = true;
             self.retry_ns = now_ns.saturating_add(self.backoff_ns);
             self.backoff_ns = (2 * self.backoff_ns).min(BACKOFF_MAX_NS);
             let half = self.step / 2;
             self.step = (half - half % unit).max(unit);
         }
+        self.is_short != was_short
     }
 
     fn round_up(&self, position: i64) -> i64 {
@@ -336,11 +350,31 @@ mod tests {
         assert_eq!(length, UNIT);
         log.on_done(step.to, true, now_ns);
         assert_eq!(log.position(), TERM + 2 * UNIT);
+        assert_eq!(log.unreserved(), (2 * TERM - 2 * UNIT) as u64);
         let second = log.next_step(now_ns).unwrap();
         assert_eq!(second.length(), 2 * UNIT as u64);
         log.on_done(second.to, false, now_ns);
         let third = log.next_step(now_ns + BACKOFF_MIN_NS).unwrap();
         assert_eq!(third.length(), UNIT as u64);
+    }
+
+    #[test]
+    fn shortage_begins_with_a_failure_and_ends_when_the_requirement_is_met() {
+        let (mut log, _) = publication(0, TERM / 2);
+        log.require(TERM + UNIT + STEP_MAX + UNIT);
+        let step = log.next_step(0).unwrap();
+        assert!(log.on_done(step.to, false, 0), "begins");
+        let mut changes = Vec::new();
+        let mut now_ns = 0;
+        for is_reserved in [false, true, false, true, true, true, true] {
+            now_ns += BACKOFF_MAX_NS;
+            if let Some(step) = log.next_step(now_ns) {
+                changes.push(log.on_done(step.to, is_reserved, now_ns));
+            }
+        }
+        assert_eq!(changes.iter().filter(|changed| **changed).count(), 1);
+        assert_eq!(changes.last(), Some(&true), "ends");
+        assert_eq!(log.next_step(now_ns), None);
     }
 
     #[test]

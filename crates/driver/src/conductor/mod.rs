@@ -153,7 +153,7 @@ impl Conductor {
     /// Handles created and extended log files. Returns their number.
     fn poll_log_files(&mut self) -> usize {
         let mut work = 0;
-        while let Some(event) = self.state.logs.poll(self.state.now.epoch_millis) {
+        while let Some(event) = self.state.logs.poll() {
             work += 1;
             let (ticket, file) = match event {
                 LogEvent::Created(ticket, file) => (ticket, file),
@@ -168,6 +168,9 @@ impl Conductor {
                 // The requester is gone.
                 self.state.logs.retire(unclaimed);
             }
+        }
+        while let Some(change) = self.state.logs.take_change() {
+            self.state.record_space(&change);
         }
         work
     }

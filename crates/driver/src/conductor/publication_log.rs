@@ -5,7 +5,7 @@ use taran_core::memory::prefetch_value;
 use taran_protocol::log::{LogBuffers, TailSnapshot};
 use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
-use super::log_files::{LogFile, LogFiles, ReservationOutcome};
+use super::log_files::{LogFile, LogFiles, ReservationOutcome, SpaceChange};
 
 /// A log that clients publish into. Used for IPC and network publications.
 #[derive(Debug)]
@@ -93,8 +93,12 @@ impl PublicationLog {
     }
 
     /// Handles the outcome of a reservation.
-    pub(crate) fn on_reserved(&mut self, outcome: &ReservationOutcome, now_ns: i64) {
-        self.file.on_reserved(outcome, now_ns);
+    pub(crate) fn on_reserved(
+        &mut self,
+        outcome: &ReservationOutcome,
+        now_ns: i64,
+    ) -> Option<SpaceChange> {
+        self.file.on_reserved(outcome, now_ns)
     }
 
     /// Returns a snapshot of the tail if the publisher is at this position.

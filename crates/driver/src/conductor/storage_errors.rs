@@ -27,38 +27,39 @@ pub(crate) fn insufficient_storage(directory: &Path, shortage: &InsufficientSpac
 }
 
 /// Returns the failure for pages of a log in use that cannot be reserved: of a publication if `origin` is a client, of an
-/// image if it is a peer.
+/// image if it is a peer, which leaves `kept` of the needed bytes to publications. `stream` names the stream.
 pub(crate) fn cannot_extend(
     directory: &Path,
-    shortage: &InsufficientSpace,
+    stream: &str,
     origin: RequestOrigin,
+    shortage: &InsufficientSpace,
+    kept: u64,
 ) -> Failure {
-    // Rounded to powers of two, since each distinct text takes a record in the error log.
-    let shortage = InsufficientSpace {
-        requested: shortage
-            .requested
-            .checked_next_power_of_two()
-            .unwrap_or(u64::MAX),
-        available: shortage
-            .available
-            .checked_ilog2()
-            .map_or(0, |bits| 1 << bits),
-        ..*shortage
-    };
     let effect = match origin {
-        RequestOrigin::Client => "its publisher is back-pressured",
-        RequestOrigin::Peer => {
-            "its receive window does not advance and its sender is back-pressured"
-        }
+        RequestOrigin::Client => format!("the publisher of {stream} is back-pressured"),
+        RequestOrigin::Peer => format!("the receive window of {stream} does not advance"),
+    };
+    let kept = match kept {
+        0 => String::new(),
+        kept => format!(
+            ". {kept} bytes of it are kept for publications (an eighth of the file system, at most four times \
+             aeron.low.file.store.warning.threshold)"
+        ),
     };
     Failure::new(
         ErrorCode::StorageSpace,
         format!(
-            "insufficient usable storage for the next pages of a log in {}: {effect} until there is space: {shortage}, \
-             or use shorter terms, or reserve whole logs when they are created (sparse=false or \
-             aeron.term.buffer.sparse.file=false)",
+            "{effect} while the rest of its log does not fit into {}, {shortage}{kept}",
             directory.display()
         ),
+    )
+}
+
+/// Returns the record of the end of a shortage.
+pub(crate) fn has_space_again(stream: &str) -> Failure {
+    Failure::new(
+        ErrorCode::StorageSpace,
+        format!("the log of {stream} has space again, the stream continues"),
     )
 }
 

@@ -161,6 +161,7 @@ impl ReceiverImage {
         self.record_loss(gap, context);
         if self.loss_detector.is_reliable() {
             self.send_nak(gap, context);
+            self.naked = Some(gap);
             return 1;
         }
         usize::from(self.fill_gap(gap, context))

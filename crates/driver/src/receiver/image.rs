@@ -6,12 +6,12 @@
 
 use taran_core::clock::Now;
 use taran_core::loss_report::LossReport;
-use taran_protocol::position::TermGeometry;
+use taran_protocol::position::{FRAME_ALIGNMENT, TermGeometry};
 
 use super::gap_repair::LossRecord;
 use super::identity::Identity;
 use super::image_connections::{FrameOrigin, ImageConnections};
-use super::loss_detector::{LossDetector, UNANSWERED_LIMIT};
+use super::loss_detector::{Gap, LossDetector, UNANSWERED_LIMIT};
 use super::nak_delay::NakDelay;
 use super::response_setup::ResponseSetupSchedule;
 use super::setup_reply_budget::SetupReplyBudget;
@@ -59,8 +59,10 @@ pub struct ReceiverImage {
     // Fields used in every poll.
     /// Rebuild position last published to the conductor.
     published_position: i64,
-    /// Position up to which frames need pages that were dropped because these are not reserved; 0 before.
-    refused_end: i64,
+    /// Position up to which pages were requested for padding that was dropped because they are not reserved; 0 before.
+    requested_end: i64,
+    /// Range of the last NAK since pages were requested.
+    pub(super) naked: Option<Gap>,
     /// True once all pages of the log are reserved.
     is_reserved: bool,
     pub(super) status_schedule: StatusMessageSchedule,
@@ -141,7 +143,8 @@ impl ReceiverImage {
             unanswered_naks: UNANSWERED_LIMIT,
             needs_scan: false,
             published_position: join_position,
-            refused_end: 0,
+            requested_end: 0,
+            naked: None,
             is_reserved: false,
             status_schedule: StatusMessageSchedule::new(
                 join_position,
@@ -183,6 +186,11 @@ impl ReceiverImage {
         end < free_limit(&self.spec)
     }
 
+    /// Returns the highest position up to which an image that fills gaps may announce frames: it writes up to there.
+    pub(super) fn fillable_end(&self) -> i64 {
+        self.reuse_limit - i64::from(FRAME_ALIGNMENT)
+    }
+
     #[cold]
     fn refresh_reuse_limit(&mut self) {
         self.reuse_limit = free_limit(&self.spec).min(self.spec.shared.reserved_position());
@@ -193,18 +201,27 @@ impl ReceiverImage {
         self.status_schedule.position() + i64::from(self.status_schedule.window())
     }
 
-    /// Requests pages for a frame from `position` to `end` that was dropped because they are not reserved, if the sender
-    /// was allowed to send it: its `wire_length` bytes lie within the window. Such a frame is padding, which extends
-    /// beyond the window. A single frame requests at most the longest message beyond the window. Longer padding is
-    /// requested bit by bit, each time that it is retransmitted.
-    pub(super) fn on_unreserved(&mut self, position: i64, end: i64, wire_length: i64) {
+    /// Requests pages for padding from `position` to `end` that was dropped because they are not reserved, if a NAK asked
+    /// for it and the sender was allowed to send it: its `wire_length` bytes lie within the window, although it extends
+    /// beyond. Each NAK requests at most the longest message more, after what was requested before is reserved: longer
+    /// padding is requested bit by bit, each time that it is retransmitted. An image that has received nothing else
+    /// requests none: its source and its stream have a budget for the pages that it was created with.
+    pub(super) fn request_pages(&mut self, position: i64, end: i64, wire_length: i64) {
         let window_end = self.window_end();
-        if end < self.reserved_position() || position + wire_length > window_end {
+        let is_asked_for = self.naked.is_some_and(|gap| {
+            (gap.position..gap.position + i64::from(gap.length)).contains(&position)
+        });
+        if !is_asked_for
+            || !self.has_received
+            || self.reserved_position() < self.requested_end
+            || position + wire_length > window_end
+        {
             return;
         }
+        self.naked = None;
         let longest = i64::from(self.spec.log.max_message_length());
-        let limit = self.refused_end.max(window_end) + longest;
-        self.refused_end = self.refused_end.max(end.min(limit));
+        let limit = self.requested_end.max(window_end) + longest;
+        self.requested_end = self.requested_end.max(end.min(limit));
     }
 
     /// Returns the reserved position; `i64::MAX` if all pages of the log are reserved.
@@ -302,7 +319,7 @@ impl ReceiverImage {
         }
         self.is_reserved = self.spec.shared.reserved_position() == i64::MAX;
         let received = self.cleared_to.min(self.window_end());
-        let demand = received.max(self.refused_end);
+        let demand = received.max(self.requested_end);
         if demand > self.spec.shared.demand_position() {
             self.spec.shared.receiver_demand(demand);
         }

@@ -45,6 +45,7 @@ impl ReceiverImage {
         // At or beyond the high-water mark every slot is free, so checking the first one is sufficient.
         if extent.position < self.high_water_mark
             || self.is_over_run(extent)
+            || !self.is_reusable(extent.end)
             || self.rejection.is_some()
         {
             return false;
@@ -93,7 +94,8 @@ impl ReceiverImage {
         let Some(extent) = self.direct_extent(header, length, stride) else {
             return false;
         };
-        if extent.position != position || self.is_over_run(extent) {
+        if extent.position != position || self.is_over_run(extent) || !self.is_reusable(extent.end)
+        {
             return false;
         }
         self.on_activity(origin);
@@ -152,10 +154,12 @@ impl ReceiverImage {
             counters.over_runs.increment();
             if !frame.is_heartbeat() {
                 self.on_dropped(position + extent.wire_length);
-                self.on_unreserved(position, extent.end, extent.wire_length);
             }
         } else if frame.is_heartbeat() {
             self.on_heartbeat(frame, position, origin, counters);
+        } else if !self.is_reusable(extent.end) {
+            counters.over_runs.increment();
+            self.on_unreserved(extent, origin);
         } else if position >= self.status_schedule.last_sent_position()
             || extent.end > self.rebuild_position
         {
@@ -194,12 +198,9 @@ impl ReceiverImage {
         } else {
             self.on_frame_beyond_window(origin);
         }
-        if position > self.high_water_mark {
-            self.high_water_mark = position;
-            self.spec.high_water_mark.set(position);
-            self.needs_scan = true;
-        }
-        if frame.is_end_of_stream() {
+        self.announce(position);
+        // An end beyond what could be announced is repeated by the sender.
+        if frame.is_end_of_stream() && position <= self.high_water_mark {
             self.on_end_of_stream(position, frame.is_revoked(), origin, counters);
         }
     }
@@ -233,27 +234,43 @@ impl ReceiverImage {
         }
     }
 
-    /// Returns true if a packet lies beyond what the sender may send, where the memory may still be read, or where pages
-    /// are not reserved. Bytes are counted as by the sender, which does not send the body of padding: padding may extend
-    /// beyond the window, to the end of its term at most.
-    fn is_over_run(&mut self, extent: Extent) -> bool {
-        if extent.end == extent.position {
-            return !self.is_announceable(extent.end)
-                || self.is_heartbeat_over_run(extent.position);
+    /// Raises the high-water mark to `end`, so that what is missing before it is repaired. An image that fills gaps instead
+    /// of sending NAKs writes up to the high-water mark, which therefore stays within the reserved pages; later heartbeats
+    /// announce the rest.
+    fn announce(&mut self, end: i64) {
+        let end = if self.loss_detector.is_reliable() || self.is_reusable(end) {
+            end
+        } else {
+            self.fillable_end()
+        };
+        if end > self.high_water_mark {
+            self.high_water_mark = end;
+            self.spec.high_water_mark.set(end);
+            self.needs_scan = true;
         }
-        !self.is_reusable(extent.end)
-            || extent.position + extent.wire_length > self.overrun_threshold
     }
 
-    /// Returns true if a heartbeat may announce frames up to `end`. It writes nothing, so pages need not be reserved: if
-    /// padding that leads beyond them was lost, its NAK leads to their reservation ([`on_unreserved`](Self::on_unreserved)).
-    /// An image that fills gaps instead of sending NAKs writes up to the announced position.
-    fn is_announceable(&mut self, end: i64) -> bool {
-        if self.loss_detector.is_reliable() {
-            self.is_free(end)
-        } else {
-            self.is_reusable(end)
+    /// Handles a packet that is accepted but for its pages, which are not reserved: the stream is alive and waits. NAKs ask
+    /// for the packet until it can be inserted.
+    fn on_unreserved(&mut self, extent: Extent, origin: &FrameOrigin) {
+        self.last_activity_ns = origin.now_ns;
+        self.setup_reply_budget.on_frame();
+        self.connections.on_frame(origin);
+        self.announce(extent.end);
+        self.request_pages(extent.position, extent.end, extent.wire_length);
+    }
+
+    /// Returns true if a packet lies beyond what the sender may send, or where the memory may still be read. Bytes are
+    /// counted as by the sender, which does not send the body of padding: padding may extend beyond the window, to the end
+    /// of its term at most.
+    fn is_over_run(&mut self, extent: Extent) -> bool {
+        if !self.is_reusable(extent.end) && !self.is_free(extent.end) {
+            return true;
         }
+        if extent.end == extent.position {
+            return self.is_heartbeat_over_run(extent.position);
+        }
+        extent.position + extent.wire_length > self.overrun_threshold
     }
 
     /// Returns true if a heartbeat at `position` comes from a sender that has left this image behind, because it follows
@@ -356,10 +373,6 @@ impl ReceiverImage {
 
     fn on_activity(&mut self, origin: &FrameOrigin) {
         self.last_activity_ns = origin.now_ns;
-        if !self.has_received {
-            self.has_received = true;
-            self.spec.shared.receiver_received();
-        }
         self.on_frame_beyond_window(origin);
     }
 
@@ -368,6 +381,10 @@ impl ReceiverImage {
     /// may no longer have what is missing here; the image must then time out so that a new one can join at the sender's
     /// position.
     fn on_frame_beyond_window(&mut self, origin: &FrameOrigin) {
+        if !self.has_received {
+            self.has_received = true;
+            self.spec.shared.receiver_received();
+        }
         self.setup_reply_budget.on_frame();
         self.connections.on_frame(origin);
     }

@@ -207,7 +207,7 @@ fn silent_images_of_a_source_are_limited_and_others_are_not() {
     let refused = driver.errors();
     for part in [
         "from 10.0.0.1:9",
-        "the limit is 3145728 (taran.pending.images.source.limit",
+        "the limit is 3145728, which is what taran.pending.images.source.limit allows: raise that",
         "session-id=3",
     ] {
         assert!(refused[0].0.contains(part), "{part}: {refused:?}");
@@ -239,4 +239,21 @@ fn silent_images_of_a_source_are_limited_and_others_are_not() {
     assert!(!ask(&mut driver, 4, 6));
     driver.run_for(Duration::from_secs(40));
     assert!(ask(&mut driver, 4, 6) && ask(&mut driver, 1, 7));
+}
+
+#[test]
+fn refusal_names_the_file_system_where_its_share_is_the_limit() {
+    let storage = MemoryStorage::with_capacity(128 << 20);
+    let mut driver = DriverFixture::in_storage(storage, &[]);
+    let client = driver.client();
+    driver.add_subscription(client, UDP, 10).unwrap();
+    for session_id in 0..20 {
+        deliver_setup(&driver, from_host(1), session_id, 4 << 20);
+        driver.run_for(Duration::from_millis(20));
+    }
+    let errors = driver.errors();
+    let part = "the limit is 16777216, which is what an eighth of the file system allows: make that larger";
+    let refused = errors.iter().find(|error| error.0.contains("no image"));
+    let (text, _) = refused.expect("an eighth is less than 20 MiB");
+    assert!(text.contains(part) && !text.contains("raise"), "{text}");
 }

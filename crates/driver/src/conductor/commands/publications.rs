@@ -174,7 +174,7 @@ impl ConductorState {
     pub(super) fn create_log(
         &mut self,
         config: &PublicationConfig,
-        file: LogFile,
+        mut file: LogFile,
         start: i64,
         buffers: LogSocketBuffers,
         is_group: bool,
@@ -186,6 +186,7 @@ impl ConductorState {
                 config.channel
             )));
         }
+        file.set_stream(config.session_id, config.stream_id, &config.channel);
         let spec = config.log_spec(self.settings.file_page_size, buffers, is_group);
         match LogBuffers::create(file.region(), &spec, start) {
             Ok(buffers) => Ok(PublicationLog::new(file, buffers, start, self.now.nanos)),

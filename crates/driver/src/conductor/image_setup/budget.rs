@@ -1,14 +1,14 @@
 //! Budget of images that have received nothing yet.
 //!
 //! A SETUP frame of 40 bytes causes the reservation of a megabyte or more, and its source address may be forged. Until
-//! an image has accepted a frame or a heartbeat, its bytes count
-//! against two limits: that of its source address, so that one host cannot take the space of others, and that of its
-//! stream, where addresses are forged. One heartbeat ends that, because an open publication without data sends nothing
-//! else; an image that it keeps takes no more pages until data arrives.
+//! an image has accepted a frame or a heartbeat, it takes no more pages than at its creation, and these count against two
+//! limits: that of its source address, so that one host cannot take the space of others, and that of its stream, where
+//! addresses are forged. One heartbeat ends that, because an open publication without data sends nothing else; an image
+//! that it keeps takes no more pages until data arrives.
 //!
 //! Contract: `check` before the file of an image is requested, `add` when it was; `watch` when the image was created,
-//! `remove` when it was not, or is freed. A limit of 0 or one that is less than a single image does not exclude a source or
-//! a stream: the only image that counts for it is always admitted.
+//! `remove` when it was not, or is freed. A limit that is less than a single image does not exclude a source or a stream:
+//! the only image that counts for it is always admitted.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;

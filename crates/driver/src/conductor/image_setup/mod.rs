@@ -147,28 +147,26 @@ impl ConductorState {
         let Err(over) = budget.check(request, bytes, limits, self.now.nanos) else {
             return Ok(());
         };
-        let (whose, option, share) = if over.is_source {
-            (
-                "its address",
-                OptionId::PendingImagesSourceLimit,
-                "an eighth",
-            )
+        let (whose, option, configured, share) = if over.is_source {
+            let option = OptionId::PendingImagesSourceLimit;
+            let configured = settings.pending_images_per_source;
+            ("its address", option, configured, "an eighth")
         } else {
-            (
-                "this stream",
-                OptionId::PendingImagesStreamLimit,
-                "a quarter",
-            )
+            let option = OptionId::PendingImagesStreamLimit;
+            let configured = settings.pending_images_per_stream;
+            ("this stream", option, configured, "a quarter")
+        };
+        let (of, remedy) = if over.limit < configured {
+            (share, "of the file system allows: make that larger")
+        } else {
+            (option.spec().property, "allows: raise that")
         };
         Err(ImageRefusal::Request(Failure::new(
             ErrorCode::StorageSpace,
             format!(
-                "images from {whose} that have received nothing have {} bytes, this one needs {bytes}, the limit is {} \
-                 ({}, at most {share} of the file system): raise it, or look for a host that sends SETUP frames without \
-                 data",
-                over.used,
-                over.limit,
-                option.spec().property,
+                "images from {whose} that have received nothing have {} bytes, this one needs {bytes}, the limit is {}, \
+                 which is what {of} {remedy}, or look for a host that sends SETUP frames without data",
+                over.used, over.limit,
             ),
         )))
     }
@@ -243,8 +241,13 @@ impl ConductorState {
         id: ImageId,
         request: &CreateImage,
         config: &ImageConfig,
-        file: LogFile,
+        mut file: LogFile,
     ) -> Result<(), Failure> {
+        file.set_stream(
+            request.session_id,
+            request.stream_id,
+            &config.endpoint_channel,
+        );
         let spec = config.log_spec(id, request, self.settings.file_page_size);
         let buffers = match LogBuffers::create(file.region(), &spec, 0) {
             Ok(buffers) => buffers,

@@ -8,7 +8,7 @@ use taran_protocol::error_code::ErrorCode;
 use super::super::failure::Failure;
 use super::super::file_worker::RequestOrigin;
 use super::super::{remote_quota, storage_errors};
-use super::LogFiles;
+use super::{LogFiles, LogKey};
 
 impl LogFiles {
     pub(super) fn check_space(
@@ -53,20 +53,20 @@ impl LogFiles {
         Ok(())
     }
 
-    /// Checks that pages of an image log can be reserved without the space that is reserved for clients.
+    /// Checks that pages of an image log can be reserved without the space that is reserved for clients. Otherwise returns
+    /// that space and the shortage.
     pub(super) fn check_extension(
         &self,
-        directory: &Path,
+        log: LogKey,
         length: u64,
-        origin: RequestOrigin,
-    ) -> Result<(), Failure> {
-        match self.storage.available(directory) {
-            Ok(available) if origin == RequestOrigin::Peer && self.settings.check_storage => self
-                .check_remote_quota(directory, length, available)
-                .map_err(|(_, shortage)| {
-                    storage_errors::cannot_extend(directory, &shortage, origin)
-                }),
-            _ => Ok(()),
+    ) -> Result<(), (u64, InsufficientSpace)> {
+        if log.origin() != RequestOrigin::Peer || !self.settings.check_storage {
+            return Ok(());
+        }
+        let directory = self.directory(log);
+        match self.storage.available(&directory) {
+            Ok(available) => self.check_remote_quota(&directory, length, available),
+            Err(_) => Ok(()),
         }
     }
 

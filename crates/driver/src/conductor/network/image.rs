@@ -16,7 +16,7 @@ use taran_protocol::log::LogBuffers;
 use taran_protocol::position::FRAME_ALIGNMENT;
 use taran_protocol::uri::Untethered;
 
-use super::super::log_files::{LogFile, LogFiles, ReservationOutcome};
+use super::super::log_files::{LogFile, LogFiles, ReservationOutcome, SpaceChange};
 use super::super::subscribers::{Subscribers, UntetheredEvent};
 use super::wake_conditions::ReceiverWakeCondition;
 use crate::boundary::{EndpointId, ImageId, ImageShared, ImageState};
@@ -24,6 +24,9 @@ use crate::poll_schedule::{IdleUntil, Pollable};
 
 #[cfg(test)]
 mod tests;
+
+/// Maximum bytes that are reserved before they are needed: tens of milliseconds of the fastest streams.
+const RESERVATION_LEAD_MAX: i64 = 64 * 1024 * 1024;
 
 /// Result of a tick. The caller notifies clients and receiver.
 #[derive(Debug)]
@@ -215,10 +218,11 @@ impl Image {
         work | self.free()
     }
 
-    /// Returns the position up to which pages are to be reserved if the receiver needs more; an image without data keeps
-    /// those that it was created with. Needed are those from the join position to the end of the window, and to the end
-    /// of the term if padding within the window may reach it. More are reserved as soon as less than one and a half
-    /// times that is: a reservation takes time. Then twice of it is reserved.
+    /// Returns the position up to which pages are to be reserved if the receiver needs more than there are.
+    ///
+    /// Needed are the pages from the join position to the end of the window beyond `demand_position`, or to the end of the
+    /// term if padding within the window may reach that. A reservation takes time: as much again is reserved, at most 64
+    /// MiB, as soon as half of that is used.
     fn required_position(&self, demand_position: i64) -> Option<i64> {
         let reserved = self.file.reservation().position();
         if reserved == i64::MAX || demand_position <= self.join_position {
@@ -230,9 +234,9 @@ impl Image {
         let left = (term_length - window_end % term_length) % term_length;
         let may_be_padded = left <= i64::from(self.buffers.max_message_length());
         let end = window_end + if may_be_padded { left } else { 0 };
-        let need = end - self.join_position;
-        let is_short = self.join_position + need + need / 2 > reserved;
-        is_short.then_some(self.join_position + 2 * need)
+        let lead = (end - self.join_position).min(RESERVATION_LEAD_MAX);
+        let is_short = end + lead / 2 > reserved;
+        is_short.then_some(end + lead)
     }
 
     /// Starts to reserve pages that are required.
@@ -241,10 +245,15 @@ impl Image {
     }
 
     /// Handles the outcome of a reservation.
-    pub(crate) fn on_reserved(&mut self, outcome: &ReservationOutcome, now_ns: i64) {
-        self.file.on_reserved(outcome, now_ns);
+    pub(crate) fn on_reserved(
+        &mut self,
+        outcome: &ReservationOutcome,
+        now_ns: i64,
+    ) -> Option<SpaceChange> {
+        let change = self.file.on_reserved(outcome, now_ns);
         self.shared
             .conductor_reserved_position(self.file.reservation().position());
+        change
     }
 
     /// Advances the free position to at most one term behind the last status message. The receiver takes a joining

@@ -13,7 +13,7 @@ use taran_protocol::log::{AppendError, ExclusiveAppender, LogBuffers, SharedAppe
 
 use super::LISTENING;
 use crate::fixture::{DriverFixture, Ready};
-use crate::image_events::{Available, available};
+use crate::image_events::{Available, available, unavailable};
 use crate::memory_network::TestSocket;
 
 const MIB: u64 = 1 << 20;
@@ -171,23 +171,32 @@ fn publisher_waits_while_the_next_term_cannot_be_reserved() {
                 assert_eq!(stream.storage.reserved(), full, "{when}");
                 let errors = stream.driver.errors();
                 let code = format!("{}", ErrorCode::StorageSpace.code());
-                for part in ["available=512", "back-pressured", "remount", &code] {
+                let log = 3 * TERM as u64 + METADATA;
+                let missing = log - first(start);
+                let needed = format!("needed={missing} available=1000 ");
+                let size = format!(
+                    "remount,size={}m",
+                    (full + 1000 + missing - 1000).div_ceil(MIB)
+                );
+                for part in [&needed, "back-pressured", &size, "stream=10", &code] {
                     assert!(errors[0].0.contains(part), "{when}: {part}: {errors:?}");
                 }
-                assert!(
-                    errors.len() <= 12,
-                    "{when}: one text per length: {errors:?}"
-                );
+                assert_eq!(errors.len(), 1, "{when}: one record per shortage");
                 stream.driver.run_for(2 * SECOND);
                 assert_eq!(stream.limit(), stopped, "{when}");
 
                 stream.storage.set_capacity(None);
                 stream.driver.run_for(2 * SECOND);
                 assert!(stream.limit() > stopped, "{when}: recovers");
+                let errors = stream.driver.errors();
+                assert!(
+                    errors[1].0.contains("has space again"),
+                    "{when}: {errors:?}"
+                );
+                assert_eq!(errors.len(), 2, "{when}: {errors:?}");
                 while stream.log.producer_position() < start + 7 * TERM {
                     stream.step();
                 }
-                let log = 3 * TERM as u64 + METADATA;
                 assert_eq!(
                     stream.storage.reserved() - full + first(start),
                     log,
@@ -287,6 +296,8 @@ struct Received {
     image: Available,
     log: LogBuffers,
     before: u64,
+    /// Bytes that are reserved for the image before it has received anything.
+    created: u64,
     term_length: i64,
     start: i64,
     sender: TestSocket,
@@ -316,12 +327,14 @@ impl Received {
         driver.settle();
         let image = available(&driver.messages()).remove(0);
         let log = driver.log(&image.log);
+        let created = storage.reserved() - before;
         Self {
             driver,
             storage,
             image,
             log,
             before,
+            created,
             term_length,
             start,
             sender,
@@ -370,6 +383,10 @@ impl Received {
     /// Returns the positions that were NAKed since the last call of this or of `window_end`.
     fn naks(&mut self) -> Vec<i64> {
         let sent = self.sender.take();
+        self.naks_in(&sent)
+    }
+
+    fn naks_in(&self, sent: &[Vec<u8>]) -> Vec<i64> {
         let naks = sent
             .iter()
             .filter_map(|datagram| match Frame::parse(datagram) {
@@ -382,9 +399,32 @@ impl Received {
         naks.collect()
     }
 
+    /// Acts as the sender of padding, the first copy of which was lost: announces its end each 100 ms, for `heartbeats`
+    /// times, and retransmits it when it is NAKed. The subscriber consumes what arrives. Returns the end of the window.
+    fn exchange_padding(&mut self, position: i64, length: i64, heartbeats: u32) -> Option<i64> {
+        let mut window_end = None;
+        for _ in 0..heartbeats {
+            self.send_heartbeat(position + length);
+            self.driver.run_for(SECOND / 10);
+            let sent = self.sender.take();
+            window_end = self.window_end_in(&sent).or(window_end);
+            if self.naks_in(&sent).contains(&position) {
+                self.send_padding_of(position, length);
+            }
+            // What has not arrived does not count as consumed.
+            self.driver
+                .set(self.image.position_counter_id, position + length);
+        }
+        window_end
+    }
+
     /// Returns the end of the window in the last status message.
     fn window_end(&mut self) -> Option<i64> {
         let sent = self.sender.take();
+        self.window_end_in(&sent)
+    }
+
+    fn window_end_in(&self, sent: &[Vec<u8>]) -> Option<i64> {
         let mut ends = sent
             .iter()
             .filter_map(|datagram| match Frame::parse(datagram) {
@@ -461,31 +501,70 @@ fn frames_with_forged_positions_reserve_no_pages() {
     let term_length = 1 << 30;
     let far = [2 * term_length, term_length / 2 - 2_048, 3 << 20, 900 << 10];
     let mut received = Received::new(LISTENING, term_length, 0);
-    let created = received.reserved();
     for position in far {
         received.send_heartbeat(position);
         received.send(position);
         received.driver.run_for(SECOND);
-        assert_eq!(received.reserved(), created, "at {position}");
+        assert_eq!(received.reserved(), received.created, "at {position}");
     }
-    // Padding may be sent, but one frame of 32 bytes does not reserve all that it covers.
-    received.send_padding(0);
+    // A NAK asked for padding: it can be as long as a message, but only one of these frames answers the NAK.
+    for _ in 0..100 {
+        received.send_padding(0);
+        received.driver.duty_cycle();
+    }
     received.driver.run_for(SECOND);
     assert!(received.reserved() < 48 * MIB, "{}", received.reserved());
 }
 
 #[test]
-fn padding_of_a_whole_term_is_received_by_retransmissions() {
-    let mut received = Received::new(LISTENING, TERM, 0);
-    for _ in 0..9 {
+fn padding_before_any_other_frame_reserves_no_pages() {
+    let mut received = Received::new(LISTENING, 1 << 30, 0);
+    for _ in 0..100 {
         received.send_padding(0);
         received.driver.run_for(SECOND / 10);
     }
-    received
-        .driver
-        .set(received.image.position_counter_id, TERM);
-    received.driver.run_for(SECOND);
-    assert_eq!(received.window_end(), Some(TERM + 128 * 1024));
+    assert_eq!(received.reserved(), received.created);
+}
+
+#[test]
+fn padding_of_a_whole_term_reserves_its_term_and_64_mib() {
+    let mut received = Received::new(LISTENING, 1 << 30, 0);
+    let window_end = received.exchange_padding(0, 1 << 30, 150);
+    assert_eq!(window_end, Some((1 << 30) + 128 * 1024));
+    let reserved = received.reserved();
+    assert!(reserved < (1024 + 65) * MIB, "{reserved}");
+}
+
+#[test]
+fn padding_of_a_whole_term_is_received_by_retransmissions() {
+    let mut received = Received::new(LISTENING, TERM, 0);
+    let window_end = received.exchange_padding(0, TERM, 30);
+    assert_eq!(window_end, Some(TERM + 128 * 1024));
+}
+
+/// The image waits for longer than its liveness timeout.
+#[test]
+fn image_outlives_a_shortage_of_pages() {
+    let term_length = 16 * MIB as i64;
+    for (parameters, padding) in [
+        ("", 3 * MIB as i64 / 2),
+        ("", term_length),
+        ("|reliable=false", 3 * MIB as i64 / 2),
+    ] {
+        let mut received = Received::new(&format!("{LISTENING}{parameters}"), term_length, 0);
+        let full = received.storage.reserved();
+        received.storage.set_capacity(Some(full + 1000));
+        let when = format!("{parameters} {padding}");
+        received.exchange_padding(0, padding, 150);
+        let messages = received.driver.messages();
+        assert!(unavailable(&messages).is_empty(), "{when}");
+        assert_eq!(received.storage.reserved(), full, "{when}");
+        received.storage.set_capacity(None);
+        let window_end = received.exchange_padding(0, padding, 60);
+        assert_eq!(window_end, Some(padding + 128 * 1024), "{when}");
+        let messages = received.driver.messages();
+        assert!(unavailable(&messages).is_empty(), "{when}");
+    }
 }
 
 #[test]
@@ -563,13 +642,25 @@ fn sender_waits_while_pages_of_the_image_cannot_be_reserved() {
         received.driver.run_for(SECOND);
         assert_eq!(received.storage.reserved(), full);
         let errors = received.driver.errors();
-        for part in ["available=512", "receive window does not advance"] {
+        // An eighth of the file system is kept for publications.
+        let kept = (full + 1000) / 8;
+        let of_log = 3 * TERM as u64 + METADATA - received.created;
+        for part in [
+            &format!("needed={} available=1000 ", of_log + kept),
+            &format!("{kept} bytes of it are kept for publications"),
+            "aeron.low.file.store.warning.threshold",
+            "receive window of stream=10 session-id=77",
+            "does not advance",
+        ] {
             assert!(errors[0].0.contains(part), "{part}: {errors:?}");
         }
-        assert!(errors.len() <= 12, "one text per length: {errors:?}");
+        assert_eq!(errors.len(), 1, "one record per shortage: {errors:?}");
 
         received.storage.set_capacity(None);
         received.driver.run_for(2 * SECOND);
+        let errors = received.driver.errors();
+        assert!(errors[1].0.contains("has space again"), "{errors:?}");
+        assert_eq!(errors.len(), 2, "{errors:?}");
         window_end = received.window_end().unwrap();
         let from = position;
         while position < from + TERM / 2 && position % TERM < TERM - 2 * MTU {
