@@ -3,8 +3,8 @@
 use std::fmt;
 
 use taran::{
-    ChannelUri, Client, ExclusivePublication, FragmentAssembler, OfferError, Param, Pending,
-    Subscription,
+    ChannelUri, Client, CommandError, ErrorCode, ExclusivePublication, FragmentAssembler,
+    OfferError, Param, Pending, Subscription,
 };
 
 use super::channels::control_channel;
@@ -16,6 +16,8 @@ use crate::session::{Connect, ConnectOptions, ConnectProgress, SessionError};
 
 /// Fragments of the response stream that one poll processes.
 const FRAGMENT_LIMIT: usize = 10;
+/// Pause before a publication is added again that the driver could not add yet.
+const RETRY_INTERVAL_NS: i64 = 10_000_000;
 
 /// An attempt to connect to an archive that does not wait: call [`poll`](Self::poll) until it returns the connection.
 ///
@@ -35,7 +37,14 @@ enum Step {
     },
     Publication {
         subscription: Subscription,
+        request_channel: ChannelUri,
         pending: Pending<ExclusivePublication>,
+    },
+    /// The driver is still closing an earlier connection to the archive.
+    PublishAgain {
+        subscription: Subscription,
+        request_channel: ChannelUri,
+        at_ns: i64,
     },
     Connected(Box<(Subscription, ExclusivePublication)>),
     Session(Box<Session>),
@@ -55,7 +64,9 @@ impl Step {
         match self {
             Self::SessionId(_) => "a session id from the media driver",
             Self::Subscription { .. } => "the subscription to the response channel",
-            Self::Publication { .. } => "the publication on the control channel",
+            Self::Publication { .. } | Self::PublishAgain { .. } => {
+                "the publication on the control channel"
+            }
             Self::Connected(_) => "a connection to the archive's control channel",
             Self::Session(_) => "the archive's response",
             Self::Ended => "nothing: the attempt has ended",
@@ -172,20 +183,51 @@ impl ArchiveConnecting {
                     )?;
                     Step::Publication {
                         subscription,
+                        request_channel,
                         pending,
                     }
                 }
             },
             Step::Publication {
                 subscription,
+                request_channel,
                 mut pending,
             } => match pending.poll() {
                 None => Step::Publication {
                     subscription,
+                    request_channel,
                     pending,
+                },
+                Some(Err(error)) if is_temporary(&error) => Step::PublishAgain {
+                    subscription,
+                    request_channel,
+                    at_ns: now_ns.saturating_add(RETRY_INTERVAL_NS),
                 },
                 Some(publication) => Step::Connected(Box::new((subscription, publication?))),
             },
+            Step::PublishAgain {
+                subscription,
+                request_channel,
+                at_ns,
+            } => {
+                if now_ns < at_ns {
+                    Step::PublishAgain {
+                        subscription,
+                        request_channel,
+                        at_ns,
+                    }
+                } else {
+                    let pending = self.client.async_add_exclusive_publication(
+                        request_channel.as_str(),
+                        context.control_stream_id,
+                    )?;
+                    Step::Publication {
+                        subscription,
+                        request_channel,
+                        pending,
+                    }
+                }
+            }
             Step::Connected(both) => match both.0.try_resolve_channel_endpoint_port() {
                 Some(response_channel) if both.1.is_connected() => {
                     let (subscription, publication) = *both;
@@ -233,6 +275,14 @@ impl ArchiveConnecting {
         };
         Ok(None)
     }
+}
+
+/// Returns true if the driver refuses for a reason that passes.
+fn is_temporary(error: &CommandError) -> bool {
+    matches!(
+        error,
+        CommandError::Registration(error) if error.code == ErrorCode::ResourceTemporarilyUnavailable
+    )
 }
 
 impl Session {

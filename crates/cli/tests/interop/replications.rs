@@ -1,5 +1,6 @@
 //! Replication between `taran archive` and the official archive, in both directions.
 
+use std::path::Path;
 use std::time::Duration;
 
 use taran::{Client, ExclusivePublication};
@@ -12,12 +13,16 @@ use crate::archive_client::fixture::{OfficialArchive, await_recorded, message, p
 use crate::archives::TaranArchive;
 use crate::drivers::Driver;
 use crate::exchange::{await_true, connect, port};
+use crate::java::{self, argument};
 use crate::require_java;
 
 const STREAM: i32 = 1_001;
 const REPLAYS: i32 = 1_002;
 /// Longer than a frame.
 const LENGTH: usize = 3_000;
+
+/// Length of a segment, which is that of a term.
+const SEGMENT: i64 = 64 * 1024;
 
 /// An archive with a driver.
 enum Site {
@@ -32,9 +37,13 @@ impl Site {
             &[
                 ("AERON_TERM_BUFFER_LENGTH", "64k"),
                 ("AERON_IPC_TERM_BUFFER_LENGTH", "64k"),
+                // Connections that are closed are soon gone.
+                ("AERON_PUBLICATION_LINGER_TIMEOUT", "200ms"),
             ],
         );
-        let archive = TaranArchive::start(name, &driver, properties);
+        let mut properties = properties.to_vec();
+        properties.push(("aeron.archive.segment.file.length", "64k"));
+        let archive = TaranArchive::start(name, &driver, &properties);
         Self::Taran(Box::new((driver, archive)))
     }
 
@@ -46,6 +55,13 @@ impl Site {
         match self {
             Self::Taran(both) => connect(both.0.dir()),
             Self::Official(archive) => archive.client(),
+        }
+    }
+
+    fn aeron_dir(&self) -> &Path {
+        match self {
+            Self::Taran(both) => both.0.dir(),
+            Self::Official(archive) => archive.aeron_dir(),
         }
     }
 
@@ -127,6 +143,29 @@ impl Recorded {
             .unwrap();
         self.publication.position()
     }
+}
+
+/// Asks for a replication when the connection of the one before to the source is closed: the driver refuses to use a channel
+/// endpoint that it is closing, and records that.
+fn replicate(
+    client: &Client,
+    archive: &mut ArchiveClient,
+    recording_id: i64,
+    control: &str,
+    params: &ReplicationParams,
+) -> i64 {
+    let endpoint = control.rsplit('=').next().unwrap_or(control);
+    await_true("the end of the connection to the source", || {
+        archive.poll();
+        let is_endpoint = |meta: &taran::CounterMeta| {
+            meta.type_id == taran::counter_type::SEND_CHANNEL_STATUS
+                && meta.label.contains(endpoint)
+        };
+        client.counters().find(is_endpoint).is_none()
+    });
+    archive
+        .replicate(recording_id, control, 10, params)
+        .unwrap()
 }
 
 /// Messages of one replication, until it has ended and its recording, if there was one, has stopped.
@@ -222,7 +261,7 @@ fn replicate_stopped(source: Site, destination: Site) {
     let control = source.control_channel();
     let id = recorded.recording_id;
     let replicate = |to: &mut ArchiveClient, params: &ReplicationParams| {
-        to.replicate(id, &control, 10, params).unwrap()
+        replicate(&to_client, to, id, &control, params)
     };
     let replication = replicate(to, &ReplicationParams::new());
     let seen = Seen::until(to, replication, RecordingSignal::STOP);
@@ -262,6 +301,20 @@ fn replicate_stopped(source: Site, destination: Site) {
     assert_eq!(to.stop_position(part).unwrap(), Some(end));
     expect_all(to, part, 200);
     assert!(!to.try_stop_replication(replication).unwrap());
+
+    // A source without its first segments.
+    archive.purge_segments(id, 2 * SEGMENT).unwrap();
+    archive
+        .wait_for_signal_of(id, RecordingSignal::DELETE)
+        .unwrap();
+    let replication = replicate(to, &ReplicationParams::new());
+    let seen = Seen::until(to, replication, RecordingSignal::STOP);
+    assert_eq!((&seen.signals[..], seen.codes()), (&COPIED[..], vec![]));
+    let rest = to.list_recording(seen.recording_id).unwrap().unwrap();
+    assert_eq!(
+        (rest.start_position, rest.stop_position),
+        (2 * SEGMENT, Some(end))
+    );
     drop(recorded);
     source.end();
     destination.end();
@@ -372,7 +425,7 @@ fn resume_after_death(mut source: Site, destination: Site) {
         .unwrap();
 
     let params = ReplicationParams::new().destination(copy);
-    let again = to.replicate(id, &control, 10, &params).unwrap();
+    let again = replicate(&to_client, to, id, &control, &params);
     let seen = Seen::until(to, again, RecordingSignal::STOP);
     assert_eq!((&seen.signals[..], seen.codes()), (&COPIED[1..], vec![]));
     expect_all(to, copy, 80);
@@ -462,7 +515,7 @@ fn replicate_over_channels(source: Site, destination: Site) {
         ReplicationParams::new()
             .replication_channel(format!("aeron:udp?endpoint=127.0.0.1:{}", port())),
     ] {
-        let replication = to.replicate(id, &control, 10, &params).unwrap();
+        let replication = replicate(&to_client, to, id, &control, &params);
         let seen = Seen::until(to, replication, RecordingSignal::STOP);
         assert_eq!(
             (&seen.signals[..], seen.codes()),
@@ -513,7 +566,7 @@ fn replica_continues_after_the_death_of_its_archive() {
 
     let to = &mut destination.connect(&to_client);
     let params = ReplicationParams::new().destination(copy);
-    let again = to.replicate(id, &control, 10, &params).unwrap();
+    let again = replicate(&to_client, to, id, &control, &params);
     let mut seen = Seen::until(to, again, RecordingSignal::EXTEND);
     await_recorded(to, copy, recorded.publication.position());
     recorded.send(archive, 50);
@@ -607,7 +660,11 @@ fn replication_that_fails_is_reported_with_the_official_codes() {
             "fileIoMaxLength",
         ),
     ] {
-        let replication = to.replicate(source_id, channel, 10, params).unwrap();
+        let replication = if channel == "wrong" {
+            to.replicate(source_id, channel, 10, params).unwrap()
+        } else {
+            replicate(&to_client, to, source_id, channel, params)
+        };
         let seen = Seen::until(to, replication, RecordingSignal::ReplicateEnd);
         assert_eq!(seen.signals, [RecordingSignal::ReplicateEnd], "{channel}");
         assert_eq!(seen.recording_id, -1);
@@ -616,7 +673,7 @@ fn replication_that_fails_is_reported_with_the_official_codes() {
     }
 
     // A replication that is stopped, and meanwhile excludes others to its destination.
-    let replication = to.replicate(id, &control, 10, &none).unwrap();
+    let replication = replicate(&to_client, to, id, &control, &none);
     let mut seen = Seen::until(to, replication, RecordingSignal::EXTEND);
     let copy = seen.recording_id;
     let error = to
@@ -638,6 +695,49 @@ fn replication_that_fails_is_reported_with_the_official_codes() {
         )
     );
     drop(recorded);
+    source.end();
+    destination.end();
+}
+
+/// The official client asks an archive to copy a recording, in two steps.
+fn replicate_by_java(source: &Site, destination: &Site) {
+    let client = source.client();
+    let (id, end) = record_stopped(source, &client, 50);
+    drop(destination.client());
+    let ask = |copy: i64, last: &str| {
+        let arguments = [
+            argument("dir", destination.aeron_dir().display()),
+            argument("control", destination.control_channel()),
+            argument("response", "aeron:udp?endpoint=127.0.0.1:0"),
+            argument("source", source.control_channel()),
+            argument("recording", id),
+            argument("destination", copy),
+            argument("last", last),
+            argument("timeout", 240),
+        ];
+        java::start("replicate", &arguments).finish()
+    };
+    let replicated = format!("REPLICATED recording=0 stop={end}");
+    let ended = [replicated.as_str(), "REFUSED stop code=12"];
+    let copied = [
+        "SIGNAL REPLICATE",
+        "SIGNAL EXTEND",
+        "SIGNAL SYNC",
+        "SIGNAL REPLICATE_END",
+        "SIGNAL STOP",
+    ];
+    assert_eq!(ask(-1, "STOP"), [&copied[..], &ended[..]].concat());
+    let synced = ["SIGNAL SYNC", "SIGNAL REPLICATE_END"];
+    assert_eq!(ask(0, "REPLICATE_END"), [&synced[..], &ended[..]].concat());
+}
+
+#[test]
+fn java_client_replicates_to_a_taran_archive_as_to_an_official_one() {
+    require_java!();
+    let source = Site::taran("java-from", &[]);
+    replicate_by_java(&source, &Site::official("java-to-official"));
+    let destination = Site::taran("java-to", &[("aeron.archive.threading.mode", "INVOKER")]);
+    replicate_by_java(&source, &destination);
     source.end();
     destination.end();
 }

@@ -39,6 +39,7 @@ public final class Main
             case "surface" -> Surface.run();
             case "record" -> Recordings.record(parsed);
             case "refused" -> Recordings.refused(parsed);
+            case "replicate" -> Recordings.replicate(parsed);
             case "history" -> History.run(parsed);
             case "authenticate" -> History.authenticate(parsed);
             case "live-publisher" -> StreamEnds.publish(parsed);

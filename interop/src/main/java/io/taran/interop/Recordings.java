@@ -6,6 +6,7 @@ import io.aeron.Subscription;
 import io.aeron.archive.client.AeronArchive;
 import io.aeron.archive.client.ArchiveException;
 import io.aeron.archive.client.RecordingSignalConsumer;
+import io.aeron.archive.client.ReplicationParams;
 import io.aeron.archive.codecs.SourceLocation;
 import io.aeron.archive.status.RecordingPos;
 import io.aeron.logbuffer.FragmentHandler;
@@ -177,6 +178,49 @@ final class Recordings
             require(archive.listRecording(4_711, Recordings::unexpected) == 0, "no recording");
             archive.stopReplay(4_711);
             Main.say("DONE");
+        }
+    }
+
+    /**
+     * Replicates {@code recording} of the archive at {@code source}, to {@code destination} if that is not -1; prints the
+     * signals, to the one named {@code last}, and the stop position.
+     */
+    static void replicate(final Args args)
+    {
+        final long deadline = args.deadline();
+        final long[] replication = {Aeron.NULL_VALUE};
+        final long[] copy = {Aeron.NULL_VALUE};
+        final boolean[] ended = {false};
+        final String last = args.text("last");
+        final RecordingSignalConsumer signals =
+            (session, correlation, recording, subscription, position, signal) ->
+            {
+                Main.say("SIGNAL %s", signal);
+                require(replication[0] == Aeron.NULL_VALUE || replication[0] == correlation, "correlation id");
+                copy[0] = recording == Aeron.NULL_VALUE ? copy[0] : recording;
+                ended[0] |= signal.name().equals(last);
+            };
+        try (AeronArchive archive = connect(args, signals))
+        {
+            final ReplicationParams params = new ReplicationParams()
+                .dstRecordingId(args.number("destination", Aeron.NULL_VALUE))
+                .replicationChannel(args.text("channel", ""));
+            replication[0] = archive.replicate(
+                args.number("recording", 0), 10, args.text("source"), params);
+            while (!ended[0])
+            {
+                archive.pollForRecordingSignals();
+                check(deadline, "replication");
+            }
+            Main.say("REPLICATED recording=%d stop=%d", copy[0], archive.getStopPosition(copy[0]));
+            try
+            {
+                archive.stopReplication(replication[0]);
+            }
+            catch (final ArchiveException refused)
+            {
+                Main.say("REFUSED stop code=%d", refused.errorCode());
+            }
         }
     }
 
