@@ -105,9 +105,16 @@ impl ArchiveConnection {
             self.disconnect();
         }
         work += self.send_waiting();
+        let mut has_expired = false;
         while let Some(completion) = self.calls.expire(now_ns) {
             work += 1;
+            has_expired = true;
             self.complete(completion);
+        }
+        if has_expired {
+            // A request that has timed out is not sent any more, and takes no place in the queue.
+            let calls = &self.calls;
+            self.send_queue.retain(|(id, _)| calls.contains(*id));
         }
         work
     }
@@ -351,7 +358,7 @@ impl ArchiveConnection {
     fn send_waiting(&mut self) -> usize {
         let mut sent = 0;
         while let Some((correlation_id, message)) = self.send_queue.pop_front() {
-            // A request that has timed out is not sent any more.
+            // Nor is one whose answer came, of an archive that makes up correlation ids.
             if !self.calls.contains(correlation_id) {
                 continue;
             }

@@ -1,5 +1,6 @@
 //! Reading a stream from the recording of an archive, and live from then on.
 
+mod counters;
 mod machine;
 mod subscription;
 #[cfg(test)]

@@ -1,8 +1,11 @@
+use std::collections::VecDeque;
+
 use taran::{
     Action as PollAction, ChannelUri, Client, Header, ImageControlledFragmentAssembler, ImageView,
     Param, Pending, Position, Subscription,
 };
 
+use super::counters::{PersistentCounters, Which};
 use super::machine::{Action, Facts, ImageFacts, Machine, MachineOptions, ReplayKind, Switch};
 use super::{PersistentError, PersistentEvent, PersistentState, StartPosition};
 use crate::client::{
@@ -11,6 +14,8 @@ use crate::client::{
 };
 use crate::session::{Recording, RequestError};
 
+/// Events that may wait for the application.
+const EVENT_LIMIT: usize = 4096;
 /// Fragments of the live image that one poll skips while a replay is being left.
 const SKIP_LIMIT: usize = 256;
 
@@ -88,6 +93,8 @@ pub struct PersistentSubscription {
     /// One for both images: a fragmented message may begin in the replay and end in the live stream.
     assembler: ImageControlledFragmentAssembler,
     connect_failures: Option<crate::client::ConnectError>,
+    counters: PersistentCounters,
+    events: VecDeque<PersistentEvent>,
 }
 
 /// A subscription, and its image since it was seen first.
@@ -195,6 +202,8 @@ impl PersistentSubscription {
             timeout_ns: i64::try_from(timeout).unwrap_or(i64::MAX),
         });
         Ok(Self {
+            counters: PersistentCounters::add(client, &options),
+            events: VecDeque::new(),
             archive: ReconnectingArchive::new(context, client.clone())?,
             client: client.clone(),
             options,
@@ -273,7 +282,38 @@ impl PersistentSubscription {
 
     /// Removes and returns the oldest event.
     pub fn next_event(&mut self) -> Option<PersistentEvent> {
-        self.machine.next_event()
+        self.count_events();
+        self.events.pop_front()
+    }
+
+    /// Takes the events of the machine, and counts them.
+    fn count_events(&mut self) {
+        while let Some(event) = self.machine.next_event() {
+            match event {
+                PersistentEvent::JoinedLive => self.counters.increment(Which::LiveJoined),
+                PersistentEvent::LeftLive => self.counters.increment(Which::LiveLeft),
+                _ => {}
+            }
+            self.events.push_back(event);
+            // Of an application that does not take events, the newest ones are kept.
+            if self.events.len() > EVENT_LIMIT {
+                self.events.pop_front();
+            }
+        }
+    }
+
+    /// Shows the state in the counters.
+    fn show(&mut self, facts: &Facts) {
+        self.counters.poll();
+        let state = self.machine.state();
+        self.counters.set(Which::State, state as i64);
+        if state == PersistentState::AttemptSwitch
+            && let (Some(live), Some(replay)) = (facts.live, facts.replay)
+        {
+            let difference = live.position - replay.position;
+            self.counters.set(Which::JoinDifference, difference);
+        }
+        self.count_events();
     }
 
     fn do_work(&mut self, now_ns: i64) {
@@ -292,6 +332,7 @@ impl PersistentSubscription {
         while let Some(action) = self.machine.next_action() {
             self.execute(action, now_ns);
         }
+        self.show(&facts);
     }
 
     /// Errors of a replay that has begun, and of attempts to connect, are events.
