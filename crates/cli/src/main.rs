@@ -13,6 +13,7 @@ mod driver_info;
 mod errors;
 mod failure;
 mod input;
+mod interrupt;
 #[cfg(feature = "secure")]
 mod keys;
 mod log;

@@ -14,7 +14,8 @@ use crate::failure::Failure;
 
 use super::output::HistogramFile;
 use super::values::{Cores, Cpus, bytes, duration, rate};
-use super::{DriverChoice, failure, interrupt};
+use super::{DriverChoice, failure};
+use crate::interrupt;
 
 /// Command-line arguments.
 #[derive(Args, Debug)]

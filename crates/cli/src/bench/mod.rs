@@ -1,7 +1,6 @@
 //! `taran bench`: the benchmarks of the load generator.
 
 mod echo;
-mod interrupt;
 mod output;
 mod stream;
 mod values;

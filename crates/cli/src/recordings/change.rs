@@ -4,9 +4,13 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taran_archive::files::tools::VerifyOptions;
+use taran_archive::files::tools::{Verification, VerifyOptions};
+use taran_archive::files::{CATALOG_FILE, CatalogFile, CatalogOptions, FILES_VERSION};
+use taran_storage::OpenOptions;
 
-use super::{Archive, One, Orphans, Stamp, Verify, now_ms, other, segments};
+use super::place::{Directory, disk};
+use super::progress::Progress;
+use super::{One, Orphans, Stamp, Verify, now_ms, other, segments};
 use crate::failure::Failure;
 use crate::output;
 
@@ -24,38 +28,64 @@ struct Verified {
 
 /// Verifies recordings. The exit status is 1 if one has problems.
 pub(super) fn verify(verify: &Verify) -> Result<ExitCode, Failure> {
-    let archive = &verify.target.archive;
+    let archive = &verify.target.directory;
     let options = VerifyOptions {
         segments: segments(verify.all),
         checksum: verify.checksum,
         repair: !verify.dry_run,
     };
     let mut stopped = archive.open(verify.checksum)?;
-    let results = stopped
-        .verify(verify.target.recording_id, options, now_ms())
-        .map_err(other)?;
-    let shown: Vec<Verified> = results
-        .iter()
-        .map(|result| Verified {
-            recording_id: result.recording_id,
-            before: result.before.to_string(),
-            after: result.after.to_string(),
-            problems: result.problems.iter().map(ToString::to_string).collect(),
-            stop_position: result.stop_position.map(|(_, found)| found),
-            cut: result.tail.map(|fault| fault.to_string()),
-            side_files: result
-                .side_files
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect(),
-            frames: result.frames,
-        })
-        .collect();
+    let mut progress = Progress::new(verify.progress);
+    let mut shown = Vec::new();
+    let mut frames = 0;
+    let outcome = stopped.verify_each(
+        verify.target.recording_id,
+        options,
+        now_ms(),
+        |result, left| {
+            frames += result.frames;
+            shown.push(shown_result(&result));
+            let done = shown.len();
+            progress.show(|| {
+                format!(
+                    "verified {done} of {} recordings, {frames} frames",
+                    done + left
+                )
+            });
+        },
+    );
+    let done = shown.len();
+    progress.end(|| format!("verified {done} recordings, {frames} frames"));
+    print_results(archive, &shown)?;
+    outcome.map_err(other)?;
+    Ok(status(
+        shown.iter().all(|result| result.problems.is_empty()),
+    ))
+}
+
+fn shown_result(result: &Verification) -> Verified {
+    Verified {
+        recording_id: result.recording_id,
+        before: result.before.to_string(),
+        after: result.after.to_string(),
+        problems: result.problems.iter().map(ToString::to_string).collect(),
+        stop_position: result.stop_position.map(|(_, found)| found),
+        cut: result.tail.map(|fault| fault.to_string()),
+        side_files: result
+            .side_files
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect(),
+        frames: result.frames,
+    }
+}
+
+fn print_results(archive: &Directory, shown: &[Verified]) -> Result<(), Failure> {
     if archive.json {
         output::json(&shown)?;
     } else {
         let mut text = String::new();
-        for result in &shown {
+        for result in shown {
             // Writing to a string cannot fail, here and below.
             let _ = writeln!(
                 text,
@@ -74,9 +104,7 @@ pub(super) fn verify(verify: &Verify) -> Result<ExitCode, Failure> {
         }
         output::text(&text)?;
     }
-    Ok(status(
-        shown.iter().all(|result| result.problems.is_empty()),
-    ))
+    Ok(())
 }
 
 #[derive(Debug, Serialize)]
@@ -88,7 +116,7 @@ struct ShownStamp {
 
 /// Stores checksums.
 pub(super) fn checksum(stamp: &Stamp) -> Result<ExitCode, Failure> {
-    let archive = &stamp.target.archive;
+    let archive = &stamp.target.directory;
     let mut stopped = archive.open(None)?;
     let stamped = stopped
         .stamp(
@@ -130,7 +158,7 @@ struct ShownCompaction {
 }
 
 /// Removes invalid and purged recordings.
-pub(super) fn compact(archive: &Archive) -> Result<ExitCode, Failure> {
+pub(super) fn compact(archive: &Directory) -> Result<ExitCode, Failure> {
     let mut stopped = archive.open(None)?;
     let compacted = stopped.compact().map_err(other)?;
     let shown = ShownCompaction {
@@ -163,7 +191,7 @@ struct ShownOrphan {
 
 /// Shows or deletes files that belong to no recording.
 pub(super) fn orphans(orphans: &Orphans) -> Result<ExitCode, Failure> {
-    let archive = &orphans.target.archive;
+    let archive = &orphans.target.directory;
     let mut stopped = archive.open(None)?;
     let found = stopped
         .orphans(orphans.target.recording_id)
@@ -196,7 +224,7 @@ pub(super) fn orphans(orphans: &Orphans) -> Result<ExitCode, Failure> {
 
 /// Marks a recording.
 pub(super) fn mark(one: &One, is_valid: bool) -> Result<ExitCode, Failure> {
-    let mut stopped = one.archive.open(None)?;
+    let mut stopped = one.directory.open(None)?;
     let result = if is_valid {
         stopped.mark_valid(one.recording_id)
     } else {
@@ -212,4 +240,57 @@ fn status(is_good: bool) -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+#[derive(Debug, Serialize)]
+struct ShownVersion {
+    version: String,
+    current: String,
+    needs_migration: bool,
+}
+
+/// Shows whether the files have the current format. Older ones are those of Aeron before 1.30.
+pub(super) fn migrate(directory: &Directory) -> Result<ExitCode, Failure> {
+    let path = directory.path()?;
+    // A missing directory, a missing catalog and one of a newer version are told as such.
+    let read = CatalogFile::read(&*disk(), path, CatalogOptions::default());
+    let mut version = [0; 4];
+    let catalog = disk().open(&path.join(CATALOG_FILE), OpenOptions::read());
+    let is_short = catalog
+        .and_then(|file| file.read_at(&mut version, 0))
+        .map_err(other)?
+        < version.len();
+    let version = i32::from_le_bytes(version);
+    let text = |version: i32| {
+        format!(
+            "{}.{}.{}",
+            version >> 16,
+            version >> 8 & 0xFF,
+            version & 0xFF
+        )
+    };
+    let needs_migration = !is_short && (0..FILES_VERSION >> 16).contains(&(version >> 16));
+    if needs_migration && read.is_err() {
+        return Err(Failure::Other(format!(
+            "{} has files of version {}; this program reads version 3 and migrates no older ones: run 'ArchiveTool migrate' of \
+             Aeron 1.51 on a copy of the directory first",
+            path.display(),
+            text(version)
+        )));
+    }
+    read.map_err(other)?;
+    let shown = ShownVersion {
+        version: text(version),
+        current: text(FILES_VERSION),
+        needs_migration,
+    };
+    if directory.json {
+        output::json(&shown)?;
+    } else {
+        output::text(&format!(
+            "nothing to migrate: the files have version {}\n",
+            shown.version
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,28 +1,29 @@
 //! Commands that change nothing.
 
 use std::fmt::Write as _;
-use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taran_archive::files::tools::dump as dump_frames;
-use taran_archive::files::{
-    Catalog, CatalogFile, CatalogOptions, Entry, MarkFileInfo, UpdateError,
-};
+use taran_archive::files::{Entry, MarkFileInfo, NULL_VALUE, UpdateError};
+use taran_archive_client::Recording;
 
-use super::{Archive, Dump, List, Target, other};
+use super::place::{self, Directory, Place, disk};
+use super::{Describe, List, other};
 use crate::date;
 use crate::failure::Failure;
 use crate::output;
 use crate::printable;
 
-/// A recording as it is shown.
+/// A recording as it is shown. Through a control session, what only the catalog has is left out.
 #[derive(Debug, Serialize)]
-struct Recording<'a> {
+struct Shown<'a> {
     recording_id: i64,
-    state: String,
-    control_session_id: i64,
-    correlation_id: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control_session_id: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<i64>,
     start_timestamp_ms: i64,
     stop_timestamp_ms: i64,
     start_position: i64,
@@ -36,19 +37,22 @@ struct Recording<'a> {
     stripped_channel: &'a str,
     original_channel: &'a str,
     source_identity: &'a str,
-    checksum: i32,
-    catalog_offset: u64,
-    catalog_length: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checksum: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    catalog_offset: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    catalog_length: Option<u64>,
 }
 
-impl<'a> Recording<'a> {
+impl<'a> Shown<'a> {
     fn of(entry: &'a Entry) -> Self {
         let descriptor = entry.descriptor();
         Self {
             recording_id: descriptor.recording_id,
-            state: entry.state().to_string(),
-            control_session_id: descriptor.control_session_id,
-            correlation_id: descriptor.correlation_id,
+            state: Some(entry.state().to_string()),
+            control_session_id: Some(descriptor.control_session_id),
+            correlation_id: Some(descriptor.correlation_id),
             start_timestamp_ms: descriptor.start_timestamp,
             stop_timestamp_ms: descriptor.stop_timestamp,
             start_position: descriptor.start_position,
@@ -62,42 +66,67 @@ impl<'a> Recording<'a> {
             stripped_channel: &descriptor.texts.stripped_channel,
             original_channel: &descriptor.texts.original_channel,
             source_identity: &descriptor.texts.source_identity,
-            checksum: entry.checksum(),
-            catalog_offset: entry.offset(),
-            catalog_length: entry.length(),
+            checksum: Some(entry.checksum()),
+            catalog_offset: Some(entry.offset()),
+            catalog_length: Some(entry.length()),
+        }
+    }
+
+    fn received(recording: &'a Recording) -> Self {
+        Self {
+            recording_id: recording.recording_id,
+            state: None,
+            control_session_id: None,
+            correlation_id: None,
+            start_timestamp_ms: recording.start_timestamp,
+            stop_timestamp_ms: recording.stop_timestamp.unwrap_or(NULL_VALUE),
+            start_position: recording.start_position,
+            stop_position: recording.stop_position.unwrap_or(NULL_VALUE),
+            initial_term_id: recording.initial_term_id,
+            segment_file_length: recording.segment_file_length,
+            term_buffer_length: recording.term_buffer_length,
+            mtu_length: recording.mtu_length,
+            session_id: recording.session_id,
+            stream_id: recording.stream_id,
+            stripped_channel: &recording.stripped_channel,
+            original_channel: &recording.original_channel,
+            source_identity: &recording.source_identity,
+            checksum: None,
+            catalog_offset: None,
+            catalog_length: None,
         }
     }
 }
 
-fn read(archive: &Archive) -> Result<Catalog, Failure> {
-    let options = CatalogOptions::default();
-    let (catalog, report) =
-        CatalogFile::read(&*Archive::disk(), &archive.directory, options).map_err(other)?;
-    for (id, reason) in &report.unusable {
-        eprintln!("warning: recording {id} cannot be used: {reason}");
-    }
-    if let Some(tail) = &report.tail {
-        eprintln!(
-            "warning: {} bytes behind the last entry, at byte {}, are no entry",
-            tail.bytes.len(),
-            tail.offset
-        );
-    }
-    Ok(catalog)
-}
-
 /// Lists recordings.
 pub(super) fn list(list: &List) -> Result<ExitCode, Failure> {
-    let catalog = read(&list.archive)?;
-    let recordings: Vec<Recording<'_>> = catalog
-        .recordings(0)
-        .filter(|descriptor| {
-            list.stream
-                .is_none_or(|stream| stream == descriptor.stream_id)
-        })
-        .filter(|descriptor| descriptor.texts.original_channel.contains(&list.channel))
-        .filter_map(|descriptor| catalog.entry(descriptor.recording_id))
-        .map(Recording::of)
+    match list.archive.place() {
+        Place::Directory(path) => {
+            let catalog = place::read(path)?;
+            let entries = catalog
+                .recordings(0)
+                .filter_map(|descriptor| catalog.entry(descriptor.recording_id));
+            print_list(list, entries.map(Shown::of))
+        }
+        Place::Channel(_) => {
+            let mut live = list.archive.connect()?;
+            let recordings: Vec<Recording> = live
+                .archive
+                .recordings(0)
+                .collect::<Result<_, _>>()
+                .map_err(other)?;
+            print_list(list, recordings.iter().map(Shown::received))
+        }
+    }
+}
+
+fn print_list<'a>(
+    list: &List,
+    recordings: impl Iterator<Item = Shown<'a>>,
+) -> Result<ExitCode, Failure> {
+    let recordings: Vec<Shown<'_>> = recordings
+        .filter(|shown| list.stream.is_none_or(|stream| stream == shown.stream_id))
+        .filter(|shown| shown.original_channel.contains(&list.channel))
         .collect();
     if list.count {
         output::text(&format!("{}\n", recordings.len()))?;
@@ -131,29 +160,53 @@ pub(super) fn list(list: &List) -> Result<ExitCode, Failure> {
 }
 
 /// Shows all fields of recordings.
-pub(super) fn describe(target: &Target) -> Result<ExitCode, Failure> {
-    let catalog = read(&target.archive)?;
-    let entries: Vec<Recording<'_>> = match target.recording_id {
-        None => catalog.entries().iter().map(Recording::of).collect(),
-        Some(recording_id) => {
-            let entry = catalog.entry(recording_id);
-            let unknown = || other(UpdateError::Unknown { recording_id });
-            vec![Recording::of(entry.ok_or_else(unknown)?)]
+pub(super) fn describe(describe: &Describe) -> Result<ExitCode, Failure> {
+    match describe.archive.place() {
+        Place::Directory(path) => {
+            let catalog = place::read(path)?;
+            let entries: Vec<Shown<'_>> = match describe.recording_id {
+                None => catalog.entries().iter().map(Shown::of).collect(),
+                Some(recording_id) => {
+                    let entry = catalog.entry(recording_id);
+                    let unknown = || other(UpdateError::Unknown { recording_id });
+                    vec![Shown::of(entry.ok_or_else(unknown)?)]
+                }
+            };
+            let heading = format!(
+                "catalog: capacity={} used={} alignment={} next-recording-id={} entries={}\n",
+                catalog.capacity(),
+                catalog.used(),
+                catalog.alignment(),
+                catalog.next_recording_id(),
+                catalog.entries().len(),
+            );
+            print_described(describe, &heading, &entries)
         }
-    };
-    if target.archive.json {
-        output::json(&entries)?;
+        Place::Channel(_) => {
+            let mut live = describe.archive.connect()?;
+            let recordings = match describe.recording_id {
+                None => live.archive.recordings(0).collect::<Result<_, _>>(),
+                Some(id) => Ok(vec![live.recording(id)?]),
+            };
+            let recordings: Vec<Recording> = recordings.map_err(other)?;
+            let shown: Vec<Shown<'_>> = recordings.iter().map(Shown::received).collect();
+            let heading = format!("archive: recordings={}\n", shown.len());
+            print_described(describe, &heading, &shown)
+        }
+    }
+}
+
+fn print_described(
+    describe: &Describe,
+    heading: &str,
+    recordings: &[Shown<'_>],
+) -> Result<ExitCode, Failure> {
+    if describe.archive.json {
+        output::json(&recordings)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut text = format!(
-        "catalog: capacity={} used={} alignment={} next-recording-id={} entries={}\n",
-        catalog.capacity(),
-        catalog.used(),
-        catalog.alignment(),
-        catalog.next_recording_id(),
-        catalog.entries().len(),
-    );
-    for recording in &entries {
+    let mut text = heading.to_owned();
+    for recording in recordings {
         // A serialised struct of numbers and texts is an object.
         let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(recording) else {
             continue;
@@ -168,67 +221,6 @@ pub(super) fn describe(target: &Target) -> Result<ExitCode, Failure> {
         }
     }
     output::text(&text)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-#[derive(Debug, Serialize)]
-struct ShownFrame {
-    position: i64,
-    length: i32,
-    flags: u8,
-    padding: bool,
-    session_id: i32,
-    reserved_value: i64,
-    payload_hex: String,
-}
-
-/// Shows the frames of a recording.
-pub(super) fn dump(dump: &Dump) -> Result<ExitCode, Failure> {
-    let catalog = read(&dump.archive)?;
-    let recording_id = dump.recording_id;
-    let entry = catalog.entry(recording_id);
-    let entry = entry.ok_or_else(|| other(UpdateError::Unknown { recording_id }))?;
-    let mut frames = Vec::new();
-    let result = dump_frames(
-        &*Archive::disk(),
-        &dump.archive.directory,
-        entry.descriptor(),
-        |position, frame, payload| {
-            if frames.len() as u64 >= dump.frames {
-                return ControlFlow::Break(());
-            }
-            let shown = &payload[..payload.len().min(dump.bytes)];
-            frames.push(ShownFrame {
-                position,
-                length: frame.length,
-                flags: frame.header.header.flags,
-                padding: frame.is_padding,
-                session_id: frame.header.session_id.get(),
-                reserved_value: frame.header.reserved_value.get(),
-                payload_hex: shown.iter().map(|byte| format!("{byte:02x}")).collect(),
-            });
-            ControlFlow::Continue(())
-        },
-    );
-    if dump.archive.json {
-        output::json(&frames)?;
-    } else {
-        let mut text = format!("{:>20} {:>10} FLAGS PAYLOAD\n", "POSITION", "LENGTH");
-        for frame in &frames {
-            let payload = if frame.padding {
-                "(padding)"
-            } else {
-                &frame.payload_hex
-            };
-            let _ = writeln!(
-                text,
-                "{:>20} {:>10}    {:02x} {payload}",
-                frame.position, frame.length, frame.flags
-            );
-        }
-        output::text(&text)?;
-    }
-    result.map_err(other)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -250,9 +242,8 @@ struct Mark {
 }
 
 /// Shows the mark file.
-pub(super) fn mark(archive: &Archive) -> Result<ExitCode, Failure> {
-    let (path, info, _) =
-        MarkFileInfo::read(&*Archive::disk(), &archive.directory).map_err(other)?;
+pub(super) fn mark(directory: &Directory) -> Result<ExitCode, Failure> {
+    let (path, info, _) = MarkFileInfo::read(&*disk(), directory.path()?).map_err(other)?;
     let shown = Mark {
         file: path.display().to_string(),
         version: info.version,
@@ -268,7 +259,7 @@ pub(super) fn mark(archive: &Archive) -> Result<ExitCode, Failure> {
         events_channel: info.events_channel,
         aeron_directory: info.aeron_directory,
     };
-    if archive.json {
+    if directory.json {
         output::json(&shown)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -295,9 +286,8 @@ struct ShownError<'a> {
 }
 
 /// Shows the errors in the mark file.
-pub(super) fn errors(archive: &Archive) -> Result<ExitCode, Failure> {
-    let (_, _, errors) =
-        MarkFileInfo::read(&*Archive::disk(), &archive.directory).map_err(other)?;
+pub(super) fn errors(directory: &Directory) -> Result<ExitCode, Failure> {
+    let (_, _, errors) = MarkFileInfo::read(&*disk(), directory.path()?).map_err(other)?;
     let shown: Vec<ShownError<'_>> = errors
         .iter()
         .map(|error| ShownError {
@@ -307,7 +297,7 @@ pub(super) fn errors(archive: &Archive) -> Result<ExitCode, Failure> {
             text: &error.text,
         })
         .collect();
-    if archive.json {
+    if directory.json {
         output::json(&shown)?;
         return Ok(ExitCode::SUCCESS);
     }

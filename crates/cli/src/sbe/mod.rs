@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use taran_sbe::decode::Message;
 use taran_sbe::model::Schema;
 
 use crate::failure::Failure;
@@ -54,6 +55,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 /// Reads the schema from a file or standard input. Warnings are left to `check`.
-fn schema(path: &Path, folders: &[PathBuf]) -> Result<Schema, Failure> {
+pub(crate) fn schema(path: &Path, folders: &[PathBuf]) -> Result<Schema, Failure> {
     Ok(source::schema(path, folders)?.schema)
+}
+
+/// Returns a message as text: one line per value.
+pub(crate) fn message_text(message: &Message<'_>) -> String {
+    show::message(message)
 }

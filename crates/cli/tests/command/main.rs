@@ -11,6 +11,7 @@ mod metrics;
 #[path = "../shared/own_address.rs"]
 mod own_address;
 mod process;
+mod recordings;
 mod running;
 mod sbe;
 mod streams;

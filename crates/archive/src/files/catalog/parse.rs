@@ -1,5 +1,7 @@
 //! Reading a catalog from the bytes of its file.
 
+use std::sync::Arc;
+
 use taran_archive_client::codecs::control;
 use taran_archive_client::codecs::control::catalog_header::CatalogHeaderDecoder;
 use thiserror::Error;
@@ -10,6 +12,10 @@ use super::{Catalog, CatalogOptions, FILES_VERSION, HEADER, aligned_capacity, is
 
 /// Highest alignment of entries that is taken for one.
 const ALIGNMENT_MAX: i32 = 1 << 20;
+/// Bytes that the search for an entry behind damage may decode, per byte of the file: entries of real catalogs do not overlap.
+const SEARCH_FACTOR: u64 = 4;
+/// Bytes that the search may decode in any case.
+const SEARCH_MIN: u64 = 64 * 1024;
 
 /// The bytes of a catalog file, without zeros at the end.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +86,15 @@ pub enum ParseError {
         next_id: i64,
         /// Offset of the next entry.
         next: u64,
+    },
+    /// The entries end at damage, and the search for others behind it was given up.
+    #[error(
+        "its entries end at byte {offset}, and what follows resembles entries so often that the search for recordings was \
+         given up: this is no file of an archive, or a damaged one; restore the catalog from a backup"
+    )]
+    Unclear {
+        /// Offset of the end.
+        offset: u64,
     },
 }
 
@@ -159,7 +174,9 @@ impl Catalog {
         let mut offset = HEADER;
         let mut previous = None;
         loop {
-            match read_entry(&mut catalog, bytes, offset, len, previous) {
+            let texts = &mut catalog.texts;
+            let shared = |text: &str| texts.shared(text);
+            match read_entry((bytes, len), offset, alignment, previous, shared) {
                 Ok(None) => break,
                 Ok(Some(mut entry)) => {
                     offset += entry.length;
@@ -173,20 +190,24 @@ impl Catalog {
                 }
             }
         }
-        if let Some((next, id)) = find_entry(&mut catalog, bytes, offset, len, previous) {
-            return Err(match reason {
-                Some(reason) => ParseError::Entry {
-                    offset,
-                    reason,
-                    next_id: id,
-                    next,
-                },
-                None => ParseError::Hole {
-                    offset,
-                    next_id: id,
-                    next,
-                },
-            });
+        match find_entry((bytes, len), offset, alignment, previous) {
+            Following::Nothing => (),
+            Following::Entry { next, next_id } => {
+                return Err(match reason {
+                    Some(reason) => ParseError::Entry {
+                        offset,
+                        reason,
+                        next_id,
+                        next,
+                    },
+                    None => ParseError::Hole {
+                        offset,
+                        next_id,
+                        next,
+                    },
+                });
+            }
+            Following::Unclear => return Err(ParseError::Unclear { offset }),
         }
         if let Some(last) = rposition_nonzero(bytes, offset) {
             report.tail = Some(Tail {
@@ -238,53 +259,84 @@ fn parse_header(bytes: &[u8]) -> Result<(i64, u64), ParseError> {
     Ok((next_id, u64::from(alignment.unsigned_abs())))
 }
 
-/// Reads the entry at an offset; `None` if the entries end there.
+/// Reads the entry at an offset; `None` if the entries end there. `shared` returns the stored copy of a text.
 fn read_entry(
-    catalog: &mut Catalog,
-    bytes: &[u8],
+    (bytes, len): (&[u8], u64),
     offset: u64,
-    len: u64,
+    alignment: u64,
     previous: Option<i64>,
+    shared: impl FnMut(&str) -> Arc<str>,
 ) -> Result<Option<Entry>, MalformedEntry> {
     let start = usize::try_from(offset).unwrap_or(usize::MAX);
-    let mut head = [0; 4];
     let rest = bytes.get(start..).unwrap_or_default();
-    let count = rest.len().min(head.len());
-    head[..count].copy_from_slice(&rest[..count]);
-    let Some(length) = entry::entry_length(&head, offset, catalog.alignment, len)? else {
+    let Some(length) = entry::entry_length(&head(rest), offset, alignment, len)? else {
         return Ok(None);
     };
     let length = length as usize;
-    let mut shared = |text: &str| catalog.texts.shared(text);
     let entry = if let Some(bytes) = rest.get(..length) {
-        entry::decode(bytes, offset, previous, &mut shared)?
+        entry::decode(bytes, offset, previous, shared)?
     } else {
         // The zeros at the end of the file were left out. At most 2 GiB, as the file.
         let mut padded = rest.to_vec();
         padded.resize(length, 0);
-        entry::decode(&padded, offset, previous, &mut shared)?
+        entry::decode(&padded, offset, previous, shared)?
     };
     Ok(Some(entry))
 }
 
-/// Returns offset and id of the first complete entry of a recording behind an offset that has none.
+/// Returns the first four bytes; zeros follow the end.
+fn head(bytes: &[u8]) -> [u8; 4] {
+    let mut head = [0; 4];
+    let count = bytes.len().min(head.len());
+    head[..count].copy_from_slice(&bytes[..count]);
+    head
+}
+
+/// Bytes behind the end of the entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Following {
+    Nothing,
+    /// The first complete entry of a recording.
+    Entry {
+        next: u64,
+        next_id: i64,
+    },
+    /// More candidates than the search may decode.
+    Unclear,
+}
+
+/// Looks for the first complete entry of a recording behind an offset that has none. Decodes a number of bytes in proportion
+/// to the file, whatever it contains.
 fn find_entry(
-    catalog: &mut Catalog,
-    bytes: &[u8],
+    (bytes, len): (&[u8], u64),
     from: u64,
-    len: u64,
+    alignment: u64,
     previous: Option<i64>,
-) -> Option<(u64, i64)> {
-    let mut offset = from + catalog.alignment;
+) -> Following {
+    let none: Arc<str> = "".into();
+    let mut budget = (bytes.len() as u64 * SEARCH_FACTOR).max(SEARCH_MIN);
+    let mut offset = from + alignment;
     while offset < bytes.len() as u64 {
-        if let Ok(Some(entry)) = read_entry(catalog, bytes, offset, len, previous)
-            && entry.state != EntryState::Deleted
-        {
-            return Some((offset, entry.descriptor.recording_id));
+        // Less than the length of the bytes.
+        let rest = &bytes[offset as usize..];
+        if let Ok(Some(length)) = entry::entry_length(&head(rest), offset, alignment, len) {
+            let Some(left) = budget.checked_sub(length) else {
+                return Following::Unclear;
+            };
+            budget = left;
+            if let Ok(Some(entry)) = read_entry((bytes, len), offset, alignment, previous, |_| {
+                Arc::clone(&none)
+            }) && entry.state != EntryState::Deleted
+            {
+                return Following::Entry {
+                    next: offset,
+                    next_id: entry.descriptor.recording_id,
+                };
+            }
         }
-        offset += catalog.alignment;
+        offset += alignment;
     }
-    None
+    Following::Nothing
 }
 
 /// Repairs what a crash can leave in an entry, and reports what makes it unusable.

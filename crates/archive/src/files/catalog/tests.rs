@@ -389,6 +389,31 @@ fn damage_before_other_recordings_is_refused_and_nothing_is_cut() {
 }
 
 #[test]
+fn search_behind_damage_gives_up_on_entries_that_overlap() {
+    const LEN: usize = 1 << 20;
+    let (_, disk, mut opened) = new_catalog(options(SyncLevel::None));
+    opened.add(&recording(1, "aeron:ipc"));
+    let mut bytes = contents(&*disk, CATALOG_FILE)[..32].to_vec();
+    bytes.resize(LEN, 0);
+    // The first entry is damaged. Behind it, each unit of the file begins an entry of half a file with an unknown state.
+    bytes[32..36].copy_from_slice(&(-1_i32).to_le_bytes());
+    for unit in bytes[96..].chunks_mut(64) {
+        let length = LEN as i32 / 2 - 32;
+        for (at, value) in [(0, length), (4, 9), (48, length - 200)] {
+            if let Some(word) = unit.get_mut(at..at + 4) {
+                word.copy_from_slice(&value.to_le_bytes());
+            }
+        }
+    }
+    let contents = CatalogContents {
+        bytes: &bytes,
+        len: LEN as u64,
+    };
+    let result = Catalog::parse(contents, options(SyncLevel::None), 0);
+    assert_eq!(ParseError::Unclear { offset: 32 }, result.unwrap_err());
+}
+
+#[test]
 fn damaged_header_and_wrong_versions_are_refused() {
     let (_, disk, mut opened) = new_catalog(options(SyncLevel::None));
     opened.add(&recording(1, "aeron:ipc"));

@@ -248,39 +248,16 @@ impl<'a> FrameWalker<'a> {
 
     /// Checks a header; `None` if its length is zero.
     fn check(&self, header: &DataHeader) -> Result<Option<Frame>, FrameFault> {
-        let length = header.header.frame_length.get();
-        if length == 0 {
+        if header.header.frame_length.get() == 0 {
             return Ok(None);
         }
         let position = self.base + self.offset.cast_signed();
-        let terms = self.layout.terms();
-        let term_offset = terms.term_offset(position);
-        if length < DATA_HEADER_LENGTH || length > terms.term_length() - term_offset {
-            return Err(FrameFault::Length(length));
-        }
-        if header.header.version != 0 {
-            return Err(FrameFault::Version(header.header.version));
-        }
-        let frame_type = header.header.frame_type();
-        if frame_type != FrameType::DATA && frame_type != FrameType::PAD {
-            return Err(FrameFault::Type(frame_type.0));
-        }
-        let (expected, found) = (terms.term_id(position), header.term_id.get());
-        if found != expected {
-            return Err(FrameFault::TermId { expected, found });
-        }
-        let (expected, found) = (term_offset, header.term_offset.get());
-        if found != expected {
-            return Err(FrameFault::TermOffset { expected, found });
-        }
-        let (expected, found) = (self.stream_id, header.stream_id.get());
-        if found != expected {
-            return Err(FrameFault::StreamId { expected, found });
-        }
+        let is_padding = check_header(&self.layout, self.stream_id, position, header)?;
+        let length = header.header.frame_length.get();
         let frame = Frame {
             offset: self.offset,
             length,
-            is_padding: frame_type == FrameType::PAD,
+            is_padding,
             header: *header,
         };
         // The body of padding is never written, so the file may end after its header if it was cut.
@@ -289,6 +266,41 @@ impl<'a> FrameWalker<'a> {
         }
         Ok(Some(frame))
     }
+}
+
+/// Checks the header of a frame against its position in a recording. Returns true for padding.
+pub(in super::super) fn check_header(
+    layout: &RecordingLayout,
+    stream_id: i32,
+    position: i64,
+    header: &DataHeader,
+) -> Result<bool, FrameFault> {
+    let length = header.header.frame_length.get();
+    let terms = layout.terms();
+    let term_offset = terms.term_offset(position);
+    if length < DATA_HEADER_LENGTH || length > terms.term_length() - term_offset {
+        return Err(FrameFault::Length(length));
+    }
+    if header.header.version != 0 {
+        return Err(FrameFault::Version(header.header.version));
+    }
+    let frame_type = header.header.frame_type();
+    if frame_type != FrameType::DATA && frame_type != FrameType::PAD {
+        return Err(FrameFault::Type(frame_type.0));
+    }
+    let (expected, found) = (terms.term_id(position), header.term_id.get());
+    if found != expected {
+        return Err(FrameFault::TermId { expected, found });
+    }
+    let (expected, found) = (term_offset, header.term_offset.get());
+    if found != expected {
+        return Err(FrameFault::TermOffset { expected, found });
+    }
+    let (expected, found) = (stream_id, header.stream_id.get());
+    if found != expected {
+        return Err(FrameFault::StreamId { expected, found });
+    }
+    Ok(frame_type == FrameType::PAD)
 }
 
 /// Verifies the checksum of a frame. Padding has none.

@@ -12,4 +12,4 @@ pub use frames::{Frame, FrameFault, FrameWalker, SegmentEnd};
 pub use name::{SegmentDirectory, SegmentFileName, SegmentName};
 pub use scan::{GapReason, RecordingScan, ScanTarget, SegmentGap};
 
-pub(super) use frames::{compute as compute_frame_checksum, verify as verify_frame};
+pub(super) use frames::{check_header, compute as compute_frame_checksum, verify as verify_frame};

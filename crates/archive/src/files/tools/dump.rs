@@ -1,8 +1,9 @@
 //! Reading the frames of a recording in order.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
+use taran_protocol::frame::DATA_HEADER_LENGTH as HEADER;
 use taran_storage::{Disk, DiskError, OpenOptions};
 use thiserror::Error;
 
@@ -66,6 +67,42 @@ pub fn dump(
     disk: &dyn Disk,
     directory: &Path,
     descriptor: &Descriptor,
+    visit: impl FnMut(i64, &Frame, &[u8]) -> ControlFlow<()>,
+) -> Result<(), DumpError> {
+    dump_range(disk, directory, descriptor, 0..i64::MAX, visit)
+}
+
+/// Like [`dump`], from the frame that contains the first of the positions up to the end of the last one, or of the recording.
+/// Of an active recording, frames up to the end of the range must be there, unless it is [`i64::MAX`].
+///
+/// # Errors
+///
+/// As for [`dump`].
+pub fn dump_range(
+    disk: &dyn Disk,
+    directory: &Path,
+    descriptor: &Descriptor,
+    positions: Range<i64>,
+    mut visit: impl FnMut(i64, &Frame, &[u8]) -> ControlFlow<()>,
+) -> Result<(), DumpError> {
+    let whole = |position, frame: &Frame, bytes: &[u8]| {
+        // Alignment bytes follow the payload.
+        let length = if frame.is_padding {
+            0
+        } else {
+            (frame.length - HEADER).unsigned_abs() as usize
+        };
+        visit(position, frame, &bytes[..length.min(bytes.len())])
+    };
+    walk_range(disk, directory, descriptor, positions, whole)
+}
+
+/// Like [`dump_range`]; the bytes are payload and alignment as they are in the file.
+pub(super) fn walk_range(
+    disk: &dyn Disk,
+    directory: &Path,
+    descriptor: &Descriptor,
+    positions: Range<i64>,
     mut visit: impl FnMut(i64, &Frame, &[u8]) -> ControlFlow<()>,
 ) -> Result<(), DumpError> {
     let recording_id = descriptor.recording_id;
@@ -83,16 +120,22 @@ pub fn dump(
         stream_id: descriptor.stream_id,
         checksum: None,
     };
-    let stop = (!descriptor.is_active()).then_some(descriptor.stop_position);
-    let mut position = layout.start_position();
-    let mut payload = Vec::new();
+    let stop = if descriptor.is_active() {
+        (positions.end != i64::MAX).then_some(positions.end)
+    } else {
+        Some(descriptor.stop_position.min(positions.end))
+    };
+    // Frames are found from the start of their segment.
+    let first = layout.start_position();
+    let mut position = first.max(layout.base_of(positions.start));
+    let mut bytes = Vec::new();
     while stop.is_none_or(|stop| position < stop) {
         let base = layout.base_of(position);
-        let Some(name) = names
+        let name = names
             .of(recording_id)
             .iter()
-            .find(|name| name.base() == base)
-        else {
+            .find(|name| name.base() == base);
+        let Some(name) = name else {
             return match stop {
                 None => Ok(()),
                 Some(_) => Err(DumpError::Missing {
@@ -106,14 +149,22 @@ pub fn dump(
         while stop.is_none_or(|stop| position < stop)
             && let Some(frame) = walker.next_frame()?
         {
-            let length = if frame.is_padding { 32 } else { frame.length };
-            // A frame is at most a term long.
-            payload.resize((length - 32).unsigned_abs() as usize, 0);
-            file.read_at(&mut payload, frame.offset + 32)?;
-            if visit(position, &frame, &payload).is_break() {
-                return Ok(());
+            let end = base + frame.end().cast_signed();
+            if end > positions.start {
+                let length = if frame.is_padding {
+                    0
+                } else {
+                    frame.end() - frame.offset - u64::from(HEADER.unsigned_abs())
+                };
+                // A frame is at most a term long. A file that was cut may end in the alignment of its last frame.
+                bytes.clear();
+                bytes.resize(usize::try_from(length).unwrap_or(0), 0);
+                file.read_at(&mut bytes, frame.offset + u64::from(HEADER.unsigned_abs()))?;
+                if visit(position, &frame, &bytes).is_break() {
+                    return Ok(());
+                }
             }
-            position = base + frame.end().cast_signed();
+            position = end;
         }
         if let Some(fault) = walker.fault() {
             return Err(DumpError::Fault {

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::super::catalog::{CatalogError, UpdateError};
 use super::super::mark::{LIVENESS_TIMEOUT_MS, MarkFileError};
+use super::InvalidStart;
 
 /// A tool did not do its work.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -40,6 +41,9 @@ pub enum ToolError {
     /// There is no such recording, or it cannot be changed so.
     #[error(transparent)]
     Update(#[from] UpdateError),
+    /// The recording cannot start at the position.
+    #[error(transparent)]
+    Start(#[from] InvalidStart),
     /// The disk failed.
     #[error(transparent)]
     Disk(#[from] DiskError),

@@ -228,7 +228,7 @@ impl StoppedArchive {
         Ok(results)
     }
 
-    fn remove(&self, names: &[String]) -> Result<(), ToolError> {
+    pub(super) fn remove(&self, names: &[String]) -> Result<(), ToolError> {
         for name in names {
             match self
                 .disk
@@ -243,7 +243,7 @@ impl StoppedArchive {
 }
 
 /// Returns the names of all files of a recording.
-fn files_of(names: &SegmentDirectory, recording_id: i64) -> Vec<String> {
+pub(super) fn files_of(names: &SegmentDirectory, recording_id: i64) -> Vec<String> {
     let deleted = names.deleted.iter().filter(|(id, _)| *id == recording_id);
     let segments = names.of(recording_id).iter().map(|name| name.file_name());
     segments

@@ -6,13 +6,17 @@
 mod dump;
 mod error;
 mod maintenance;
+mod purge;
 mod stopped;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod verify;
 
-pub use dump::{DumpError, dump};
+pub use dump::{DumpError, dump, dump_range};
 pub use error::ToolError;
 pub use maintenance::{Compacted, Orphan, OrphanReason, Stamped};
+pub use purge::{InvalidStart, PurgePlan};
 pub use stopped::StoppedArchive;
+pub use transfer::{ExportError, ExportWriter, Exported, ImportError, Imported, export};
 pub use verify::{Problem, Segments, Verification, VerifyOptions};

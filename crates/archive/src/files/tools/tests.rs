@@ -13,8 +13,8 @@ use super::super::{
 };
 use super::*;
 
-const SEGMENT: i64 = 2 * TERM as i64;
-const NOW: i64 = 1_700_000_000_000;
+pub(super) const SEGMENT: i64 = 2 * TERM as i64;
+pub(super) const NOW: i64 = 1_700_000_000_000;
 
 fn new_recording(start: i64) -> NewRecording<'static> {
     NewRecording {
@@ -33,7 +33,7 @@ fn new_recording(start: i64) -> NewRecording<'static> {
 }
 
 /// Recordings by the positions at which they end; `None` leaves them active.
-fn archive(ends: &[(i64, Option<i64>)], checksum: Option<Checksum>) -> Arc<dyn Disk> {
+pub(super) fn archive(ends: &[(i64, Option<i64>)], checksum: Option<Checksum>) -> Arc<dyn Disk> {
     let disk = CrashingDisk::new(1, true).disk();
     let options = CatalogOptions {
         checksum,
@@ -56,7 +56,7 @@ fn archive(ends: &[(i64, Option<i64>)], checksum: Option<Checksum>) -> Arc<dyn D
     disk
 }
 
-fn open(disk: &Arc<dyn Disk>) -> StoppedArchive {
+pub(super) fn open(disk: &Arc<dyn Disk>) -> StoppedArchive {
     StoppedArchive::open(disk, Path::new(DIRECTORY), CatalogOptions::default(), NOW).unwrap()
 }
 

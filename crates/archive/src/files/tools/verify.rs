@@ -135,12 +135,32 @@ impl StoppedArchive {
         options: VerifyOptions,
         now_ms: i64,
     ) -> Result<Vec<Verification>, ToolError> {
-        let names = SegmentDirectory::list(&*self.disk, &self.directory)?;
         let mut results = Vec::new();
-        for id in self.ids(recording_id)? {
-            results.push(self.verify_one(id, &names, options, now_ms)?);
-        }
+        self.verify_each(recording_id, options, now_ms, |result, _| {
+            results.push(result);
+        })?;
         Ok(results)
+    }
+
+    /// Like [`verify`](Self::verify), but passes each result to `visit`, with the number of recordings that are left.
+    ///
+    /// # Errors
+    ///
+    /// As for [`verify`](Self::verify); results before it were passed.
+    pub fn verify_each(
+        &mut self,
+        recording_id: Option<i64>,
+        options: VerifyOptions,
+        now_ms: i64,
+        mut visit: impl FnMut(Verification, usize),
+    ) -> Result<(), ToolError> {
+        let names = SegmentDirectory::list(&*self.disk, &self.directory)?;
+        let ids = self.ids(recording_id)?;
+        for (index, id) in ids.iter().enumerate() {
+            let result = self.verify_one(*id, &names, options, now_ms)?;
+            visit(result, ids.len() - index - 1);
+        }
+        Ok(())
     }
 
     fn verify_one(

@@ -18,7 +18,8 @@ use taran_bench::stream::{StreamConfig, StreamReport, publish, subscribe};
 use crate::failure::Failure;
 
 use super::values::{Cores, Cpus, bytes, duration};
-use super::{DriverChoice, failure, interrupt};
+use super::{DriverChoice, failure};
+use crate::interrupt;
 use subscriber::Subscriber;
 
 /// Stream id of both sides.

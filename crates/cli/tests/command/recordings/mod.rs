@@ -1,0 +1,8 @@
+//! `taran recordings`, on directories and on running archives.
+
+#![expect(clippy::unwrap_used, reason = "tests report failures by panics")]
+
+mod files;
+mod live;
+mod running;
+mod stopped;
