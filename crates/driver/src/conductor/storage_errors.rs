@@ -49,7 +49,8 @@ pub(crate) fn cannot_extend(
     Failure::new(
         ErrorCode::StorageSpace,
         format!(
-            "{effect} while the rest of its log does not fit into {}, {shortage}{kept}",
+            "insufficient usable storage for the next pages of a log in {}, {effect} until the rest of it fits: \
+             {shortage}{kept}",
             directory.display()
         ),
     )
