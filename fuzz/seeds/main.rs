@@ -3,6 +3,7 @@
 
 #[path = "../../crates/sbe/codecs/tests/random/chance.rs"]
 mod chance;
+mod fix;
 mod remotes;
 mod sbe;
 mod secure;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
     seeds.extend(remotes::seeds());
     seeds.extend(sbe::seeds());
     seeds.extend(secure::seeds());
+    seeds.extend(fix::seeds());
     for seed in &seeds {
         if let Err(error) = seed.write(Path::new(&folder)) {
             eprintln!("seeds: {}/{}: {error}", seed.target, seed.name);

@@ -182,6 +182,25 @@ const SUITES: &[Suite] = &[
             minutes(30),
         ),
     },
+    Suite {
+        name: "fuzz FIX",
+        paths: &[&["crates/fix/", FUZZ]],
+        slice: part(&[
+            "xtask", "fuzz", "--area", "fix", "--runs", "1000", "--seed", "1",
+        ]),
+        full: run(
+            &[
+                "xtask",
+                "fuzz",
+                "--area",
+                "fix",
+                "--fast",
+                "--seconds",
+                "300",
+            ],
+            minutes(30),
+        ),
+    },
     nightly_only(
         "fuzz with AddressSanitizer",
         run(&["xtask", "fuzz", "--asan", "--runs", "2000"], minutes(30)),
@@ -532,7 +551,10 @@ mod tests {
             .map(|suite| suite.name)
             .filter(|name| !affected.contains(name))
             .collect();
-        assert_eq!(unaffected, ["fuzz SBE", "consensus", "power cuts"]);
+        assert_eq!(
+            unaffected,
+            ["fuzz SBE", "fuzz FIX", "consensus", "power cuts"]
+        );
     }
 
     #[test]

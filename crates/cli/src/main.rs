@@ -12,6 +12,7 @@ mod driver;
 mod driver_info;
 mod errors;
 mod failure;
+mod fix;
 mod input;
 mod interrupt;
 #[cfg(feature = "secure")]
@@ -73,6 +74,8 @@ enum Command {
     Keys(keys::Arguments),
     /// Validate, describe and compare Simple Binary Encoding schemas, generate Rust code, decode messages
     Sbe(sbe::Arguments),
+    /// Check, describe and compare FIX dictionaries, generate Rust code, print FIX logs
+    Fix(fix::Arguments),
     /// Show the versions of this program and of the protocols it supports
     Version(version::Arguments),
 }
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "secure")]
         Command::Keys(arguments) => failure::exit_code(keys::run(&arguments)),
         Command::Sbe(arguments) => failure::exit_code(sbe::run(&arguments)),
+        Command::Fix(arguments) => failure::exit_code(fix::run(&arguments)),
         Command::Version(arguments) => failure::exit_code(version::run(&arguments)),
     }
 }

@@ -24,7 +24,10 @@ pub(super) fn is_stateful(target: &str) -> bool {
 /// the input. The texts have limits of some thousand bytes that the inputs must be able to reach; longer scripts only take
 /// more time.
 pub(super) fn limits(target: &str) -> Vec<String> {
-    let max_len = if matches!(target, "uri" | "options" | "sbe_schema") {
+    let max_len = if matches!(
+        target,
+        "uri" | "options" | "sbe_schema" | "fix_dictionary" | "fix_session"
+    ) {
         5000
     } else {
         512

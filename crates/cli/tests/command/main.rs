@@ -5,6 +5,7 @@ mod config;
 mod documents;
 mod driver;
 mod event_log;
+mod fix;
 mod hostile;
 mod keys;
 mod metrics;
