@@ -106,7 +106,11 @@ fn main() {
     let mut subjects: Vec<(&str, usize, Box<dyn FnMut() -> f64>)> = vec![
         ("NewOrderSingle: frame", order_bytes.len(), {
             let bytes = order_bytes.clone();
-            Box::new(move || measure(|| { black_box(framed(black_box(&bytes); }))))
+            Box::new(move || {
+                measure(|| {
+                    black_box(framed(black_box(&bytes)));
+                })
+            })
         }),
         (
             "NewOrderSingle: frame, decode, read 6 fields",
@@ -143,11 +147,19 @@ fn main() {
             },
         ),
         ("NewOrderSingle: encode", order_bytes.len(), {
-            Box::new(move || measure(|| { black_box(order(black_box(&mut scratch)).len(); })))
+            Box::new(move || {
+                measure(|| {
+                    black_box(order(black_box(&mut scratch)).len());
+                })
+            })
         }),
         ("ExecutionReport: frame", report_bytes.len(), {
             let bytes = report_bytes.clone();
-            Box::new(move || measure(|| { black_box(framed(black_box(&bytes); }))))
+            Box::new(move || {
+                measure(|| {
+                    black_box(framed(black_box(&bytes)));
+                })
+            })
         }),
         (
             "ExecutionReport: frame, decode, read 8 fields",
@@ -178,7 +190,11 @@ fn main() {
         ),
         ("ExecutionReport: encode", report_bytes.len(), {
             let mut scratch = [0; 1024];
-            Box::new(move || measure(|| { black_box(report(black_box(&mut scratch)).len(); })))
+            Box::new(move || {
+                measure(|| {
+                    black_box(report(black_box(&mut scratch)).len());
+                })
+            })
         }),
     ];
     let mut figures = vec![Vec::new(); subjects.len()];

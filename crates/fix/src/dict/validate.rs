@@ -96,6 +96,7 @@ impl Validator {
         let mut walk = Walk {
             checks: self.checks,
             dictionary,
+            body: None,
             seen: &mut self.seen,
             fields: frame.fields(),
             pending: None,
@@ -134,6 +135,8 @@ enum Section {
 struct Walk<'walk, 'dictionary, 'bytes> {
     checks: Checks,
     dictionary: &'dictionary Dictionary,
+    /// Members of the message's body.
+    body: Option<&'dictionary Block>,
     seen: &'walk mut Vec<u64>,
     fields: Fields<'bytes>,
     pending: Option<Field<'bytes>>,
@@ -173,6 +176,7 @@ impl<'dictionary, 'bytes> Walk<'_, 'dictionary, 'bytes> {
 
     fn message(&mut self, body: &'dictionary Block, end: usize) -> Result<(), Fault> {
         let dictionary = self.dictionary;
+        self.body = Some(body);
         let blocks = [dictionary.header(), body, dictionary.trailer()];
         let starts = blocks.map(|block| self.open(block));
         let is_full = self.checks.level == Validation::Full;
@@ -349,6 +353,9 @@ impl<'dictionary, 'bytes> Walk<'_, 'dictionary, 'bytes> {
             end = field.at;
             let Some(position) = block.position(field.tag) else {
                 let is_outside = around.has(field.tag)
+                    || self
+                        .body
+                        .is_some_and(|body| body.position(field.tag).is_some())
                     || self.dictionary.header().position(field.tag).is_some()
                     || self.dictionary.trailer().position(field.tag).is_some();
                 if is_outside {
