@@ -293,7 +293,7 @@ impl<'dictionary> Generator<'dictionary> {
             text,
             "impl Layout for {name}Layout {{\n    const FIRST: u32 = {first};"
         );
-        let is_frame = |tag: u32| matches!(tag, 8 | 9 | 10);
+        let is_frame = |tag: u32| matches!(tag, 8..=10);
         let required: Vec<String> = slots
             .members
             .iter()
@@ -640,7 +640,7 @@ impl<'dictionary> Generator<'dictionary> {
             }
             // Both ends of the frame, and lengths that data fields write themselves.
             let is_length = field.partner().is_some() && field.kind() != Kind::Data;
-            if matches!(tag, 8 | 9 | 10)
+            if matches!(tag, 8..=10)
                 || (is_length
                     && slots
                         .members

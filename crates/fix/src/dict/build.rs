@@ -262,7 +262,7 @@ impl<'definitions, 'node, 'text> Resolver<'definitions, 'node, 'text, '_, '_> {
                     }
                 }
                 Raw::Component(key) => {
-                    self.component(scope, member, key, required, groups, members)?
+                    self.component(scope, member, key, required, groups, members)?;
                 }
                 Raw::Group(key, entries) => {
                     let tag = self.tag(member.node, key);

@@ -127,7 +127,7 @@ impl Session {
         let id = self.tests;
         self.is_testing = true;
         self.admin(b"1", 0, now, out, |writer| {
-            writer.unsigned(tag::TEST_REQ_ID, id)
+            writer.unsigned(tag::TEST_REQ_ID, id);
         });
     }
 

@@ -189,7 +189,7 @@ impl Session {
                 }
             }
             Type::ResendRequest => self.serve(frame, seq, now, out),
-            Type::Reject => self.reject_received(frame, out),
+            Type::Reject => Self::reject_received(frame, out),
             Type::SequenceReset => self.gap_fill(frame, seq, now, out),
             Type::Logout => self.peer_logged_out(now, out),
             // A Logon is handled before its number is looked at.
@@ -229,7 +229,7 @@ impl Session {
         }
     }
 
-    fn reject_received<O: Output>(&self, frame: &Frame<'_>, out: &mut O) {
+    fn reject_received<O: Output>(frame: &Frame<'_>, out: &mut O) {
         let seq = frame.get(tag::REF_SEQ_NUM).and_then(unsigned).unwrap_or(0);
         let text = frame.get(tag::TEXT).unwrap_or_default();
         out.event(Event::RejectReceived { seq, text });
@@ -268,7 +268,7 @@ impl Session {
             return;
         }
         if msg_type == b"j" {
-            self.reject_received(frame, out);
+            Self::reject_received(frame, out);
         }
         out.deliver(Inbound {
             frame: *frame,

@@ -156,27 +156,27 @@ impl Framer {
         match bytes {
             [] | [b'8'] => return Framed::Incomplete,
             [b'8', b'=', ..] => {}
-            _ => return self.garbage(bytes, Garbled::NoMessage),
+            _ => return Self::garbage(bytes, Garbled::NoMessage),
         }
         let head = &bytes[..bytes.len().min(MAX_BEGIN)];
         let Some(end) = head.iter().position(|byte| *byte == SOH) else {
             return if bytes.len() < MAX_BEGIN {
                 Framed::Incomplete
             } else {
-                self.garbage(bytes, Garbled::BeginString)
+                Self::garbage(bytes, Garbled::BeginString)
             };
         };
         if !is_begin_string(&bytes[2..end]) {
-            return self.garbage(bytes, Garbled::BeginString);
+            return Self::garbage(bytes, Garbled::BeginString);
         }
         let (length, body) = match body_length(bytes, end + 1) {
             Ok(Some(found)) => found,
             Ok(None) => return Framed::Incomplete,
-            Err(reason) => return self.garbage(bytes, reason),
+            Err(reason) => return Self::garbage(bytes, reason),
         };
         if length > self.limit {
             let limit = self.limit;
-            return self.garbage(bytes, Garbled::TooLong { length, limit });
+            return Self::garbage(bytes, Garbled::TooLong { length, limit });
         }
         let trailer = body + length;
         let Some(last) = bytes.get(trailer..trailer + TRAILER) else {
@@ -209,7 +209,7 @@ impl Framer {
     /// Drops up to `end`, the end that the message claims, or only up to the next start with [`Resync::Scan`].
     fn dropped<'bytes>(&self, bytes: &[u8], end: usize, reason: Garbled) -> Framed<'bytes> {
         if self.resync == Resync::Scan {
-            return self.garbage(bytes, reason);
+            return Self::garbage(bytes, reason);
         }
         // After a complete trailer the next byte is a start. Elsewhere the cut is not at a delimiter that the peer's
         // sender wrote: text that begins with `8=FIX` must not look like a start.
@@ -220,7 +220,7 @@ impl Framer {
     }
 
     /// Drops everything before the next start.
-    fn garbage<'bytes>(&self, bytes: &[u8], reason: Garbled) -> Framed<'bytes> {
+    fn garbage<'bytes>(bytes: &[u8], reason: Garbled) -> Framed<'bytes> {
         let start = bytes
             .windows(6)
             .position(|window| window == b"\x018=FIX")
