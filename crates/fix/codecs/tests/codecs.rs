@@ -1,6 +1,7 @@
 //! Generated codecs: values in and out, groups, unknown tags, and the same judgement as the dictionary at run time.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use taran_fix::codec::{
@@ -199,12 +200,10 @@ fn versions_have_their_own_names_and_header() {
     );
 }
 
-fn dictionary(name: &str) -> Dictionary {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../dictionary")
-        .join(name);
+static FIX44: LazyLock<Dictionary> = LazyLock::new(|| {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dictionary/FIX44.xml");
     read_file(path).expect("valid")
-}
+});
 
 /// Choices of the run-time checker that generated decoders have.
 fn checks(level: Validation) -> Checks {
@@ -259,14 +258,13 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn generated_decoder_and_run_time_checker_agree(parts in prop::collection::vec(any_field(), 0..14)) {
-        let fix44 = dictionary("FIX44.xml");
         let base = "11=i|55=S|54=1|60=20240102-03:04:05|38=1|40=1|";
         for start in ["", base] {
             let bytes = message("FIX.4.4", &format!("35=D|{HEADER}{start}{}", parts.concat()));
             let frame = frame(&bytes);
             for level in [Validation::Framing, Validation::Required, Validation::Full] {
                 let generated = new_order_single::NewOrderSingle::decode(&frame, level).is_ok();
-                let at_run_time = Validator::new(checks(level)).validate(&fix44, &frame);
+                let at_run_time = Validator::new(checks(level)).validate(&FIX44, &frame);
                 prop_assert_eq!(generated, at_run_time.is_ok(), "{:?} {:?} {}", level, at_run_time, parts.concat());
             }
         }
