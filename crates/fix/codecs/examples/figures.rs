@@ -98,12 +98,15 @@ fn measure(mut act: impl FnMut()) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / f64::from(MESSAGES)
 }
 
+/// Name, length of the message, and a round that returns nanoseconds.
+type Subject = (&'static str, usize, Box<dyn FnMut() -> f64>);
+
 fn main() {
     let mut buffers = [[0; 1024]; 2];
     let [first, second] = &mut buffers;
     let (order_bytes, report_bytes) = (order(first).to_vec(), report(second).to_vec());
     let mut scratch = [0; 1024];
-    let mut subjects: Vec<(&str, usize, Box<dyn FnMut() -> f64>)> = vec![
+    let mut subjects: Vec<Subject> = vec![
         ("NewOrderSingle: frame", order_bytes.len(), {
             let bytes = order_bytes.clone();
             Box::new(move || {
