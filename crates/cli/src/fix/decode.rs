@@ -180,7 +180,7 @@ fn document<'decoded>(found: &Found, decoded: &'decoded Decoded) -> Document<'de
     }
 }
 
-fn value<'line>(decoded: &'line Decoded, tag: u32) -> &'line str {
+fn value(decoded: &Decoded, tag: u32) -> &str {
     let line = decoded.lines.iter().find(|line| line.tag == tag);
     line.map_or("", |line| line.value.as_str())
 }
