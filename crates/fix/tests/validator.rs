@@ -26,9 +26,8 @@ fn validator_valid_messages_pass() {
     for fields in [
         format!("35=D|{HEADER}{ORDER}"),
         // Header and body in another order.
-        format!(
-            "35=D|56=B|52=20240102-03:04:05|49=A|34=2|40=2|44=1.5|38=1|60=20240102-03:04:05|54=2|11=x|"
-        ),
+        "35=D|56=B|52=20240102-03:04:05|49=A|34=2|40=2|44=1.5|38=1|60=20240102-03:04:05|54=2|11=x|"
+            .to_owned(),
         format!(
             "35=D|{HEADER}{ORDER}453=2|448=P|447=D|452=1|802=2|523=a|803=1|523=b|448=Q|447=D|452=3|58=text|"
         ),
