@@ -4,7 +4,9 @@ mod shared;
 
 use shared::{dictionary, fix50};
 use taran_fix::dict::diff::{Impact, diff, worst};
-use taran_fix::dict::{Block, Dictionary, Kind, Problem, describe, orchestra, quickfix, read_text};
+use taran_fix::dict::{
+    Block, Dictionary, Kind, Member, MessageDef, Problem, describe, orchestra, quickfix, read_text,
+};
 
 #[test]
 fn quickfix_own_dictionaries_are_read() {
@@ -17,7 +19,7 @@ fn quickfix_own_dictionaries_are_read() {
     let parties = order
         .body()
         .get(453)
-        .and_then(|member| member.group())
+        .and_then(Member::group)
         .expect("group");
     assert_eq!(parties.first(), Some(448));
     assert!(
@@ -37,7 +39,7 @@ fn dictionary_over_transport_has_session_messages_and_header() {
     assert_eq!(fix50.version().begin_string(), "FIXT.1.1");
     assert_eq!(fix50.version().appl_ver_id(), Some("9"));
     assert!(fix50.header().get(1128).is_some());
-    assert!(fix50.message(b"A").is_some_and(|logon| logon.is_admin()));
+    assert!(fix50.message(b"A").is_some_and(MessageDef::is_admin));
     assert!(
         fix50
             .message(b"AE")
@@ -61,7 +63,7 @@ fn orchestra_scenario_replaces_message_and_reads_presence() {
     let order = brief.message(b"D").expect("is defined").body();
     assert!(order.get(58).is_none());
     assert!(order.get(44).is_some_and(|price| !price.is_required()));
-    assert!(order.get(55).is_some_and(|symbol| symbol.is_required()));
+    assert!(order.get(55).is_some_and(Member::is_required));
 }
 
 /// Returns a dictionary with these parts, each with defaults.
