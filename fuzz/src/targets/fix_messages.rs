@@ -77,7 +77,6 @@ fn message(msg_type: &str, fields: &[u8]) -> Vec<u8> {
 
 /// Compares generated decoder and checker at run time, with the choices that both have.
 fn judge(msg_type: &str, frame: &Frame<'_>) {
-    let mut validator = Validator::default();
     for level in [Validation::Framing, Validation::Required, Validation::Full] {
         let is_valid = allocation::within(0, || match msg_type {
             "D" => new_order_single::NewOrderSingle::decode(frame, level).is_ok(),
@@ -96,11 +95,9 @@ fn judge(msg_type: &str, frame: &Frame<'_>) {
             have_values: true,
             section_order: false,
         };
-        validator = Validator::new(checks);
-        let at_run_time = validator.validate(&FIX44, frame);
+        let at_run_time = Validator::new(checks).validate(&FIX44, frame);
         assert!(is_valid || at_run_time.is_err(), "{level:?}");
     }
-    let _ = validator;
     if let Ok(order) = new_order_single::NewOrderSingle::decode(frame, Validation::None) {
         let length = frame.bytes().len();
         let entries = order.no_party_ids().iter().count() + order.no_allocs().iter().count();
