@@ -33,7 +33,8 @@ pub(super) fn programs(root: &Path) -> Vec<Program> {
     let mut folders: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .collect();
-    // A package within another one's folder.
+    // Packages within the folders of others.
+    folders.push(root.join("crates/fix/codecs"));
     folders.push(root.join("crates/sbe/codecs"));
     folders.iter().flat_map(|folder| package(folder)).collect()
 }
