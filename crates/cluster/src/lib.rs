@@ -1,5 +1,7 @@
 //! Replicated state machine that speaks Aeron Cluster (`docs/spec/cluster.md`).
 //!
+//! * [`module`] runs a member: the consensus module, with a service in the same process.
+//! * [`service`] is what such a service implements and uses; [`client`] is the client of a cluster.
 //! * [`consensus`] elects leaders and decides what is committed, without I/O.
 //! * [`files`] reads and writes what a member knows at its start, as bytes.
 //! * [`protocol`] has a type for each message between members, with encoding and checked decoding.
@@ -9,9 +11,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod client;
 pub mod codecs;
 pub mod consensus;
 pub mod files;
 pub mod members;
+pub mod module;
 pub mod protocol;
+pub mod service;
 pub mod state;

@@ -1,0 +1,307 @@
+//! Members with driver and archive in this process, and our client.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use taran::Client;
+use taran_archive::{Archive, ArchiveConfig};
+use taran_cluster::client::{ClusterClient, ClusterContext};
+use taran_cluster::module::{ClusterConfig, ConsensusModule};
+use taran_cluster::protocol::CloseReason;
+use taran_cluster::service::{ClientSession, Cluster, SendError, Service, SnapshotWriter};
+use taran_driver::{DriverContext, MediaDriver};
+use taran_protocol::option::{OptionSet, Source, ThreadingMode};
+
+/// Bounds a wait for what has to come; a machine that is busy may need most of it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Appends what happens to a list that the test reads. Echoes messages; some are commands.
+pub(crate) struct Scribe {
+    journal: Arc<Mutex<Vec<String>>>,
+    state: Vec<String>,
+}
+
+impl Scribe {
+    fn note(&mut self, text: String) {
+        self.journal.lock().unwrap().push(text);
+    }
+}
+
+impl Service for Scribe {
+    fn on_start(&mut self, cluster: &mut Cluster<'_>, snapshot: Option<&[Vec<u8>]>) {
+        let frames = snapshot.unwrap_or_default();
+        let texts = frames
+            .iter()
+            .map(|frame| String::from_utf8_lossy(frame).into_owned());
+        self.state = texts.collect();
+        self.note(format!(
+            "start {:?} sessions={}",
+            self.state,
+            cluster.sessions().count()
+        ));
+    }
+
+    fn on_session_open(&mut self, _: &mut Cluster<'_>, session: &ClientSession) {
+        self.note(format!("open {}", session.id));
+    }
+
+    fn on_session_close(
+        &mut self,
+        _: &mut Cluster<'_>,
+        session: &ClientSession,
+        reason: CloseReason,
+    ) {
+        self.note(format!("close {} {reason}", session.id));
+    }
+
+    fn on_session_message(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        session: Option<&ClientSession>,
+        message: &[u8],
+    ) {
+        let text = String::from_utf8_lossy(message).into_owned();
+        let Some(session) = session else {
+            self.note(format!("service message {text}"));
+            return;
+        };
+        match &*text {
+            "timer" => {
+                let now = cluster.timestamp();
+                cluster.schedule_timer(2, now + 20);
+                cluster.schedule_timer(1, now + 10);
+            }
+            "offer" => cluster.offer(b"from the service").unwrap(),
+            "leave" => cluster.close_session(session.id),
+            _ => {
+                self.note(format!("message {text:.20}"));
+                self.state.push(text.clone());
+            }
+        }
+        // The client waits for each echo before it sends again, so there is room soon, unless it has left.
+        while let Err(SendError::Offer(error)) = cluster.send(session.id, message) {
+            assert!(error.is_retryable(), "{error}");
+            std::thread::yield_now();
+        }
+    }
+
+    fn on_timer_event(&mut self, _: &mut Cluster<'_>, correlation_id: i64) {
+        self.note(format!("timer {correlation_id}"));
+    }
+
+    fn on_take_snapshot(&mut self, _: &mut Cluster<'_>, snapshot: &mut SnapshotWriter) {
+        for text in &self.state {
+            snapshot.write(text.as_bytes());
+        }
+    }
+}
+
+pub(crate) struct Node {
+    id: usize,
+    timeout: String,
+    driver: Option<MediaDriver>,
+    archive: Option<Archive>,
+    module: Option<ConsensusModule>,
+    dir: PathBuf,
+    members: String,
+    archive_channel: String,
+    pub(crate) journal: Arc<Mutex<Vec<String>>>,
+}
+
+/// Returns members with free ports.
+pub(crate) fn members(count: usize) -> String {
+    let members = (0..count).map(|id| {
+        let ports: Vec<String> = (0..5).map(|_| format!("127.0.0.1:{}", port())).collect();
+        format!("{id},{}", ports.join(","))
+    });
+    members.collect::<Vec<_>>().join("|")
+}
+
+fn port() -> u16 {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.local_addr().unwrap().port()
+}
+
+pub(crate) fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "{what} took too long");
+        std::thread::yield_now();
+    }
+}
+
+impl Node {
+    /// Starts a member of its own cluster.
+    pub(crate) fn single(name: &str) -> Self {
+        Self::start(0, name, &members(1), "20s")
+    }
+
+    pub(crate) fn start(id: usize, name: &str, members: &str, timeout: &str) -> Self {
+        let root = Path::new("/dev/shm");
+        let dir = root.join(format!(
+            "taran-test-cluster-{name}-{id}-{}",
+            std::process::id()
+        ));
+        let _ = std::fs::remove_dir_all(&dir);
+        let own = members.split('|').nth(id).unwrap();
+        let mut node = Self {
+            id,
+            timeout: timeout.to_owned(),
+            driver: None,
+            archive: None,
+            module: None,
+            archive_channel: format!("aeron:udp?endpoint={}", own.split(',').nth(5).unwrap()),
+            members: members.to_owned(),
+            dir,
+            journal: Arc::default(),
+        };
+        node.launch();
+        node
+    }
+
+    /// Starts a driver alone, for clients.
+    pub(crate) fn driver(name: &str) -> Self {
+        let root = Path::new("/dev/shm");
+        let mut node = Self {
+            id: 0,
+            timeout: String::new(),
+            driver: None,
+            archive: None,
+            module: None,
+            archive_channel: String::new(),
+            members: String::new(),
+            dir: root.join(format!("taran-test-cluster-{name}-{}", std::process::id())),
+            journal: Arc::default(),
+        };
+        node.launch_driver();
+        node
+    }
+
+    fn launch_driver(&mut self) {
+        let context = DriverContext::new()
+            .aeron_dir(self.dir.join("driver"))
+            .delete_dir_on_start(true)
+            .threading_mode(ThreadingMode::Shared)
+            .ipc_term_buffer_length(128 * 1024)
+            .term_buffer_length(128 * 1024);
+        self.driver = Some(MediaDriver::launch(context).unwrap());
+    }
+
+    pub(crate) fn launch(&mut self) {
+        self.launch_driver();
+        let mut options = OptionSet::archive();
+        let text = |path: &str| self.dir.join(path).display().to_string();
+        let values = [
+            ("aeron.dir", text("driver")),
+            ("aeron.archive.dir", text("archive")),
+            (
+                "aeron.archive.control.channel",
+                self.archive_channel.clone(),
+            ),
+            (
+                "aeron.archive.replication.channel",
+                "aeron:udp?endpoint=127.0.0.1:0".to_owned(),
+            ),
+            ("aeron.archive.segment.file.length", "1m".to_owned()),
+            ("aeron.archive.low.storage.space.threshold", "1m".to_owned()),
+            ("aeron.archive.threading.mode", "SHARED".to_owned()),
+        ];
+        let values = values.map(|(name, value)| (name.to_owned(), value));
+        options.apply(&Source::CommandLine, values).unwrap();
+        let config = ArchiveConfig::new(&options).unwrap();
+        self.archive = Some(Archive::builder(config).launch().unwrap());
+        let config = ClusterConfig::from_properties([
+            ("aeron.dir", &*text("driver")),
+            ("aeron.cluster.dir", &*text("cluster")),
+            ("aeron.cluster.member.id", &*self.id.to_string()),
+            ("aeron.cluster.members", &*self.members),
+            (
+                "aeron.cluster.replication.channel",
+                "aeron:udp?endpoint=127.0.0.1:0",
+            ),
+            ("aeron.cluster.log.channel", "aeron:udp?term-length=256k"),
+            // A busy machine is not to end leaderships.
+            ("aeron.cluster.leader.heartbeat.timeout", &self.timeout),
+            ("aeron.cluster.startup.canvass.timeout", "40s"),
+        ])
+        .unwrap();
+        let service = Scribe {
+            journal: Arc::clone(&self.journal),
+            state: Vec::new(),
+        };
+        self.module = Some(ConsensusModule::builder(config, service).launch().unwrap());
+    }
+
+    pub(crate) fn stop(&mut self) {
+        if let Some(module) = self.module.take() {
+            assert_eq!(module.failure(), None);
+            module.close();
+        }
+        if let Some(archive) = self.archive.take() {
+            assert_eq!(archive.failure(), None);
+            archive.close();
+        }
+        if let Some(driver) = self.driver.take() {
+            driver.close().unwrap();
+        }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::builder()
+            .aeron_dir(self.dir.join("driver"))
+            .connect()
+            .unwrap()
+    }
+
+    pub(crate) fn connect(&self, client: &Client) -> ClusterClient {
+        let ingress = self.members.split('|').map(|member| {
+            let mut fields = member.split(',');
+            format!("{}={}", fields.next().unwrap(), fields.next().unwrap())
+        });
+        ClusterContext::new(ingress.collect::<Vec<_>>().join(","))
+            .egress_channel("aeron:udp?endpoint=127.0.0.1:0")
+            .timeout(PATIENCE)
+            .connect(client)
+            .unwrap()
+    }
+
+    pub(crate) fn journal(&self) -> Vec<String> {
+        self.journal.lock().unwrap().clone()
+    }
+
+    pub(crate) fn await_entry(&self, text: &str) {
+        await_true(text, || self.journal().iter().any(|entry| entry == text));
+    }
+
+    pub(crate) fn toggle(client: &Client, value: i64) {
+        let toggle = client.counters().find(|meta| meta.type_id == 202).unwrap();
+        let counter = client.counters().counter(toggle.id).unwrap();
+        await_true("a neutral toggle", || counter.get() == 1);
+        counter.set(value);
+        await_true("the end of the action", || counter.get() == 1);
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.module = None;
+        self.archive = None;
+        self.driver = None;
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// Sends a message, and waits for its echo.
+pub(crate) fn echo(client: &mut ClusterClient, message: &[u8]) {
+    await_true("an offer", || {
+        client.poll(|_| ()).unwrap();
+        client.offer(message).is_ok()
+    });
+    let mut echoed = Vec::new();
+    await_true("an echo", || {
+        client.poll(|bytes| echoed = bytes.to_vec()).unwrap();
+        !echoed.is_empty()
+    });
+    assert_eq!(echoed, message);
+}

@@ -1,0 +1,77 @@
+//! Clusters of one member.
+
+use taran_cluster::client::ClusterConnection;
+
+use crate::node::{Node, await_true, echo};
+
+#[test]
+fn member_echoes_messages_of_any_length_and_keeps_its_state_over_restarts() {
+    let mut node = Node::single("restart");
+    let client = node.client();
+    let mut session = node.connect(&client);
+    assert_eq!((session.session_id(), session.leader()), (1, 0));
+    echo(&mut session, b"one");
+    echo(&mut session, &[b'x'; 5_000]);
+    Node::toggle(&client, 4);
+    echo(&mut session, b"two");
+    session.close();
+    node.await_entry("close 1 ClientAction");
+    client.close();
+    node.stop();
+    node.journal.lock().unwrap().clear();
+
+    // Loads the snapshot, and replays what came after it.
+    node.launch();
+    node.await_entry("close 1 ClientAction");
+    let journal = node.journal();
+    assert!(
+        journal[0].starts_with("start [\"one\", \"xxx"),
+        "{}",
+        &journal[0][..40]
+    );
+    assert!(journal[0].ends_with("sessions=1"));
+    let client = node.client();
+    let mut session = node.connect(&client);
+    assert_eq!(session.session_id(), 2);
+    echo(&mut session, b"three");
+    Node::toggle(&client, 4);
+    session.close();
+    client.close();
+    node.stop();
+    node.journal.lock().unwrap().clear();
+    node.launch();
+    await_true("the start", || !node.journal().is_empty());
+    let start = node.journal()[0].clone();
+    assert!(start.contains("\"two\", \"three\"]"), "state is kept");
+    node.stop();
+}
+
+#[test]
+fn service_gets_its_timers_in_order_its_own_messages_once_and_closes_sessions() {
+    let mut node = Node::single("service");
+    let client = node.client();
+    let mut session = node.connect(&client);
+    echo(&mut session, b"timer");
+    echo(&mut session, b"offer");
+    node.await_entry("timer 2");
+    node.await_entry("service message from the service");
+    echo(&mut session, b"leave");
+    await_true("the close event", || {
+        session.poll(|_| ()).unwrap();
+        matches!(session.state(), ClusterConnection::Closed { reason } if reason == "SERVICE_ACTION")
+    });
+    node.await_entry("close 1 ServiceAction");
+    let journal: Vec<String> = node.journal().into_iter().skip(1).collect();
+    assert_eq!(journal[0], "open 1");
+    let timers: Vec<_> = journal
+        .iter()
+        .filter(|entry| entry.starts_with("timer"))
+        .collect();
+    assert_eq!(timers, ["timer 1", "timer 2"]);
+    let messages = journal
+        .iter()
+        .filter(|entry| entry.starts_with("service message"));
+    assert_eq!(messages.count(), 1);
+    client.close();
+    node.stop();
+}
