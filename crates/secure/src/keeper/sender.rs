@@ -370,6 +370,11 @@ impl<P: Provider> SendEndpoint<P> {
     pub(super) fn redraw(&mut self, shared: &mut Shared<P>, now: u64) {
         self.half_open.clear();
         for (id, mut link) in std::mem::take(&mut self.links) {
+            // A hint is not sealed: the number of this run in it makes the receiver start a handshake at once.
+            let (identity, run) = (shared.identity.fingerprint(), shared.incarnation);
+            let hint = Announce::hint(Announce::ANSWER, identity, run, 0, 0);
+            let to = link.group.unwrap_or(link.address);
+            shared.send(self.port, to, hint.as_bytes().to_vec());
             link.close_back_keys(shared, self.port, |_| true);
             shared.output(Output::Unlink {
                 port: self.port,

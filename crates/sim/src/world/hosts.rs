@@ -293,6 +293,12 @@ impl World {
         self.process::<DriverProcess>(id).running()
     }
 
+    /// Returns the running driver of a host for changes.
+    pub(super) fn driver_mut(&mut self, host: HostIndex) -> Option<&mut Driver> {
+        let id = self.hosts[host.0].driver?;
+        self.process_mut::<DriverProcess>(id).running_mut()
+    }
+
     /// Returns the streams of a host's driver, as the checks saw them last.
     pub(crate) fn driver_streams(&self, host: HostIndex) -> Option<&Streams> {
         self.driver(host).map(|driver| &driver.streams)

@@ -1,11 +1,46 @@
 //! Keys of hosts with transport security: the identity of a host follows from its number.
 
-use taran_driver::DriverKeys;
+use taran_driver::{DriverKeys, SecurityControl};
 use taran_secure::Secret;
 use taran_secure::identity::{Identity, public_key_text};
 use taran_secure::keeper::Entropy;
 use taran_secure::provider::DefaultProvider;
 use taran_secure::trust::TrustStore;
+
+use super::{HostIndex, World};
+
+impl World {
+    /// Puts other trusted keys in force at a host with transport security: numbers of hosts, and fields of the trust file.
+    ///
+    /// # Panics
+    /// If the host has no driver with transport security.
+    pub fn set_trust(&mut self, host: HostIndex, trusted: &[(usize, &str)]) {
+        let trusted: Vec<(usize, String)> = trusted
+            .iter()
+            .map(|(number, fields)| (*number, (*fields).to_owned()))
+            .collect();
+        let HostKeys { identity, trust } = of_host(host.number(), &trusted);
+        assert!(self.security_control(host).set_keys(identity, trust));
+    }
+
+    /// Lets a host with transport security rotate its keys.
+    ///
+    /// # Panics
+    /// If the host has no driver with transport security.
+    pub fn rotate_keys(&mut self, host: HostIndex) {
+        assert!(self.security_control(host).rotate());
+    }
+
+    fn security_control(&mut self, host: HostIndex) -> &mut SecurityControl {
+        let Some(driver) = self.driver_mut(host) else {
+            panic!("host {} has no driver", host.number());
+        };
+        match &mut driver.parts.security {
+            Some((control, _)) => control,
+            None => panic!("host {} secures nothing", host.number()),
+        }
+    }
+}
 
 /// Identity of a host, and what it trusts.
 #[derive(Debug)]
