@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod archive;
 mod compare;
 mod consensus;
 mod fuzz;
@@ -121,6 +122,11 @@ const TASKS: &[Task] = &[
         name: "consensus",
         help: "[--seeds N] [--seed FIRST] | --states N: run random schedules of the consensus core, with all invariants checked, or search from its stories",
         run: |arguments| consensus::run(arguments).map(ran),
+    },
+    Task {
+        name: "archive",
+        help: "[--seeds N] [--seed FIRST]: run random worlds with an archive, and a crash at each operation of a script",
+        run: |arguments| archive::run(arguments).map(ran),
     },
     Task {
         name: "properties",

@@ -234,6 +234,15 @@ const SUITES: &[Suite] = &[
         full: run(&["xtask", "consensus", "--seeds", "1000000"], minutes(120)),
     },
     Suite {
+        name: "archives",
+        paths: &[
+            TRANSPORT,
+            &[SIM, STORAGE, "crates/archive/", "crates/archive-client/"],
+        ],
+        slice: part(&["xtask", "archive", "--seeds", "100"]),
+        full: run(&["xtask", "archive", "--seeds", "10000"], minutes(120)),
+    },
+    Suite {
         name: "full file systems",
         paths: &[TRANSPORT, &[SIM]],
         slice: part(&["xtask", "sim", "--suite", "full-memory", "--seeds", "100"]),

@@ -10,6 +10,7 @@ use taran_protocol::uri::{ChannelUri, Media, Param, UriError};
 use thiserror::Error;
 
 use crate::files::{Checksum, SyncLevel};
+use crate::retention::{RetentionError, RetentionRule};
 
 /// Agents that share a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,6 +119,9 @@ pub enum ConfigError {
     /// The arguments of an idle strategy are invalid.
     #[error(transparent)]
     Idle(#[from] IdleError),
+    /// A rule of retention is malformed.
+    #[error(transparent)]
+    Retention(#[from] RetentionError),
 }
 
 /// Validated configuration of an archive.
@@ -200,6 +204,12 @@ pub struct ArchiveConfig {
     pub deny_all: bool,
     /// Behaviour of recordings on a full disk.
     pub disk_full: DiskFullPolicy,
+    /// Rules by which segments are purged.
+    pub retention: Vec<RetentionRule>,
+    /// Time between two passes of retention in nanoseconds.
+    pub retention_interval_ns: i64,
+    /// Time between entries of time indexes in nanoseconds; 0 for none.
+    pub time_index_interval_ns: i64,
 }
 
 impl ArchiveConfig {
@@ -300,6 +310,9 @@ impl ArchiveConfig {
                 "stop" => DiskFullPolicy::Stop,
                 _ => DiskFullPolicy::Hold,
             },
+            retention: RetentionRule::parse_all(options.archive_retention().unwrap_or_default())?,
+            retention_interval_ns: options.archive_retention_interval_ns(),
+            time_index_interval_ns: options.archive_time_index_interval_ns(),
         })
     }
 }

@@ -23,6 +23,11 @@ pub(crate) mod type_id {
     pub(crate) const RECORDING_SESSIONS: i32 = 111;
     pub(crate) const REPLAY_SESSIONS: i32 = 112;
     pub(crate) const CONTROL_SESSION: i32 = 113;
+    // Taran's own.
+    pub(crate) const HELD_RECORDINGS: i32 = 2101;
+    pub(crate) const PURGED_BY_RETENTION: i32 = 2102;
+    /// A client's: position up to which a named consumer has read a recording.
+    pub(crate) const CONSUMER_POSITION: i32 = 2103;
 }
 
 /// Type id, key and label of a counter to allocate.
@@ -61,6 +66,8 @@ impl CounterSpec {
             type_id::REPLAYER_TOTAL_READ_BYTES => "archive-replayer total read bytes",
             type_id::REPLAYER_TOTAL_READ_TIME => "archive-replayer total read time in ns",
             type_id::RECORDING_SESSIONS => "Archive Recording Sessions",
+            type_id::HELD_RECORDINGS => "Archive recordings held back by a full disk",
+            type_id::PURGED_BY_RETENTION => "Archive purges by retention",
             _ => "Archive Replay Sessions",
         };
         Self::of_archive(type_id, text, archive_id)

@@ -430,6 +430,8 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
         control_sessions: single(type_id::CONTROL_SESSIONS)?,
         recordings: single(type_id::RECORDING_SESSIONS)?,
         replays: single(type_id::REPLAY_SESSIONS)?,
+        held: single(type_id::HELD_RECORDINGS)?,
+        purged: single(type_id::PURGED_BY_RETENTION)?,
     };
     let cycle = tracker("archive-conductor", config.conductor_cycle_threshold_ns)?;
     let idle = [config.idle, config.recorder_idle, config.replayer_idle];

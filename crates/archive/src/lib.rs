@@ -19,9 +19,13 @@ mod outgoing;
 mod recorder;
 mod replayer;
 mod replication;
+mod retention;
 pub mod security;
 mod session;
+#[cfg(test)]
+mod simulation;
 mod slots;
 
 pub use config::{ArchiveConfig, ArchiveThreadingMode, ConfigError, DiskFullPolicy, StreamConfig};
 pub use launch::{Archive, ArchiveBuilder, ArchiveError};
+pub use retention::{RetentionError, RetentionRule};

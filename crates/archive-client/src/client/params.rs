@@ -49,6 +49,16 @@ impl ReplayParams {
         self
     }
 
+    /// Starts where the recording was at a time, in milliseconds since 1970 UTC: nothing that was recorded at that time or later
+    /// is left out, and up to a second before it may be replayed too (`taran.archive.time.index.interval`). The position is
+    /// that of the first fragment. Taran's archives only; an archive of Aeron refuses the replay with
+    /// [`INVALID_POSITION`](crate::protocol::ErrorCode::InvalidPosition).
+    #[must_use]
+    pub fn from_time_ms(mut self, time_ms: i64) -> Self {
+        self.position = time_ms.saturating_mul(-32);
+        self
+    }
+
     /// Sets the length in bytes. Default: the rest of the recording; an active recording is followed until it ends.
     #[must_use]
     pub fn length(mut self, length: i64) -> Self {

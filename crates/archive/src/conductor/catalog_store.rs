@@ -1,13 +1,18 @@
 //! Applying changes of the catalog to its file, off the conductor's thread.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use std::{io, thread};
 
 use crate::files::{CatalogFile, Change};
+
+/// Time between attempts to change the catalog on a full disk.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Number of a change, counted from 1.
 pub(crate) type Ticket = u64;
@@ -17,6 +22,8 @@ pub(crate) type Ticket = u64;
 pub(crate) enum StoreStatus {
     /// Changes are applied.
     Working,
+    /// The disk is full: changes wait for space.
+    Held(String),
     /// Memory is ahead of the file for good: the archive has to end.
     Failed(String),
 }
@@ -74,13 +81,40 @@ impl ThreadedCatalogStore {
 
 impl Progress {
     fn run(&self, mut file: CatalogFile, changes: &Receiver<Change>) {
-        while let Ok(change) = changes.recv() {
-            if let Err(error) = file.apply(&change) {
-                self.set_status(StoreStatus::Failed(error.to_string()));
-                return;
+        let mut waiting = VecDeque::new();
+        let (mut is_open, mut is_held) = (true, false);
+        loop {
+            // While the disk is full, the next attempt comes after a pause, or as the last one.
+            let received = match (waiting.is_empty(), is_held) {
+                (true, _) => changes.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                (false, true) => changes.recv_timeout(RETRY_INTERVAL),
+                (false, false) => Err(RecvTimeoutError::Timeout),
+            };
+            match received {
+                Ok(change) => waiting.push_back(change),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => is_open = false,
             }
-            // Release: the partner of the acquire in `applied`.
-            self.applied.fetch_add(1, Ordering::Release);
+            let Some(change) = waiting.front() else { break };
+            match file.apply(change) {
+                Ok(()) => {
+                    waiting.pop_front();
+                    // Release: the partner of the acquire in `applied`.
+                    self.applied.fetch_add(1, Ordering::Release);
+                    if is_held {
+                        is_held = false;
+                        self.set_status(StoreStatus::Working);
+                    }
+                }
+                Err(error) if error.is_full() && is_open => {
+                    is_held = true;
+                    self.set_status(StoreStatus::Held(error.to_string()));
+                }
+                Err(error) => {
+                    self.set_status(StoreStatus::Failed(error.to_string()));
+                    return;
+                }
+            }
         }
         if let Err(error) = file.close() {
             self.set_status(StoreStatus::Failed(error.to_string()));

@@ -9,7 +9,7 @@ use super::ConductorCore;
 use super::catalog_store::Ticket;
 use super::request::{Refusal, Requester};
 use super::truncation::PendingFileOperation;
-use crate::files::SegmentFileName;
+use crate::files::{SegmentFileName, SyncLevel};
 use crate::session::Signal;
 
 /// Files of a recording to delete.
@@ -196,6 +196,7 @@ impl ConductorCore {
 
     fn remove_next(&mut self, recording_id: i64) {
         let directory = self.directory();
+        let is_synced = self.config.file_sync_level != SyncLevel::None;
         let Some(deletion) = self.deletion_mut(recording_id) else {
             return;
         };
@@ -205,7 +206,21 @@ impl ConductorCore {
                 let operation = PendingFileOperation::Remove { recording_id };
                 self.submit(DiskRequest::RemoveFile { path }, operation);
             }
+            // Names that a power cut brings back would never be removed.
+            None if is_synced => {
+                let operation = PendingFileOperation::SyncRemoved { recording_id };
+                self.submit(DiskRequest::SyncDirectory { directory }, operation);
+            }
             None => deletion.state = State::Done,
+        }
+    }
+
+    pub(super) fn on_removal_synced(&mut self, recording_id: i64, failure: Option<DiskError>) {
+        if let Some(error) = failure {
+            self.log(ErrorCode::Generic, &error.to_string());
+        }
+        if let Some(deletion) = self.deletion_mut(recording_id) {
+            deletion.state = State::Done;
         }
     }
 

@@ -14,10 +14,12 @@ mod recordings;
 mod replays;
 mod replications;
 mod request;
+mod retention;
 mod segments;
+mod time_index;
 mod truncation;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver as EventReceiver;
@@ -46,6 +48,8 @@ use recordings::{ActiveRecording, PendingRecording, PendingSubscription, Recordi
 use replays::{ActiveReplay, PendingReplay, ReplayToken};
 use replications::Replication;
 use request::{Refusal, Requester};
+use retention::Retention;
+use time_index::TimeIndexes;
 use truncation::PendingFileOperation;
 
 /// Fragments taken from a control stream per duty cycle.
@@ -69,6 +73,10 @@ pub(crate) struct ConductorCounters {
     pub(crate) control_sessions: Counter,
     pub(crate) recordings: Counter,
     pub(crate) replays: Counter,
+    /// Recordings that wait for space.
+    pub(crate) held: Counter,
+    /// Purges by retention.
+    pub(crate) purged: Counter,
 }
 
 /// A stream of requests.
@@ -152,11 +160,15 @@ struct ConductorCore {
     subscriptions: HashMap<i64, RecordingSubscription>,
     pending_recordings: Vec<PendingRecording>,
     recordings: HashMap<i64, ActiveRecording>,
+    /// Active recordings that wait for space.
+    held: HashSet<i64>,
     pending_replays: Vec<PendingReplay>,
     replays: HashMap<i64, ActiveReplay>,
     tokens: HashMap<i64, ReplayToken>,
     replications: HashMap<i64, Replication>,
     deletions: Vec<Deletion>,
+    time_indexes: TimeIndexes,
+    retention: Retention,
     file_operations: HashMap<u64, PendingFileOperation>,
     /// Responses and signals that wait for changes of the catalog.
     deferred: VecDeque<(Ticket, Deferred)>,
@@ -214,11 +226,14 @@ impl Conductor {
                 subscriptions: HashMap::new(),
                 pending_recordings: Vec::new(),
                 recordings: HashMap::new(),
+                held: HashSet::new(),
                 pending_replays: Vec::new(),
                 replays: HashMap::new(),
                 tokens: HashMap::new(),
                 replications: HashMap::new(),
                 deletions: Vec::new(),
+                time_indexes: TimeIndexes::default(),
+                retention: Retention::default(),
                 file_operations: HashMap::new(),
                 deferred: VecDeque::new(),
             },
@@ -278,7 +293,7 @@ impl Agent for Conductor {
         work += core.poll_recorder() + core.poll_replayer();
         work += core.poll_disk();
         work += core.poll_pending_recordings() + core.poll_pending_replays();
-        work += core.poll_deletions();
+        work += core.poll_deletions() + core.poll_time_indexes() + core.poll_retention();
         work += core.poll_replications();
         work += core.poll_deferred();
         work += core.poll_sessions();
@@ -385,6 +400,10 @@ impl ConductorCore {
         }
         match &status {
             StoreStatus::Working => {}
+            StoreStatus::Held(error) => {
+                let text = format!("{error}; the catalog waits for space");
+                self.log(ErrorCode::StorageSpace, &text);
+            }
             StoreStatus::Failed(error) => {
                 let text = format!("{error}; the catalog file is behind, so the archive ends");
                 self.fatal(&text);

@@ -535,6 +535,7 @@ impl ConductorCore {
             },
         );
         self.counters.recordings.increment();
+        self.start_time_index(recording_id, start.position);
         self.to_recorder
             .send(RecorderCommand::Start(Box::new(RecordingSpec {
                 start,
@@ -664,8 +665,11 @@ impl ConductorCore {
                         "recording {recording_id} holds its publisher back until there is space: {text}"
                     );
                     self.log(ErrorCode::StorageSpace, &text);
+                    self.held.insert(recording_id);
                 }
-                RecorderReport::Resumed => {}
+                RecorderReport::Resumed { recording_id } => {
+                    self.held.remove(&recording_id);
+                }
                 RecorderReport::Stopped {
                     recording_id,
                     position,
@@ -680,9 +684,13 @@ impl ConductorCore {
                         text: failure.text,
                         is_logged: true,
                     });
+                    self.held.remove(&recording_id);
                     self.on_recording_stopped(recording_id, position, failure.as_ref());
                 }
             }
+        }
+        if work > 0 {
+            self.counters.held.set(self.held.len() as i64);
         }
         work
     }
@@ -697,6 +705,7 @@ impl ConductorCore {
             return;
         };
         self.counters.recordings.add(-1);
+        self.stop_time_index(recording_id, position);
         let to = active.to;
         if let Some(refusal) = failure {
             self.refuse(to, refusal);

@@ -9,14 +9,17 @@ use taran_protocol::uri::ChannelUri;
 
 use super::ConductorCore;
 use super::request::{Refusal, RequestIds, Requester};
+use super::time_index::LookupFor;
 use crate::channel::{ReplayOrigin, replay_channel};
-use crate::files::{Descriptor, RecordingLayout};
+use crate::files::{Bound, Descriptor, RecordingLayout, TimeEntry};
 use crate::replayer::{
     Conversion, LimitCounter, ReplayLimit, ReplayReport, ReplaySpec, ReplayerCommand,
 };
 
 /// Attempts to draw a token that is not in use.
 const TOKEN_ATTEMPTS: usize = 16;
+/// Lowest time that a position can stand for: lower values are mistakes.
+const TIME_MIN_MS: i64 = 1 << 31;
 /// Length that stands for all there is, without following.
 const ALL_AND_STOP: i64 = -2;
 
@@ -31,6 +34,21 @@ pub(super) struct ReplayFields<'a> {
     io_max_length: i32,
     token: i64,
     channel: &'a str,
+}
+
+/// A request to replay from a time, while the position is looked up.
+#[derive(Clone, Debug)]
+pub(super) struct TimedReplay {
+    recording_id: i64,
+    time_ms: i64,
+    length: i64,
+    limit_counter_id: Option<i32>,
+    stream_id: i32,
+    io_max_length: i32,
+    channel: String,
+    to: Requester,
+    /// Correlation id of the image of the request.
+    image: i64,
 }
 
 /// A token with which a client may start a replay from another image.
@@ -98,6 +116,13 @@ impl<'a> ReplayFields<'a> {
             }),
             _ => None,
         }
+    }
+
+    /// Returns the time, in milliseconds since 1970, that the request gives in place of a position: as a multiple of -32.
+    /// Aeron's archives answer such a position with an error.
+    fn time_ms(&self) -> Option<i64> {
+        let is_time = self.position % 32 == 0 && self.position / -32 >= TIME_MIN_MS;
+        is_time.then_some(self.position / -32)
     }
 
     /// Returns true if the request is admitted by a token and not by its session.
@@ -178,8 +203,56 @@ impl ConductorCore {
         to: Requester,
         image: &ImageView,
     ) {
+        let image = image.correlation_id();
+        if let Some(time_ms) = fields.time_ms()
+            && let Ok(found) = self.known(fields.recording_id)
+        {
+            let end = self.recorded_position(fields.recording_id);
+            let position = end.unwrap_or(found.stop_position);
+            let replay = TimedReplay {
+                recording_id: fields.recording_id,
+                time_ms,
+                length: fields.length,
+                limit_counter_id: fields.limit_counter_id,
+                stream_id: fields.stream_id,
+                io_max_length: fields.io_max_length,
+                channel: fields.channel.to_owned(),
+                to,
+                image,
+            };
+            let bound = Bound::Before { time_ms, position };
+            self.look_up(
+                fields.recording_id,
+                bound,
+                LookupFor::Replay(Box::new(replay)),
+            );
+            return;
+        }
         if let Err(refusal) = self.try_start_replay(fields, to, image) {
             self.refuse(to, &refusal);
+        }
+    }
+
+    /// Goes on with a replay from a time: at the last entry of the time index before it, or the start of the recording.
+    pub(super) fn start_timed_replay(&mut self, replay: &TimedReplay, found: Option<TimeEntry>) {
+        let known = self.known(replay.recording_id);
+        let start = known.map_or(NULL_VALUE, |found| found.start_position);
+        let fields = ReplayFields {
+            recording_id: replay.recording_id,
+            position: found.map_or(start, |found| found.position.max(start)),
+            length: replay.length,
+            limit_counter_id: replay.limit_counter_id,
+            stream_id: replay.stream_id,
+            io_max_length: replay.io_max_length,
+            token: NULL_VALUE,
+            channel: &replay.channel,
+        };
+        if let Err(mut refusal) = self.try_start_replay(&fields, replay.to, replay.image) {
+            refusal.text = format!(
+                "a replay from the time {} ms: {}",
+                replay.time_ms, refusal.text
+            );
+            self.refuse(replay.to, &refusal);
         }
     }
 
@@ -187,7 +260,7 @@ impl ConductorCore {
         &mut self,
         fields: &ReplayFields<'_>,
         to: Requester,
-        image: &ImageView,
+        image: i64,
     ) -> Result<(), Refusal> {
         let channel = ChannelUri::parse(fields.channel).map_err(Refusal::logged)?;
         let bound = match fields.limit_counter_id {
@@ -222,7 +295,7 @@ impl ConductorCore {
             term_length: found.term_buffer_length,
             mtu: found.mtu_length,
         };
-        let response_to = channel.is_response().then_some(image.correlation_id());
+        let response_to = channel.is_response().then_some(image);
         let linger_ns = self.config.replay_linger_ns;
         let channel =
             replay_channel(&channel, &origin, linger_ns, response_to).map_err(Refusal::logged)?;

@@ -21,6 +21,7 @@ impl ConductorCore {
         let changed = self.catalog.set_state(recording_id, EntryState::Deleted);
         let ticket = self.store.submit(changed.map_err(Refusal::logged)?);
         self.delete_files(recording_id, to, Selection::All, ticket, None);
+        self.remove_time_index(recording_id);
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use super::deletion::{CutFile, Selection};
 use super::migration::Migration;
 use super::recordings::WantedRecording;
 use super::request::{Refusal, Requester};
+use super::time_index::IndexOperation;
 use crate::recorder::segment_path;
 use crate::replayer::Conversion;
 
@@ -29,6 +30,8 @@ pub(super) enum PendingFileOperation {
     List { recording_id: i64 },
     /// The next file of a recording is deleted.
     Remove { recording_id: i64 },
+    /// The names of deleted files are gone for good.
+    SyncRemoved { recording_id: i64 },
     /// The segment in which a recording is to end was opened.
     OpenToTruncate(Truncation),
     /// The header at the new end was read.
@@ -43,6 +46,8 @@ pub(super) enum PendingFileOperation {
     OpenToAttach(Attachment),
     /// Bytes of a file to attach were read.
     ReadToAttach(Attachment, QueuedFile),
+    /// A time index is written or searched.
+    TimeIndex(IndexOperation),
     /// Failures are logged.
     Unused,
 }
@@ -75,6 +80,9 @@ impl ConductorCore {
 
     fn on_completion(&mut self, operation: PendingFileOperation, completion: Completion) {
         match (operation, completion.result) {
+            (PendingFileOperation::TimeIndex(operation), done) => {
+                self.on_index_operation(operation, done, completion.buffer.as_deref());
+            }
             (PendingFileOperation::Space { wanted, to }, Ok(Outcome::Space(space))) => {
                 self.subscribe(wanted, to, Ok(space.free));
             }
@@ -89,6 +97,9 @@ impl ConductorCore {
             }
             (PendingFileOperation::Remove { recording_id }, result) => {
                 self.on_removed(recording_id, result.err());
+            }
+            (PendingFileOperation::SyncRemoved { recording_id }, result) => {
+                self.on_removal_synced(recording_id, result.err());
             }
             (PendingFileOperation::OpenToTruncate(truncation), Ok(Outcome::Opened(file))) => {
                 let file = self.io.attach(file);

@@ -22,6 +22,7 @@ mod side_file;
 mod sync_level;
 #[cfg(test)]
 mod test_streams;
+mod time_index;
 pub mod tools;
 
 pub use catalog::{
@@ -42,3 +43,4 @@ pub use segments::{
     SegmentDirectory, SegmentEnd, SegmentFileName, SegmentGap, SegmentName,
 };
 pub use sync_level::{InvalidSyncLevel, SyncLevel};
+pub(crate) use time_index::{Bound, ENTRY_LENGTH, IndexSearch, TimeEntry, time_index_path};

@@ -90,9 +90,14 @@ pub fn recover(
         .collect();
     let checksum = catalog.options().checksum;
     for recording_id in active {
-        let Some((Ok(layout), stream_id)) = catalog
-            .get(recording_id)
-            .map(|descriptor| (descriptor.layout(), descriptor.stream_id))
+        let Some((Ok(layout), stream_id, session_id)) =
+            catalog.get(recording_id).map(|descriptor| {
+                (
+                    descriptor.layout(),
+                    descriptor.stream_id,
+                    descriptor.session_id,
+                )
+            })
         else {
             continue;
         };
@@ -103,7 +108,8 @@ pub fn recover(
             stream_id,
             checksum,
         };
-        let repaired = target.scan(names.of(recording_id)).and_then(|scan| {
+        let scanned = target.scan_stream(names.of(recording_id), Some(session_id));
+        let repaired = scanned.and_then(|scan| {
             target
                 .repair(&scan, sync)
                 .map(|side_files| (scan, side_files))

@@ -57,7 +57,7 @@ pub(crate) enum RecorderReport {
     /// The disk is full: the publisher is held back.
     Held { recording_id: i64, text: String },
     /// There is space again.
-    Resumed,
+    Resumed { recording_id: i64 },
     /// The recording has ended at a position.
     Stopped {
         recording_id: i64,

@@ -174,7 +174,7 @@ impl Recording {
         match self.writer.status() {
             WriterStatus::Working if self.is_held => {
                 self.is_held = false;
-                reports.send(RecorderReport::Resumed);
+                reports.send(RecorderReport::Resumed { recording_id });
             }
             WriterStatus::Held(error) if !self.is_held => {
                 self.is_held = true;

@@ -434,9 +434,12 @@ impl SegmentWriter {
     fn submit_blocks(&mut self, io: &mut DiskIo) {
         while let Some(block) = self.queued.front() {
             let base = self.start.layout.base_of(block.start());
+            // A power cut must not leave frames in a segment behind a hole in the one before, which a recovery does not
+            // read.
+            let is_behind = self.options.sync != SyncLevel::None && self.segments.len() > 1;
             match self.segments.back_mut() {
                 Some(segment) if segment.base == base => {
-                    if !segment.is_ready {
+                    if !segment.is_ready || is_behind {
                         return;
                     }
                     segment.submitted = block.end();

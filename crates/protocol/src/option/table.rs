@@ -630,6 +630,12 @@ options! {
         "authorisation of requests; a program that embeds the archive supplies its own";
     ArchiveDiskFull archive_disk_full: Archive choice(ARCHIVE_DISK_FULL) "taran.archive.disk.full" "TARAN_ARCHIVE_DISK_FULL" = "hold",
         "what a recording does on a full disk: hold its publisher back until there is space, or stop, as the official archive";
+    ArchiveRetention archive_retention: Archive text "taran.archive.retention" "TARAN_ARCHIVE_RETENTION" = "",
+        "rules by which segments are purged, separated by ;, the first match decides: [CHANNEL PATTERN] [recording=ID] [stream=ID] [bytes=SIZE] [age=DURATION] [consumers=NAME+NAME]";
+    ArchiveRetentionInterval archive_retention_interval_ns: Archive duration(MS) "taran.archive.retention.interval" "TARAN_ARCHIVE_RETENTION_INTERVAL" = "10s",
+        "time between two passes of retention over all recordings";
+    ArchiveTimeIndexInterval archive_time_index_interval_ns: Archive duration(0) "taran.archive.time.index.interval" "TARAN_ARCHIVE_TIME_INDEX_INTERVAL" = "1s",
+        "time between entries of the time index of an active recording; 0 writes none";
 
     // Archive client (docs/spec/archive.md §8.2)
     ArchiveMessageTimeout archive_message_timeout_ns: Archive duration(MS) "aeron.archive.message.timeout" "AERON_ARCHIVE_MESSAGE_TIMEOUT" = "10s",

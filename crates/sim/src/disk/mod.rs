@@ -174,10 +174,16 @@ impl ProcessDisk {
         self.disk.lock().end_process(self.process);
     }
 
+    /// Returns the disk's durations, for a queue over a disk that wraps this one.
+    #[must_use]
+    pub fn times(&self) -> DiskTimes {
+        DiskTimes(self.disk.clone())
+    }
+
     /// Returns a queue over this disk with the disk's durations.
     pub fn queue(&self, workers: usize, depth: usize) -> InlineQueue<DiskTimes> {
         let disk: Arc<dyn Disk> = Arc::new(self.clone());
-        InlineQueue::new(&disk, workers, depth, DiskTimes(self.disk.clone()))
+        InlineQueue::new(&disk, workers, depth, self.times())
     }
 
     /// Runs an operation of this process; gives its error operation and path.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use taran_storage::DiskError;
+use taran_storage::{DiskError, Operation};
 use thiserror::Error;
 
 use super::super::descriptor::InvalidDescriptor;
@@ -101,4 +101,13 @@ pub enum CatalogError {
         /// The first failure.
         first: Box<DiskError>,
     },
+}
+
+impl CatalogError {
+    /// Returns true if there was no space for a change: it can be applied again when there is.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        // After a failed sync, what was written before may be lost.
+        matches!(self, Self::Disk(error) if error.is_full() && error.operation != Operation::Sync)
+    }
 }

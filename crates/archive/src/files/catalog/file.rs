@@ -180,7 +180,8 @@ impl CatalogFile {
     ///
     /// # Errors
     ///
-    /// The disk failed now or before. The change may be in the file in part; the file can be opened in any case.
+    /// The disk failed now or before. The change may be in the file in part; the file can be opened in any case. If the disk
+    /// [is full](CatalogError::is_full), the same change can be applied again.
     pub fn apply(&mut self, change: &Change) -> Result<(), CatalogError> {
         if let Some(first) = &self.failure {
             return Err(CatalogError::FailedBefore {
@@ -190,8 +191,11 @@ impl CatalogFile {
         }
         for step in change.steps() {
             if let Err(error) = self.step(step) {
-                self.failure = Some(Box::new(error.clone()));
-                return Err(error.into());
+                let failed = CatalogError::from(error.clone());
+                if !failed.is_full() {
+                    self.failure = Some(Box::new(error));
+                }
+                return Err(failed);
             }
         }
         Ok(())

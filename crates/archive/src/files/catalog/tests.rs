@@ -546,7 +546,7 @@ fn failed_write_stops_all_further_changes() {
 }
 
 #[test]
-fn full_disk_refuses_growth_and_keeps_the_catalog() {
+fn full_disk_refuses_growth_until_there_is_space() {
     let (crashing, disk, mut opened) = new_catalog(options(SyncLevel::Data));
     while opened.catalog.capacity() == 1024 {
         crashing.sim().fill(0);
@@ -558,13 +558,17 @@ fn full_disk_refuses_growth_and_keeps_the_catalog() {
         let Err(error) = opened.file.apply(&change) else {
             continue;
         };
-        assert!(
-            matches!(&error, CatalogError::Disk(error) if error.is_full()),
-            "{error}"
+        assert!(error.is_full(), "{error}");
+        assert_eq!(
+            before,
+            open(&disk, options(SyncLevel::Data)).unwrap().catalog.len()
         );
+        // The same change is applied when there is space.
+        assert!(opened.file.apply(&change).unwrap_err().is_full());
         crashing.sim().restore_capacity();
+        opened.file.apply(&change).unwrap();
         let again = open(&disk, options(SyncLevel::Data)).unwrap();
-        assert_eq!(before, again.catalog.len());
+        assert_eq!(before + 1, again.catalog.len());
         return;
     }
 }

@@ -1,5 +1,7 @@
 //! Walking the frames of a segment file.
 
+use std::collections::VecDeque;
+
 use taran_protocol::frame::{DATA_HEADER_LENGTH, DataHeader, FrameType};
 use taran_protocol::position::align32;
 use taran_storage::{DiskError, DiskFile};
@@ -223,6 +225,31 @@ impl<'a> FrameWalker<'a> {
         })
     }
 
+    /// Walks to the end without verifying; returns the last good frames, of at most `window` bytes, too.
+    pub(super) fn finish_with_tail(
+        mut self,
+        window: u64,
+    ) -> Result<(SegmentEnd, VecDeque<Frame>), DiskError> {
+        let (mut tail, mut frames) = (VecDeque::new(), 0);
+        while let Some(frame) = self.next_frame()? {
+            while tail
+                .front()
+                .is_some_and(|first: &Frame| frame.end() - first.offset > window)
+            {
+                tail.pop_front();
+            }
+            tail.push_back(frame);
+            frames += 1;
+        }
+        let end = SegmentEnd {
+            offset: self.offset,
+            fault: self.fault,
+            last: tail.back().copied(),
+            frames,
+        };
+        Ok((end, tail))
+    }
+
     fn read_header(&mut self) -> Result<Option<DataHeader>, DiskError> {
         let is_buffered = self.offset >= self.buffer_offset
             && self.offset + HEADER <= self.buffer_offset + self.buffer.len() as u64;
@@ -315,6 +342,29 @@ pub(in super::super) fn verify(
     let found = frame.header.session_id.get();
     let expected = compute(file, frame, checksum)?;
     Ok((found != expected).then_some(FrameFault::Checksum { expected, found }))
+}
+
+/// Finds the first of the last frames of a segment whose checksum shows that a power cut took a part of it. Frames from
+/// before the archive recorded with checksums have none: a wrong value counts only after a right one, or, with
+/// `session_id`, if it is not that of the stream, which frames without a checksum have in its place.
+pub(super) fn torn_frame(
+    file: &dyn DiskFile,
+    tail: &VecDeque<Frame>,
+    checksum: Checksum,
+    session_id: Option<i32>,
+) -> Result<Option<(usize, FrameFault)>, DiskError> {
+    let mut has_checksums = false;
+    for (index, frame) in tail.iter().enumerate() {
+        let Some(fault) = verify(file, frame, checksum)? else {
+            has_checksums |= !frame.is_padding;
+            continue;
+        };
+        let found = frame.header.session_id.get();
+        if has_checksums || session_id.is_some_and(|session_id| found != session_id) {
+            return Ok(Some((index, fault)));
+        }
+    }
+    Ok(None)
 }
 
 /// Computes the checksum of a data frame. Bytes beyond the end of the file count as zeros.

@@ -10,11 +10,13 @@ use super::super::SyncLevel;
 use super::super::checksum::Checksum;
 use super::super::layout::RecordingLayout;
 use super::super::side_file;
-use super::frames::{FrameFault, FrameWalker, SegmentEnd, lost_page};
+use super::frames::{FrameFault, FrameWalker, SegmentEnd, lost_page, torn_frame};
 use super::name::SegmentName;
 
 /// Bytes behind the end that are always looked at: what a crash leaves of the last writes is there.
 const WINDOW: u64 = 1 << 20;
+/// Bytes before the end that may not have been synced: blocks in flight and the one being filled, of 1 MiB each by default.
+const TAIL: u64 = 8 << 20;
 
 /// Segment files that are missing or incomplete before the end of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -122,12 +124,22 @@ impl ScanTarget<'_> {
 
     /// Finds the end of the recording, without changing anything. `names` are all of its segment files, ascending.
     ///
-    /// Reads the last segment with a frame; of those before it only the first frames.
+    /// Reads the last segment with a frame; of those before it only the first frames. With a checksum, it verifies the last
+    /// frames: those that may not have been synced.
     ///
     /// # Errors
     ///
     /// A file cannot be read.
     pub fn scan(&self, names: &[SegmentName]) -> Result<RecordingScan, DiskError> {
+        self.scan_stream(names, None)
+    }
+
+    /// The same for a recording whose last stream had this session id, which tells frames without a checksum.
+    pub(in super::super) fn scan_stream(
+        &self,
+        names: &[SegmentName],
+        session_id: Option<i32>,
+    ) -> Result<RecordingScan, DiskError> {
         let (detached, misplaced, chain) = self.sort(names);
         let mut scan = RecordingScan {
             end: self.layout.start_position(),
@@ -143,10 +155,21 @@ impl ScanTarget<'_> {
         for (index, name) in chain.iter().enumerate().rev() {
             let file = self.open(*name)?;
             let from = self.first_position(*name);
-            let mut found = self.walker(&*file, *name, from)?.finish(None)?;
+            let walker = self.walker(&*file, *name, from)?;
+            let (mut found, tail) = walker.finish_with_tail(TAIL)?;
             if found.frames == 0 && index > 0 {
                 scan.later.push(*name);
                 continue;
+            }
+            if let Some(checksum) = self.checksum {
+                // Only a recording that begins here has no frames of another stream.
+                let is_whole = index == 0 && tail.len() as u64 == found.frames;
+                let session_id = session_id.filter(|_| is_whole);
+                if let Some((at, fault)) = torn_frame(&*file, &tail, checksum, session_id)? {
+                    found.offset = tail[at].offset;
+                    found.fault = Some(fault);
+                    found.last = at.checked_sub(1).map(|before| tail[before]);
+                }
             }
             if let Some(last) = found.last
                 && let Some(fault) = lost_page(&*file, &last, self.checksum)?

@@ -1,0 +1,306 @@
+//! Archives in simulated worlds: agents over a client over a simulated driver, on a simulated disk.
+//!
+//! Two hosts have a driver and a user each; the first one has the archive. Users publish streams over IPC and UDP, record,
+//! extend, stop, replay, truncate, purge and list; processes are killed, power is cut, disks are full, fail and stall, the
+//! network loses datagrams and is partitioned. The guarantees:
+//!
+//! * What was acknowledged at the sync level is there after a recovery and equal to what was published; so is all else that a
+//!   recovery keeps, where checksums tell (`RecoveredFiles`).
+//! * Recorded positions never run back, and nothing that was acknowledged is missing from a listing.
+//! * Each frame of a replay is the one that was published at its position, and no frame is left out (`UserProcess`).
+//! * Recordings that were deleted or truncated by a confirmed request do not come back.
+//! * At the end, without faults, all recordings replay to their ends, and nothing of archive and users is left.
+//!
+//! [`Defect`]s are planted, and have to be found.
+
+mod archive;
+mod hooked_disk;
+mod journal;
+mod operations;
+mod retention;
+mod scripted;
+mod store;
+mod tests;
+mod user;
+mod verify;
+
+use std::time::Duration;
+
+use taran_core::memory::Storage as _;
+use taran_sim::network::LinkFaults;
+use taran_sim::scenario::{DiskFault, Suite};
+use taran_sim::{HostIndex, Process as _, ProcessId, Violation, World};
+
+use crate::files::{Checksum, MARK_FILE, SyncLevel};
+use archive::{ArchiveProcess, CONTROL_PORT, DIRECTORY, Settings};
+use hooked_disk::{Defect, Hooks};
+use journal::Journal;
+use operations::{Disturbance, UserCall, archive, partition, supervise};
+use user::{Addresses, Media, UserProcess, WantedReplay};
+
+/// Number of the host with the archive.
+const ARCHIVE_HOST: usize = 0;
+/// Number of hosts.
+const HOSTS: usize = 2;
+/// Times over which the operations of a scenario are distributed, in milliseconds.
+const DURATION_MS: std::ops::RangeInclusive<u64> = 1_000..=25_000;
+/// Time within which everything works again without faults: timeouts of clients, images and drivers one after the other.
+const RECOVERY_BOUND: Duration = Duration::from_secs(90);
+/// Time within which a replay without faults ends.
+const REPLAY_BOUND: Duration = Duration::from_secs(60);
+/// Longer than the timeouts that follow a close.
+const CLEANUP: Duration = Duration::from_secs(45);
+/// Label of the stream that is recorded at the end.
+const LAST_TRACK: u32 = 1_000;
+
+/// Returns the suite, with or without a defect.
+fn suite(defect: Option<Defect>) -> Suite {
+    Suite::without_drivers("archive", HOSTS..=HOSTS)
+        .duration_ms(DURATION_MS)
+        .shrink_seeds(10)
+        .power_cuts()
+        .operation::<DiskFault>()
+        .operation::<UserCall>()
+        .operation::<Disturbance>()
+        .set_up(set_up)
+        .boot(move |world, host| boot(world, host, |world| random_settings(world, defect)))
+        .finish(finish)
+}
+
+fn set_up(world: &mut World) {
+    let host = HostIndex::at(ARCHIVE_HOST);
+    let endpoint = format!("{}:{CONTROL_PORT}", world.address(host));
+    let hooks = Hooks::new(world.disk(host).clone());
+    world.shared_mut::<Journal>().set_up(endpoint, hooks);
+}
+
+/// Starts the processes of a host, or starts them again after a power cut.
+fn boot(world: &mut World, host: HostIndex, choose: impl FnOnce(&mut World) -> Settings) {
+    world.start_driver(host);
+    if host.number() == ARCHIVE_HOST {
+        let before = world.processes::<ArchiveProcess>().next().map(|(id, _)| id);
+        if let Some(id) = before {
+            world.shared_mut::<Journal>().on_power_cut();
+            restart_archive(world, id);
+        } else {
+            let settings = choose(world);
+            world.spawn(host, |env| ArchiveProcess::start(env, settings, None));
+        }
+    }
+    let is_here = |world: &World, id: ProcessId| world.host_of_process(id) == host;
+    let before = world
+        .processes::<UserProcess>()
+        .map(|(id, _)| id)
+        .find(|id| is_here(world, *id));
+    if let Some(id) = before {
+        restart_user(world, id);
+    } else {
+        let addresses = Addresses {
+            own: world.address(host).to_string(),
+            archive: world.address(HostIndex::at(ARCHIVE_HOST)).to_string(),
+            is_local: host.number() == ARCHIVE_HOST,
+        };
+        world.spawn(host, |env| UserProcess::start(env, addresses));
+    }
+}
+
+fn random_settings(world: &mut World, defect: Option<Defect>) -> Settings {
+    let random = world.random();
+    let levels = [
+        SyncLevel::None,
+        SyncLevel::Data,
+        SyncLevel::Data,
+        SyncLevel::All,
+    ];
+    Settings {
+        sync: match defect {
+            None => levels[random.usize(0..levels.len())],
+            Some(_) => SyncLevel::Data,
+        },
+        checksum: (defect.is_some() || random.bool()).then_some(Checksum::Crc32c),
+        segment_length: [64 << 10, 128 << 10][random.usize(0..2)],
+        stops_when_full: random.u32(0..4) == 0,
+        options: &[],
+        defect,
+    }
+}
+
+fn restart_archive(world: &mut World, id: ProcessId) {
+    let before = world.process::<ArchiveProcess>(id);
+    let (settings, last_end) = (before.settings(), before.ended().map(str::to_owned));
+    world.restart(id, |env| ArchiveProcess::start(env, settings, last_end));
+}
+
+fn restart_user(world: &mut World, id: ProcessId) {
+    let addresses = world.process::<UserProcess>(id).addresses().clone();
+    world.restart(id, |env| UserProcess::start(env, addresses));
+}
+
+fn users(world: &World) -> Vec<ProcessId> {
+    world.processes::<UserProcess>().map(|(id, _)| id).collect()
+}
+
+fn with_journal<T>(
+    world: &mut World,
+    id: ProcessId,
+    call: impl FnOnce(&mut UserProcess, &mut Journal) -> T,
+) -> T {
+    let mut journal = std::mem::take(world.shared_mut::<Journal>());
+    let result = call(world.process_mut::<UserProcess>(id), &mut journal);
+    *world.shared_mut::<Journal>() = journal;
+    result
+}
+
+/// Describes archive and users.
+fn describe(world: &World) -> String {
+    let archives = world
+        .processes::<ArchiveProcess>()
+        .map(|(_, process)| process.describe());
+    let users = world
+        .processes::<UserProcess>()
+        .map(|(_, process)| process.describe());
+    archives.chain(users).collect::<Vec<_>>().join("\n")
+}
+
+/// Lets time pass, with processes that end started again, until a condition holds.
+fn await_all(
+    world: &mut World,
+    what: &str,
+    within: Duration,
+    condition: impl Fn(&World) -> bool,
+) -> Result<(), Violation> {
+    let until = world.elapsed() + within;
+    while !condition(world) {
+        if world.elapsed() > until {
+            return Err(Violation(format!(
+                "not within {within:?}: {what}\n{}",
+                describe(world)
+            )));
+        }
+        world.run_for(Duration::from_millis(50));
+        supervise(world);
+    }
+    Ok(())
+}
+
+fn is_ready(world: &World) -> bool {
+    archive(world).is_some_and(|id| world.process::<ArchiveProcess>(id).is_running())
+        && users(world)
+            .into_iter()
+            .all(|id| world.is_alive(id) && world.process::<UserProcess>(id).is_connected())
+}
+
+fn are_idle(world: &World) -> bool {
+    users(world)
+        .into_iter()
+        .all(|id| world.process::<UserProcess>(id).is_idle())
+}
+
+fn no_sessions(world: &World) -> bool {
+    archive(world).is_some_and(|id| world.process::<ArchiveProcess>(id).sessions()[1..] == [0, 0])
+}
+
+/// Ends all faults: everything has to work again, and nothing may be left.
+fn finish(world: &mut World) -> Result<(), Violation> {
+    world.set_faults(LinkFaults::default());
+    partition(world, false);
+    for host in (0..HOSTS).map(HostIndex::at) {
+        world.stall_host(host, Duration::ZERO);
+    }
+    supervise(world);
+    await_all(
+        world,
+        "archive and users are connected",
+        RECOVERY_BOUND,
+        is_ready,
+    )?;
+
+    // A stream is recorded.
+    let local = users(world)[0];
+    let until = world.elapsed() + RECOVERY_BOUND;
+    while !world
+        .process::<UserProcess>(local)
+        .has_published(LAST_TRACK)
+    {
+        if world.elapsed() > until {
+            return Err(Violation(format!(
+                "no stream is recorded\n{}",
+                describe(world)
+            )));
+        }
+        // A request of a session with an archive that is gone is lost, and so are the streams of a user whose driver was.
+        with_journal(world, local, |user, journal| {
+            user.publish((LAST_TRACK, Media::Ipc), (20, 500), journal);
+            user.record(LAST_TRACK, false);
+        });
+        world.run_for(Duration::from_secs(2));
+        supervise(world);
+    }
+
+    // All recordings end.
+    for id in users(world) {
+        world.process_mut::<UserProcess>(id).close_all_tracks();
+    }
+    world.process_mut::<UserProcess>(local).stop_all();
+    await_all(
+        world,
+        "all recordings and replays have ended",
+        RECOVERY_BOUND * 2,
+        |world| are_idle(world) && no_sessions(world),
+    )?;
+
+    // Power is lost, so that the files are checked.
+    operations::cut_power(world);
+    await_all(
+        world,
+        "archive and users are connected again",
+        RECOVERY_BOUND,
+        is_ready,
+    )?;
+    let local = users(world)[0];
+    let replays: Vec<_> = world
+        .shared::<Journal>()
+        .into_iter()
+        .flat_map(Journal::recordings)
+        .filter(|(_, known)| !known.may_be_gone && !known.is_gone && !known.is_invalid)
+        .filter(|(_, known)| {
+            known.suspects.is_empty() && known.first_start.is_some_and(|start| known.floor > start)
+        })
+        .map(|(id, known)| (id, known.floor))
+        .collect();
+    for (recording_id, end) in replays {
+        let wanted = WantedReplay {
+            recording_id,
+            position: None,
+            time_ms: None,
+            length: None,
+            until_now: true,
+            must_reach: Some(end),
+        };
+        with_journal(world, local, |user, journal| {
+            user.replay(wanted, recording_id % 2 == 0, journal)
+        });
+        await_all(world, "a replay is complete", REPLAY_BOUND, |world| {
+            world.process::<UserProcess>(local).is_idle()
+        })?;
+    }
+    await_all(world, "all replays have ended", RECOVERY_BOUND, no_sessions)?;
+
+    for id in users(world) {
+        world.process_mut::<UserProcess>(id).close();
+    }
+    await_all(world, "all sessions have ended", RECOVERY_BOUND, |world| {
+        archive(world).is_some_and(|id| world.process::<ArchiveProcess>(id).sessions() == [0; 3])
+    })?;
+    if let Some(id) = archive(world) {
+        world.process_mut::<ArchiveProcess>(id).close();
+    }
+    world.run_for(CLEANUP);
+    // The mark file stays when an archive ends.
+    let mark = std::path::Path::new(DIRECTORY).join(MARK_FILE);
+    if let Err(error) = world.storage(HostIndex::at(ARCHIVE_HOST)).remove(&mark) {
+        return Err(Violation(format!("the mark file is gone: {error}")));
+    }
+    world.expect_nothing_left();
+    Ok(())
+}

@@ -1,0 +1,230 @@
+//! Checks of the files of an archive against what its users know.
+
+use std::path::Path;
+
+use taran_protocol::frame::{DataHeader, FrameType};
+use taran_protocol::position::align32;
+use taran_sim::Violation;
+use taran_sim::disk::ProcessDisk;
+use taran_storage::{Disk, OpenOptions};
+use zerocopy::FromBytes;
+
+use super::journal::Journal;
+use crate::files::{Catalog, Descriptor, EntryState, NULL_VALUE, RecoveryReport, SyncLevel};
+use crate::recorder::segment_path;
+
+/// Length of the header of a frame in bytes.
+const HEADER: usize = 32;
+/// Attempts to read a file on a disk that fails at times.
+const ATTEMPTS: usize = 50;
+
+/// The files of an archive after its recovery.
+pub(super) struct RecoveredFiles<'a> {
+    pub(super) disk: &'a ProcessDisk,
+    pub(super) directory: &'a Path,
+    pub(super) catalog: &'a Catalog,
+    pub(super) report: &'a RecoveryReport,
+    pub(super) sync: SyncLevel,
+    pub(super) has_checksum: bool,
+}
+
+fn violation<T>(text: String) -> Result<T, Violation> {
+    Err(Violation(text))
+}
+
+impl RecoveredFiles<'_> {
+    /// Checks that the files have what was acknowledged, and nothing that was not published.
+    pub(super) fn check(&self, journal: &mut Journal) -> Result<(), Violation> {
+        let was_cut = journal.take_power_cut();
+        journal.counts.recoveries += 1;
+        for (id, _) in &self.report.failed {
+            journal.recording(*id).is_invalid = true;
+        }
+        let forgets = was_cut && self.sync == SyncLevel::None;
+        let ids: Vec<i64> = journal.recordings().map(|(id, _)| id).collect();
+        for id in ids {
+            self.check_entry(id, forgets, journal)?;
+        }
+        journal.forget_unknown();
+        for descriptor in self.catalog.recordings(0) {
+            self.check_recording(descriptor, was_cut, journal)?;
+        }
+        Ok(())
+    }
+
+    fn check_entry(&self, id: i64, forgets: bool, journal: &mut Journal) -> Result<(), Violation> {
+        let state = self.catalog.entry(id).map(crate::files::Entry::state);
+        let known = journal.recording(id);
+        match state {
+            Some(EntryState::Valid) if known.is_gone && !forgets => {
+                violation(format!("recording {id} was deleted and is there again"))
+            }
+            Some(EntryState::Valid) => Ok(()),
+            Some(EntryState::Invalid) if known.is_invalid => Ok(()),
+            _ if known.may_be_gone || known.is_gone => {
+                known.is_gone = true;
+                Ok(())
+            }
+            _ if forgets || known.first_start.is_none() && known.floor == 0 => {
+                // Nothing was acknowledged, or another recording may get the id.
+                *known = Default::default();
+                Ok(())
+            }
+            state => violation(format!(
+                "recording {id} was acknowledged to {}, and the catalog has {state:?} for it",
+                known.floor
+            )),
+        }
+    }
+
+    fn check_recording(
+        &self,
+        descriptor: &Descriptor,
+        was_cut: bool,
+        journal: &mut Journal,
+    ) -> Result<(), Violation> {
+        let id = descriptor.recording_id;
+        let (start, stop) = (descriptor.start_position, descriptor.stop_position);
+        let recovered = self
+            .report
+            .recovered
+            .iter()
+            .find(|found| found.recording_id == id);
+        let known = journal.recording(id);
+        known.stream_id = descriptor.stream_id;
+        if stop == NULL_VALUE {
+            return violation(format!(
+                "recording {id} has no stop position after the recovery"
+            ));
+        }
+        if was_cut && self.sync == SyncLevel::None {
+            known.floor = stop;
+            known.start_max = start;
+            known.truncated_to = None;
+            known.suspects.push((start, stop));
+            return Ok(());
+        }
+        if stop < known.floor {
+            return violation(format!(
+                "recording {id} was acknowledged to {} and ends at {stop}: {recovered:?}",
+                known.floor
+            ));
+        }
+        if let Some(truncated) = known.truncated_to
+            && stop > truncated
+        {
+            return violation(format!(
+                "recording {id} was truncated to {truncated} and ends at {stop}"
+            ));
+        }
+        match known.first_start {
+            Some(first) if start > first.max(known.start_max) => {
+                return violation(format!(
+                    "recording {id} starts at {start}, and nothing before that was purged beyond {}",
+                    first.max(known.start_max)
+                ));
+            }
+            _ => known.first_start = Some(start),
+        }
+        if was_cut && !self.has_checksum && stop > known.floor {
+            known.suspects.push((known.floor, stop));
+        }
+        known.floor = stop;
+        if let Some(recovered) = recovered
+            && !recovered.gaps.is_empty()
+        {
+            return violation(format!("recording {id} has gaps: {:?}", recovered.gaps));
+        }
+        if self.sync == SyncLevel::None && !known.suspects.is_empty() {
+            // Without syncs, a power cut takes any part of a file, and its name.
+            return Ok(());
+        }
+        self.check_frames(descriptor, journal).map_err(|Violation(text)| {
+            let known = journal.recording(id);
+            let (start, stop) = (descriptor.start_position, descriptor.stop_position);
+            Violation(format!(
+                "{text}; {start} to {stop}, power cut: {was_cut}, known: {known:?}, recovered: {recovered:?}"
+            ))
+        })
+    }
+
+    fn check_frames(
+        &self,
+        descriptor: &Descriptor,
+        journal: &mut Journal,
+    ) -> Result<(), Violation> {
+        let id = descriptor.recording_id;
+        let Ok(layout) = descriptor.layout() else {
+            return violation(format!(
+                "recording {id} has an impossible layout: {descriptor:?}"
+            ));
+        };
+        let terms = layout.terms();
+        let stop = descriptor.stop_position;
+        let mut position = descriptor.start_position;
+        let mut file: Option<(i64, Vec<u8>)> = None;
+        while position < stop {
+            let base = layout.base_of(position);
+            if file.as_ref().is_none_or(|(open, _)| *open != base) {
+                let path = segment_path(self.directory, id, base);
+                match self.read(&path) {
+                    Ok(Some(bytes)) => file = Some((base, bytes)),
+                    // The disk fails too often to tell.
+                    Ok(None) => return Ok(()),
+                    Err(text) => return violation(format!("recording {id} at {position}: {text}")),
+                }
+            }
+            let bytes = file.as_ref().map_or(&[][..], |(_, bytes)| bytes);
+            let at = layout.offset_of(position) as usize;
+            let header = bytes.get(at..).map(DataHeader::read_from_prefix);
+            let Some(Ok((header, _))) = header else {
+                return violation(format!(
+                    "recording {id} has no frame at {position}, before its end {stop}"
+                ));
+            };
+            let length = header.header.frame_length.get();
+            if length < HEADER as i32
+                || header.term_offset.get() != terms.term_offset(position)
+                || header.term_id.get() != terms.term_id(position)
+                || header.stream_id.get() != descriptor.stream_id
+            {
+                return violation(format!(
+                    "recording {id} has no frame of its stream at {position}, before its end {stop}: {header:?}"
+                ));
+            }
+            if header.header.frame_type() == FrameType::DATA {
+                let payload = bytes
+                    .get(at + HEADER..at + length as usize)
+                    .unwrap_or_default();
+                journal
+                    .check_frame(id, descriptor.stream_id, position, payload)
+                    .map_err(Violation)?;
+                journal.counts.verified_frames += 1;
+            }
+            position += i64::from(align32(length));
+        }
+        if position != stop {
+            return violation(format!(
+                "a frame of recording {id} reaches over its end {stop} to {position}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Reads a file; `None` if the disk fails at each attempt.
+    fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
+        for _ in 0..ATTEMPTS {
+            let read = self.disk.open(path, OpenOptions::read()).and_then(|file| {
+                let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(0)];
+                file.read_exact_at(&mut bytes, 0)?;
+                Ok(bytes)
+            });
+            match read {
+                Ok(bytes) => return Ok(Some(bytes)),
+                Err(error) if error.is_not_found() => return Err(error.to_string()),
+                Err(_) => {}
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,61 @@
+//! `cargo xtask archive`: random worlds with an archive, and a crash at each operation of a script; see docs/testing.md.
+
+use std::process::Command;
+
+use crate::{at_least_one, run as run_command};
+
+const USAGE: &str = "cargo xtask archive [--seeds N] [--seed FIRST]";
+
+/// Seed of the first world by default. `cargo test` uses those from 0 on.
+const FIRST_SEED: u64 = 1_000_000;
+
+/// Number of worlds by default.
+const SEEDS: u64 = 1_000;
+
+/// Builds the tests of the archive with optimisation and debug assertions, and runs worlds of these seeds, and the script with
+/// each crash.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let (first, count) = parse(arguments)?;
+    run_command(
+        Command::new("cargo")
+            .args(["test", "--quiet", "--profile", "sim"])
+            .args(["--package", "taran-archive", "--lib", "--"])
+            .args(["--ignored", "--nocapture", "simulation::"])
+            .env("TARAN_ARCHIVE_SEED", first.to_string())
+            .env("TARAN_ARCHIVE_SEEDS", count.to_string()),
+    )
+}
+
+/// Returns the first seed, and the number of seeds.
+fn parse(arguments: &[String]) -> Result<(u64, u64), String> {
+    let (mut first, mut count) = (FIRST_SEED, SEEDS);
+    for pair in arguments.chunks(2) {
+        match pair {
+            [option, text] if option == "--seed" => {
+                first = text
+                    .parse()
+                    .map_err(|error| format!("--seed needs a number, not {text:?}: {error}"))?;
+            }
+            [option, text] if option == "--seeds" => count = at_least_one(option, text)?,
+            _ => return Err(format!("usage: {USAGE}")),
+        }
+    }
+    Ok((first, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parse_takes_seed_and_number_of_seeds() {
+        let parse = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            parse(&words)
+        };
+        assert_eq!(parse(&[]), Ok((FIRST_SEED, SEEDS)));
+        assert_eq!(parse(&["--seeds", "7", "--seed", "3"]), Ok((3, 7)));
+        assert!(parse(&["--seeds", "0"]).is_err());
+        assert!(parse(&["--seed"]).is_err());
+    }
+}
