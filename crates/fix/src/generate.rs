@@ -125,7 +125,62 @@ impl<'dictionary> Generator<'dictionary> {
                 self.value_set(field, &name, kind);
             }
         }
+        self.tables();
         self.line("}\n");
+    }
+
+    /// Writes the tables that all messages share: data fields, forms of values, fields of header and trailer.
+    fn tables(&mut self) {
+        let Generator {
+            text, dictionary, ..
+        } = self;
+        text.push_str("/// Returns the data field behind a length field.\npub const fn data(tag: u32) -> Option<u32> {\n    match tag {\n");
+        let lengths = dictionary
+            .fields()
+            .iter()
+            .filter(|field| field.kind() != Kind::Data);
+        for field in lengths {
+            if let Some(data) = field.partner() {
+                let _ = writeln!(text, "        {} => Some({data}),", field.tag());
+            }
+        }
+        text.push_str("        _ => None,\n    }\n}\n");
+        let mut frame = BTreeSet::from([8, 9, 10, 35]);
+        collect(dictionary.header(), &mut frame);
+        collect(dictionary.trailer(), &mut frame);
+        let frame: Vec<String> = frame.iter().map(u32::to_string).collect();
+        let _ = writeln!(
+            text,
+            "/// Returns true for fields of header and trailer.\npub const fn is_frame(tag: u32) -> bool {{ matches!(tag, {}) }}",
+            frame.join(" | ")
+        );
+        text.push_str("/// Returns true if a value has the form of its type, and true if it is in its set.\npub fn check(tag: u32, value: &[u8]) -> (bool, bool) {\n    match tag {\n");
+        for field in dictionary.fields() {
+            let is_closed = !field.values().is_empty() && !field.is_open();
+            if !is_closed && matches!(field.kind(), Kind::Text | Kind::Data) {
+                continue;
+            }
+            let set: Vec<String> = field
+                .values()
+                .iter()
+                .map(|value| bytes(value.value()))
+                .collect();
+            let allowed = if !is_closed {
+                "true".to_owned()
+            } else if field.kind().is_list() {
+                let set: Vec<String> = set.iter().map(|value| format!("&{value}[..]")).collect();
+                format!("::taran_fix::codec::words_in(value, &[{}])", set.join(", "))
+            } else {
+                format!("matches!(value, {})", set.join(" | "))
+            };
+            let _ = writeln!(
+                text,
+                "        {} => (::taran_fix::codec::Kind::{:?}.accepts(value), {allowed}),",
+                field.tag(),
+                field.kind()
+            );
+        }
+        text.push_str("        _ => (true, true),\n    }\n}\n");
     }
 
     fn value_set(&mut self, field: &FieldDef, name: &str, kind: EnumKind) {
@@ -279,12 +334,11 @@ impl<'dictionary> Generator<'dictionary> {
         slots: &Slots<'dictionary>,
         around: &[&Block],
     ) {
-        let dictionary = self.dictionary;
         let first = match (around.is_empty(), slots.members.first()) {
             (false, Some((member, ..))) => member.tag(),
             _ => 0,
         };
-        let Generator { text, enums, .. } = self;
+        let Generator { text, .. } = self;
         let _ = writeln!(
             text,
             "/// Table of [`{name}`].\n#[derive(Debug, Clone, Copy)]\npub struct {name}Layout;"
@@ -309,9 +363,8 @@ impl<'dictionary> Generator<'dictionary> {
             text,
             "    #[inline]\n    fn entry(tag: u32) -> Entry {{\n        match tag {{"
         );
-        let (mut group, mut own) = (0, BTreeSet::new());
+        let mut group = 0;
         for (member, _, slot, _) in &slots.members {
-            own.insert(member.tag());
             if member.group().is_some() {
                 let _ = writeln!(
                     text,
@@ -327,20 +380,8 @@ impl<'dictionary> Generator<'dictionary> {
                 );
             }
         }
-        let mut elsewhere = BTreeSet::new();
         if is_message {
-            let blocks = [dictionary.header(), dictionary.trailer()];
-            for block in blocks {
-                collect(block, &mut elsewhere);
-            }
-        }
-        let elsewhere: Vec<String> = elsewhere.difference(&own).map(u32::to_string).collect();
-        if !elsewhere.is_empty() {
-            let _ = writeln!(
-                text,
-                "            {} => Entry::Elsewhere,",
-                elsewhere.join(" | ")
-            );
+            text.push_str("            tag if fields::is_frame(tag) => Entry::Elsewhere,\n");
         }
         let _ = writeln!(text, "            _ => Entry::Unknown,\n        }}\n    }}");
         let _ = writeln!(
@@ -376,61 +417,10 @@ impl<'dictionary> Generator<'dictionary> {
             );
         }
         let _ = writeln!(text, "            _ => 0,\n        }}\n    }}");
-        // Pairs of groups inside count too: their extents are found by this table.
-        let mut tags: BTreeSet<u32> = own.clone();
-        for group in groups() {
-            collect(group, &mut tags);
-        }
         let _ = writeln!(
             text,
-            "    #[inline]\n    fn data(tag: u32) -> Option<u32> {{\n        match tag {{"
+            "    #[inline]\n    fn data(tag: u32) -> Option<u32> {{ fields::data(tag) }}\n    fn check(tag: u32, value: &[u8]) -> (bool, bool) {{ fields::check(tag, value) }}\n}}"
         );
-        for tag in &tags {
-            let field = dictionary
-                .field(*tag)
-                .filter(|field| field.kind() != Kind::Data);
-            if let Some(data) = field.and_then(FieldDef::partner) {
-                let _ = writeln!(text, "            {tag} => Some({data}),");
-            }
-        }
-        let _ = writeln!(text, "            _ => None,\n        }}\n    }}");
-        let _ = writeln!(
-            text,
-            "    fn check(tag: u32, value: &[u8]) -> (bool, bool) {{\n        match tag {{"
-        );
-        for (_, field, _, _) in &slots.members {
-            let kind = format!("Kind::{:?}.accepts(value)", field.kind());
-            let is_closed = !field.values().is_empty() && !field.is_open();
-            if !is_closed && matches!(field.kind(), Kind::Text | Kind::Data) {
-                continue;
-            }
-            let allowed = if is_closed {
-                let set: Vec<String> = field
-                    .values()
-                    .iter()
-                    .map(|value| bytes(value.value()))
-                    .collect();
-                if field.kind().is_list() {
-                    format!(
-                        "words_in(value, &[{}])",
-                        set.iter()
-                            .map(|value| format!("&{value}[..]"))
-                            .collect::<Vec<_>>()
-                            .join(", ")
-                    )
-                } else {
-                    format!("matches!(value, {})", set.join(" | "))
-                }
-            } else {
-                "true".to_owned()
-            };
-            let _ = writeln!(text, "            {} => ({kind}, {allowed}),", field.tag());
-        }
-        let _ = writeln!(
-            text,
-            "            _ => (true, true),\n        }}\n    }}\n}}"
-        );
-        let _ = enums;
     }
 
     fn decoder(

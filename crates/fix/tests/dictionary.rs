@@ -131,8 +131,9 @@ fn quickfix_defects_are_reported() {
             ),
             vec![Problem::Cycle("C".into())],
         ),
+        (file("", "", &a.repeat(2)), vec![]),
         (
-            file("", "", &a.repeat(2)),
+            file("", "", &format!("{a}<group name='A'>{a}</group>")),
             vec![Problem::Duplicate {
                 tag: 1,
                 scope: "M".into(),
@@ -172,6 +173,16 @@ fn quickfix_defects_are_reported() {
     ] {
         assert_eq!(problems(&text), expected, "{text}");
     }
+}
+
+#[test]
+fn quickfix_field_twice_is_warning_and_counts_once() {
+    let a = "<field name='A' required='N'/><field name='A' required='Y'/>";
+    let read = quickfix::read("x.xml", &file("", "", a)).expect("valid");
+    assert_eq!(read.warnings().len(), 1);
+    let body = read.message(b"m").expect("is defined").body();
+    assert_eq!(body.members().len(), 1);
+    assert!(body.members()[0].is_required());
 }
 
 #[test]

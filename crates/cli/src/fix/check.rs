@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use taran_fix::dict::read_file;
+use taran_fix::dict::{Diagnostic, read_file};
 
 use crate::failure::Failure;
 use crate::output;
@@ -14,7 +14,7 @@ use crate::printable;
 /// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Reads QuickFIX XML and Orchestra. Every problem is printed with line and column.
+Reads QuickFIX XML and Orchestra. Every problem is printed with line and column;\nwarnings do not prevent the use of a dictionary.
 
   taran fix check FIX44.xml own.xml
 
@@ -36,6 +36,7 @@ struct Checked {
     messages: usize,
     fields: usize,
     problems: Vec<Reported>,
+    warnings: Vec<Reported>,
 }
 
 #[derive(Serialize)]
@@ -56,25 +57,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             messages: 0,
             fields: 0,
             problems: Vec::new(),
+            warnings: Vec::new(),
         };
         match read_file(path) {
             Ok(dictionary) => {
                 checked.version = Some(dictionary.version().to_string());
                 checked.messages = dictionary.messages().len();
                 checked.fields = dictionary.fields().len();
+                checked.warnings = reported(dictionary.warnings());
             }
             Err(rejected) => {
                 all_valid = false;
-                checked.problems = rejected
-                    .problems
-                    .iter()
-                    .map(|found| Reported {
-                        file: found.file.clone(),
-                        line: found.line,
-                        column: found.column,
-                        problem: found.problem.to_string(),
-                    })
-                    .collect();
+                checked.problems = reported(&rejected.problems);
             }
         }
         if arguments.json {
@@ -90,23 +84,43 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     })
 }
 
-fn report(checked: &Checked) -> String {
-    let name = printable::one_line(&checked.dictionary);
-    if let Some(version) = &checked.version {
-        let Checked {
-            messages, fields, ..
-        } = checked;
-        return format!("{name}: {version}, {messages} messages, {fields} fields, no problems\n");
-    }
-    let mut text = String::new();
-    for found in &checked.problems {
-        let line = format!(
-            "{}:{}:{}: {}",
-            found.file, found.line, found.column, found.problem
-        );
+fn reported(found: &[Diagnostic]) -> Vec<Reported> {
+    let report = |found: &Diagnostic| Reported {
+        file: found.file.clone(),
+        line: found.line,
+        column: found.column,
+        problem: found.problem.to_string(),
+    };
+    found.iter().map(report).collect()
+}
+
+fn lines(found: &[Reported], kind: &str, text: &mut String) {
+    for found in found {
+        let Reported {
+            file,
+            line,
+            column,
+            problem,
+        } = found;
+        let line = format!("{file}:{line}:{column}: {kind}{problem}");
         text.push_str(&printable::one_line(&line));
         text.push('\n');
     }
-    text.push_str(&format!("{name}: {} problems\n", checked.problems.len()));
-    text
+}
+
+fn report(checked: &Checked) -> String {
+    let name = printable::one_line(&checked.dictionary);
+    let mut text = String::new();
+    lines(&checked.warnings, "warning: ", &mut text);
+    lines(&checked.problems, "", &mut text);
+    let last = match &checked.version {
+        Some(version) => {
+            let Checked {
+                messages, fields, ..
+            } = checked;
+            format!("{name}: {version}, {messages} messages, {fields} fields, no problems\n")
+        }
+        None => format!("{name}: {} problems\n", checked.problems.len()),
+    };
+    text + &last
 }

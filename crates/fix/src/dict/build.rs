@@ -185,6 +185,7 @@ impl Definitions<'_, '_> {
             trailer,
             messages,
             by_type,
+            warnings: problems.take_warnings(),
         }
     }
 }
@@ -222,6 +223,7 @@ impl<'definitions, 'node, 'text> Resolver<'definitions, 'node, 'text, '_, '_> {
     ) -> Option<Block> {
         let mut members = Vec::new();
         self.extend(name, raw, true, groups, &mut members)?;
+        let members = self.once(node, name, members);
         match Block::new(members) {
             Ok(block) => Some(block),
             Err(tag) => {
@@ -230,6 +232,27 @@ impl<'definitions, 'node, 'text> Resolver<'definitions, 'node, 'text, '_, '_> {
                 None
             }
         }
+    }
+
+    /// Merges fields that occur twice, which well-known dictionaries have.
+    fn once(&mut self, node: Node<'_, '_>, name: &str, members: Vec<Member>) -> Vec<Member> {
+        let mut kept: Vec<Member> = Vec::with_capacity(members.len());
+        let mut places: HashMap<u32, usize> = HashMap::new();
+        for member in members {
+            match places.get(&member.tag).map(|place| &mut kept[*place]) {
+                Some(first) if first.group.is_none() && member.group.is_none() => {
+                    first.required |= member.required;
+                    let scope = name.to_owned();
+                    let tag = member.tag;
+                    self.problems.warn(node, Problem::Duplicate { tag, scope });
+                }
+                _ => {
+                    places.insert(member.tag, kept.len());
+                    kept.push(member);
+                }
+            }
+        }
+        kept
     }
 
     /// Appends the members; returns nothing if the rest of the message makes no sense.

@@ -13,7 +13,6 @@ mod kind;
 mod model;
 #[cfg(feature = "compiler")]
 pub mod orchestra;
-#[cfg(feature = "compiler")]
 mod problem;
 #[cfg(feature = "compiler")]
 pub mod quickfix;
@@ -27,7 +26,6 @@ mod xml;
 pub use block::{Block, Member};
 pub use kind::Kind;
 pub use model::{Dictionary, FieldDef, MessageDef, Protocol, ValueDef, Version};
-#[cfg(feature = "compiler")]
 pub use problem::{Diagnostic, Problem, Rejected};
 #[cfg(feature = "compiler")]
 pub use read::{read_file, read_text};

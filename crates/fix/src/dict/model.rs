@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::{Block, Kind};
+use super::{Block, Diagnostic, Kind};
 
 /// Protocol of a dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -218,6 +218,7 @@ pub struct Dictionary {
     pub(super) trailer: Block,
     pub(super) messages: Vec<MessageDef>,
     pub(super) by_type: HashMap<Vec<u8>, usize>,
+    pub(super) warnings: Vec<Diagnostic>,
 }
 
 impl Dictionary {
@@ -225,6 +226,12 @@ impl Dictionary {
     #[must_use]
     pub const fn version(&self) -> Version {
         self.version
+    }
+
+    /// Returns the problems of the file that do not prevent its use: fields that occur twice in one scope count once.
+    #[must_use]
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
     }
 
     /// Returns all fields, sorted by tag.

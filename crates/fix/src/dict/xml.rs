@@ -103,6 +103,9 @@ fn tag_end(tag: &str) -> usize {
 pub(super) struct Problems<'file> {
     file: &'file str,
     found: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
+    /// Number of warnings, repeated ones included: each is compared with those before.
+    warned: usize,
 }
 
 /// Largest number of problems that are collected.
@@ -111,21 +114,48 @@ const MAX_PROBLEMS: usize = 1000;
 impl<'file> Problems<'file> {
     pub(super) const fn new(file: &'file str) -> Self {
         let found = Vec::new();
-        Self { file, found }
+        let warnings = Vec::new();
+        Self {
+            file,
+            found,
+            warnings,
+            warned: 0,
+        }
     }
 
     /// Adds a problem at the start of the element.
     pub(super) fn add(&mut self, node: Node<'_, '_>, problem: Problem) {
-        if self.found.len() >= MAX_PROBLEMS {
+        if self.found.len() < MAX_PROBLEMS {
+            let problem = self.diagnostic(node, problem);
+            self.found.push(problem);
+        }
+    }
+
+    /// Adds a problem that does not prevent the use of the dictionary; the same one counts once.
+    pub(super) fn warn(&mut self, node: Node<'_, '_>, problem: Problem) {
+        self.warned += 1;
+        if self.warned > 10 * MAX_PROBLEMS {
             return;
         }
+        let is_known = self.warnings.iter().any(|known| known.problem == problem);
+        if self.warnings.len() < MAX_PROBLEMS && !is_known {
+            let problem = self.diagnostic(node, problem);
+            self.warnings.push(problem);
+        }
+    }
+
+    pub(super) fn take_warnings(&mut self) -> Vec<Diagnostic> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    fn diagnostic(&self, node: Node<'_, '_>, problem: Problem) -> Diagnostic {
         let position = node.document().text_pos_at(node.range().start);
-        self.found.push(Diagnostic {
+        Diagnostic {
             file: self.file.to_owned(),
             line: position.row,
             column: position.col,
             problem,
-        });
+        }
     }
 
     /// Returns the value if there are no problems.
