@@ -55,8 +55,7 @@ pub enum ClusterConfigError {
     },
 }
 
-/// Configuration of a member. Properties that no part of this implementation reads yet are accepted and have no effect; see
-/// `docs/cluster.md`.
+/// Configuration of a member. Properties that are not in [`ClusterConfig::PROPERTIES`] are ignored.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClusterConfig {
