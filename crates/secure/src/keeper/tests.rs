@@ -886,6 +886,93 @@ fn link_moves_only_to_an_address_that_answers() {
 }
 
 #[test]
+fn other_identity_keeps_links_and_draws_keys_anew() {
+    let trusts = [
+        (1, "sender publish=* subscribe=*"),
+        (3, "sender publish=* subscribe=*"),
+    ];
+    let mut world = World::with(&[(2, "receiver publish=* subscribe=*")], &trusts);
+    world.connect();
+    let before = world.sealed();
+    world.sender.keeper.set_identity(world.now, identity(3));
+    world.pass_time(2 * SECOND, SECOND / 4);
+    let after = world.sealed();
+    assert_ne!(before[8..16], after[8..16]);
+    assert!(world.open(&after).is_some());
+    assert_eq!(world.sender.keeper.link_count(), 1);
+    assert_eq!(world.receiver.keeper.link_count(), 1);
+    assert_eq!(world.sender.keeper.fingerprint(), identity(3).fingerprint());
+}
+
+#[test]
+fn redrawn_keeper_seals_nothing_under_keys_of_before_and_connects_anew() {
+    for is_sender in [true, false] {
+        let mut world = World::new();
+        world.connect();
+        let before = world.sealed();
+        let now = world.now;
+        let node = if is_sender {
+            &mut world.sender
+        } else {
+            &mut world.receiver
+        };
+        node.keeper.redraw(now);
+        let sent = node.drain();
+        assert_eq!(node.keeper.link_count(), 0);
+        assert!(!sent.is_empty());
+        for (_, bytes) in sent {
+            assert_ne!(bytes[6], 0x57, "a frame of a link is sealed");
+            let (to, from) = if is_sender {
+                (&mut world.receiver, world.sender.address)
+            } else {
+                (&mut world.sender, world.receiver.address)
+            };
+            to.keeper.on_datagram(now, to.port, from, &bytes);
+        }
+        world.run(|_, _| true);
+        let after = world.sealed();
+        assert!(world.open(&after).is_some(), "sender: {is_sender}");
+        assert_eq!(is_sender, before[8..16] != after[8..16]);
+        assert!(world.open(&before).is_none());
+    }
+}
+
+#[test]
+fn sender_of_a_group_answers_to_the_group_and_proves_no_address() {
+    let group: SocketAddr = "224.20.30.39:40123".parse().unwrap();
+    let mut world = World::new();
+    let mut sender = keeper(1, 11, trusting(&[(2, "receiver publish=* subscribe=*")]));
+    let config = SenderConfig {
+        address: CHANNEL.parse().unwrap(),
+        tags: vec![[1; 4]],
+        group: Some(group),
+        peers: None,
+    };
+    sender.add_sender(1, config);
+    sender.add_stream(0, 1, STREAM.0, STREAM.1);
+    world.sender = Node::new(sender, Port::Sender(1), "10.0.0.1:5000");
+    world.announce();
+    let mut answers = 0;
+    for _ in 0..10 {
+        let asked = world.receiver.drain();
+        for (index, (_, bytes)) in asked.into_iter().enumerate() {
+            // Each frame comes from another address.
+            let source = SocketAddr::from(([10, 0, 9, index as u8], 40_123));
+            let port = world.sender.port;
+            world.sender.keeper.on_datagram(0, port, source, &bytes);
+        }
+        for (to, bytes) in world.sender.drain() {
+            assert_eq!(to, group);
+            answers += 1;
+            let (port, source) = (world.receiver.port, world.sender.address);
+            world.receiver.keeper.on_datagram(0, port, source, &bytes);
+        }
+    }
+    assert!(answers >= 2, "{answers}");
+    assert!(world.transfer().is_some());
+}
+
+#[test]
 fn keeper_debug_shows_no_secret() {
     let mut world = World::new();
     world.connect();
