@@ -930,6 +930,11 @@ fn redrawn_keeper_seals_nothing_under_keys_of_before_and_connects_anew() {
             to.keeper.on_datagram(now, to.port, from, &bytes);
         }
         world.run(|_, _| true);
+        // A receiver without the key of a datagram asks the sender for it.
+        for _ in 0..8 {
+            world.send();
+            world.pass_time(SECOND, SECOND / 4);
+        }
         let after = world.sealed();
         assert!(world.open(&after).is_some(), "sender: {is_sender}");
         assert_eq!(is_sender, before[8..16] != after[8..16]);
