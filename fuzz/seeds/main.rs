@@ -1,6 +1,7 @@
 //! Writes the first inputs of each target into a folder, composed from our own frames, commands and layouts:
 //! `cargo run --bin seeds FOLDER` makes `FOLDER/TARGET/NAME`.
 
+mod archives;
 #[path = "../../crates/sbe/codecs/tests/random/chance.rs"]
 mod chance;
 mod fix;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
     seeds.extend(remotes::seeds());
     seeds.extend(sbe::seeds());
     seeds.extend(secure::seeds());
+    seeds.extend(archives::seeds());
     seeds.extend(fix::seeds());
     for seed in &seeds {
         if let Err(error) = seed.write(Path::new(&folder)) {
@@ -62,4 +64,27 @@ fn main() -> ExitCode {
     }
     println!("{} seeds", seeds.len());
     ExitCode::SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use taran_fuzz::targets;
+
+    #[test]
+    fn seeds_of_archives_keep_the_invariants() {
+        let seeds = crate::archives::seeds();
+        for seed in &seeds {
+            let run = match seed.target {
+                "archive_catalog" => targets::archive_catalog::run,
+                "archive_client" => targets::archive_client::run,
+                "archive_import" => targets::archive_import::run,
+                "archive_mark" => targets::archive_mark::run,
+                "archive_messages" => targets::archive_messages::run,
+                "archive_segments" => targets::archive_segments::run,
+                other => panic!("{other} is no target of archives"),
+            };
+            run(&seed.bytes);
+        }
+        assert!(seeds.len() >= 20);
+    }
 }

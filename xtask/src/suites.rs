@@ -164,6 +164,25 @@ const SUITES: &[Suite] = &[
         ),
     },
     Suite {
+        name: "fuzz archive",
+        paths: &[&["crates/archive/", "crates/archive-client/", STORAGE, FUZZ]],
+        slice: part(&[
+            "xtask", "fuzz", "--area", "archive", "--runs", "1000", "--seed", "1",
+        ]),
+        full: run(
+            &[
+                "xtask",
+                "fuzz",
+                "--area",
+                "archive",
+                "--fast",
+                "--seconds",
+                "300",
+            ],
+            minutes(60),
+        ),
+    },
+    Suite {
         name: "fuzz SBE",
         paths: &[&["crates/sbe/", FUZZ]],
         slice: part(&[
@@ -562,7 +581,13 @@ mod tests {
             .collect();
         assert_eq!(
             unaffected,
-            ["fuzz SBE", "fuzz FIX", "consensus", "power cuts"]
+            [
+                "fuzz archive",
+                "fuzz SBE",
+                "fuzz FIX",
+                "consensus",
+                "power cuts"
+            ]
         );
     }
 

@@ -1,5 +1,11 @@
 //! One module per target: `run` takes an input and panics if an invariant is violated.
 
+pub mod archive_catalog;
+pub mod archive_client;
+pub mod archive_import;
+pub mod archive_mark;
+pub mod archive_messages;
+pub mod archive_segments;
 pub mod broadcast;
 pub mod cnc;
 pub mod commands;
