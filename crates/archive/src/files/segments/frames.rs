@@ -345,15 +345,16 @@ pub(in super::super) fn verify(
 }
 
 /// Finds the first of the last frames of a segment whose checksum shows that a power cut took a part of it. Frames from
-/// before the archive recorded with checksums have none: a wrong value counts only after a right one, or, with
-/// `session_id`, if it is not that of the stream, which frames without a checksum have in its place.
+/// before the archive recorded with checksums have none: a wrong value counts only after a right one (also before these
+/// frames, with `has_checksums`), or, with `session_id`, if it is not that of the stream, which frames without a checksum
+/// have in its place.
 pub(super) fn torn_frame(
     file: &dyn DiskFile,
     tail: &VecDeque<Frame>,
     checksum: Checksum,
+    mut has_checksums: bool,
     session_id: Option<i32>,
 ) -> Result<Option<(usize, FrameFault)>, DiskError> {
-    let mut has_checksums = false;
     for (index, frame) in tail.iter().enumerate() {
         let Some(fault) = verify(file, frame, checksum)? else {
             has_checksums |= !frame.is_padding;

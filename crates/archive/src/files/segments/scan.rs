@@ -10,7 +10,7 @@ use super::super::SyncLevel;
 use super::super::checksum::Checksum;
 use super::super::layout::RecordingLayout;
 use super::super::side_file;
-use super::frames::{FrameFault, FrameWalker, SegmentEnd, lost_page, torn_frame};
+use super::frames::{FrameFault, FrameWalker, SegmentEnd, lost_page, torn_frame, verify};
 use super::name::SegmentName;
 
 /// Bytes behind the end that are always looked at: what a crash leaves of the last writes is there.
@@ -165,7 +165,12 @@ impl ScanTarget<'_> {
                 // Only a recording that begins here has no frames of another stream.
                 let is_whole = index == 0 && tail.len() as u64 == found.frames;
                 let session_id = session_id.filter(|_| is_whole);
-                if let Some((at, fault)) = torn_frame(&*file, &tail, checksum, session_id)? {
+                let has_checksums = match index.checked_sub(1) {
+                    Some(before) => self.has_checksum(chain[before], checksum)?,
+                    None => false,
+                };
+                let torn = torn_frame(&*file, &tail, checksum, has_checksums, session_id)?;
+                if let Some((at, fault)) = torn {
                     found.offset = tail[at].offset;
                     found.fault = Some(fault);
                     found.last = at.checked_sub(1).map(|before| tail[before]);
@@ -187,6 +192,18 @@ impl ScanTarget<'_> {
         scan.later.reverse();
         scan.gaps = self.gaps(before, scan.end_segment)?;
         Ok(scan)
+    }
+
+    /// Returns true if the first data frame of a segment has its checksum.
+    fn has_checksum(&self, name: SegmentName, checksum: Checksum) -> Result<bool, DiskError> {
+        let file = self.open(name)?;
+        let mut walker = self.walker(&*file, name, self.first_position(name))?;
+        while let Some(frame) = walker.next_frame()? {
+            if !frame.is_padding {
+                return Ok(verify(&*file, &frame, checksum)?.is_none());
+            }
+        }
+        Ok(false)
     }
 
     /// Returns what is missing before the segment with the end.
