@@ -64,7 +64,7 @@ pub(super) fn check_writes(world: &World) -> Result<(), Violation> {
 }
 
 /// A stream makes progress while no file system that it needs is limited. If it waits while one is, the error log of that
-/// host names the file system.
+/// host names the file system. Its image does not end.
 #[derive(Debug, Default)]
 pub struct StreamsWaitOnlyForSpace {
     timer: Timer,
@@ -95,6 +95,11 @@ impl Invariant for StreamsWaitOnlyForSpace {
         }
         let streams = world.shared::<LongStreams>();
         for (label, known) in streams.into_iter().flat_map(LongStreams::open) {
+            if let Some(image) = world.subscriber(known.subscriber).ended().first() {
+                violation!(
+                    "stream {label}: its publication is open, but its image ended: {image:?}"
+                );
+            }
             let progress = progress(world, known);
             let now = world.elapsed();
             let has_nothing_to_do = world.has_all(known.subscriber, known.publisher)
