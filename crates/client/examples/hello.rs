@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use taran::Client;
 use taran::idle::{IdleStrategy, Yield};
 
-fn main() -> Result<(), taran::Error> {
+fn main() -> anyhow::Result<()> {
     let channel = "aeron:udp?endpoint=localhost:40123";
     let client = Client::builder()
         .on_waiting(|notice| eprintln!("{notice}"))
@@ -35,8 +35,6 @@ fn main() -> Result<(), taran::Error> {
         )?;
         idle.idle(received, &mut std::thread::sleep);
     }
-    if received == 0 {
-        eprintln!("no message was received within five seconds");
-    }
+    anyhow::ensure!(received > 0, "no message was received within five seconds");
     Ok(())
 }

@@ -2,6 +2,9 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
+use std::time::{Duration, Instant};
+
+use taran::idle::Yield;
 use taran::{ChannelUriBuilder, Client, ClientBuilder, ControlMode, Subscription};
 
 fn main() -> Result<(), taran::Error> {
@@ -38,9 +41,8 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
     while first.has_no_images() || second.has_no_images() {
         std::thread::yield_now();
     }
-    while publication.offer(b"to both").is_err() {
-        std::thread::yield_now();
-    }
+    let deadline = Instant::now() + Duration::from_secs(10);
+    publication.offer_until(b"to both", deadline, &mut Yield)?;
     for subscription in [&mut first, &mut second] {
         while subscription.poll(|message, _| assert_eq!(message, b"to both"), 10)? == 0 {
             std::thread::yield_now();

@@ -11,41 +11,37 @@ fn main() -> Result<(), taran::Error> {
     run(Client::builder())
 }
 
-/// Repeats an offer while its error is retryable: no receiver yet, back-pressure, term rotation.
-fn retry<T>(mut offer: impl FnMut() -> Result<T, OfferError>) -> Result<T, OfferError> {
-    loop {
-        match offer() {
-            Err(error) if error.is_retryable() => std::thread::yield_now(),
-            outcome => return outcome,
-        }
-    }
-}
-
 pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
     let client = builder.connect()?;
     let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
     // Any number of threads may use a publication; all clones refer to the same one.
     let publication = client.add_publication("aeron:ipc", 1001)?;
 
-    // Repeated while the error is retryable, up to a deadline.
-    let deadline = Instant::now() + Duration::from_secs(5);
+    // Repeated up to a deadline while the error is retryable: no receiver yet, back-pressure, term rotation.
+    let deadline = Instant::now() + Duration::from_secs(10);
     publication.offer_until(b"a message", deadline, &mut Yield)?;
 
-    // Several slices, concatenated into one message.
-    retry(|| publication.offer_parts(&[b"head ", b"body ", b"tail"]))?;
+    // Several slices, concatenated into one message. `retry_until` repeats any kind of offer.
+    publication.retry_until(deadline, &mut Yield, |publication| {
+        publication.offer_parts(&[b"head ", b"body ", b"tail"])
+    })?;
 
     // With the reserved value in the header of each frame, here a checksum.
     let checksum = |payload: &[u8]| payload.iter().map(|byte| i64::from(*byte)).sum();
-    retry(|| publication.offer_with(&[b"checked"], checksum))?;
+    publication.retry_until(deadline, &mut Yield, |publication| {
+        publication.offer_with(&[b"checked"], checksum)
+    })?;
 
     // Written in place, without a copy. Dropping a claim aborts it; later messages wait for the claim.
-    let mut claim = retry(|| publication.try_claim(5))?;
+    let claim =
+        publication.retry_until(deadline, &mut Yield, |publication| publication.try_claim(5));
+    let mut claim = claim?;
     claim.copy_from_slice(b"claim");
     claim.commit();
 
     // Longer than a frame: the message is fragmented, see the example `subscribing`.
     let long = vec![7; publication.max_payload_length() + 1];
-    let position = retry(|| publication.offer(&long))?;
+    let position = publication.offer_until(&long, deadline, &mut Yield)?;
     println!(
         "at {position}, {} bytes to go, longest message {}",
         publication.available_window(),

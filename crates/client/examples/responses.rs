@@ -3,7 +3,9 @@
 //! Needs a running driver: `cargo run --release -- driver`.
 
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
+use taran::idle::Yield;
 use taran::{
     ChannelUriBuilder, Client, ClientBuilder, ControlMode, ImageHandlers, Publication, Subscription,
 };
@@ -59,12 +61,8 @@ pub(crate) fn run(builder: ClientBuilder, control: &str) -> anyhow::Result<()> {
 }
 
 fn send(publication: &Publication, message: &[u8]) -> Result<(), taran::OfferError> {
-    while let Err(error) = publication.offer(message) {
-        if !error.is_retryable() {
-            return Err(error);
-        }
-        std::thread::yield_now();
-    }
+    let deadline = Instant::now() + Duration::from_secs(10);
+    publication.offer_until(message, deadline, &mut Yield)?;
     Ok(())
 }
 

@@ -42,7 +42,8 @@ impl Agent for Counting {
     }
 }
 
-/// Invokes driver and client until the driver has answered. On this thread no call may wait for the driver.
+/// Invokes driver and client until the driver has answered. `ClientBuilder::driver_invoker` would do so in each call that
+/// waits, but has to share the driver.
 fn await_driver<T>(
     driver: &mut MediaDriver,
     client: &Client,

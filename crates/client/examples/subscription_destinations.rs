@@ -2,6 +2,9 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
+use std::time::{Duration, Instant};
+
+use taran::idle::Yield;
 use taran::{ChannelUriBuilder, Client, ClientBuilder, ControlMode};
 
 fn main() -> Result<(), taran::Error> {
@@ -25,9 +28,8 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
         }
     };
     let publication = client.add_publication(format!("aeron:udp?endpoint={address}"), 1001)?;
-    while publication.offer(b"over one of many").is_err() {
-        std::thread::yield_now();
-    }
+    let deadline = Instant::now() + Duration::from_secs(10);
+    publication.offer_until(b"over one of many", deadline, &mut Yield)?;
     while subscription.poll(|message, _| println!("{} bytes", message.len()), 10)? == 0 {
         std::thread::yield_now();
     }
@@ -35,9 +37,7 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
     // Without waiting. An IPC channel can be a destination too.
     subscription.async_add_destination("aeron:ipc")?.wait()?;
     let local = client.add_publication("aeron:ipc", 1001)?;
-    while local.offer(b"from this machine").is_err() {
-        std::thread::yield_now();
-    }
+    local.offer_until(b"from this machine", deadline, &mut Yield)?;
     while subscription.poll(|message, _| println!("{} bytes", message.len()), 10)? == 0 {
         std::thread::yield_now();
     }

@@ -272,6 +272,12 @@ impl ClientBuilder {
     /// Calls `invoke` while the client waits for a connection or a response: for a driver in invoker mode, which runs
     /// on the threads of the application. `invoke` returns the amount of work done.
     ///
+    /// `invoke` must not block. A driver behind a mutex is invoked with `try_lock`, as below: with `lock`, an agent that
+    /// runs on the driver's thread (`AgentPlacement::DriverThread`) would deadlock when it waits, because the duty cycle
+    /// that runs the agent holds the mutex. Such an agent must not wait in any case (`add_` methods,
+    /// [`Pending::wait`](crate::Pending::wait), `offer_until`): the driver does not run meanwhile, so a call that needs it
+    /// fails when its time is up. The agent uses the `async_` methods and `offer`.
+    ///
     /// ```
     /// use std::sync::{Arc, Mutex};
     /// use taran_driver::{DriverContext, MediaDriver, ThreadingMode};
@@ -286,7 +292,7 @@ impl ClientBuilder {
     /// let client = taran::Client::builder()
     ///     .aeron_dir(directory)
     ///     .invoker(true)
-    ///     .driver_invoker(move || invoked.lock().unwrap().invoke())
+    ///     .driver_invoker(move || invoked.try_lock().map_or(0, |mut driver| driver.invoke()))
     ///     .connect()?;
     /// let publication = client.add_publication("aeron:ipc", 1001)?;
     /// # drop(publication);
@@ -306,7 +312,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the clock of [`Client::invoke`]. Default: the system clock. For tests.
+    /// Sets the clock of [`Client::invoke`], which then takes a lock in each call. Default: the system clock. For tests.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = InvokerClock::Custom(Box::new(clock));
@@ -381,7 +387,11 @@ impl ClientBuilder {
     }
 
     /// Calls `handler` once if connecting has found no running driver for a second; connecting continues. `Display` of the
-    /// notice is a line for the user. Default: nothing.
+    /// notice is a line for the user.
+    ///
+    /// Default: nothing, unlike [`on_error`](Self::on_error). To wait is not an error, and a program that connects again
+    /// and again, as a [`ReconnectingClient`](crate::ReconnectingClient) does, would print a line with each attempt. If no
+    /// driver starts in time, the error of `connect` says so.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), taran::Error> {

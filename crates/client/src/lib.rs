@@ -6,7 +6,10 @@
 //! [`ClientBuilder`] describes how it is found.
 //!
 //! ```
+//! use std::time::{Duration, Instant};
+//!
 //! use taran::Client;
+//! use taran::idle::{IdleStrategy, Yield};
 //! # use taran_driver::{DriverContext, MediaDriver};
 //!
 //! fn main() -> Result<(), taran::Error> {
@@ -17,20 +20,20 @@
 //!     let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
 //!     let publication = client.add_publication("aeron:ipc", 1001)?;
 //!
-//!     while let Err(error) = publication.offer(b"hello") {
-//!         if !error.is_retryable() {
-//!             return Err(error.into());
-//!         }
-//!         std::thread::yield_now();
-//!     }
-//!     let mut received = false;
-//!     while !received {
-//!         subscription.poll(|message, header| {
+//!     // Offers again while the receiver connects or has to catch up, for at most ten seconds.
+//!     let deadline = Instant::now() + Duration::from_secs(10);
+//!     let mut idle = Yield;
+//!     publication.offer_until(b"hello", deadline, &mut idle)?;
+//!
+//!     let mut received = 0;
+//!     while received == 0 && Instant::now() < deadline {
+//!         received = subscription.poll(|message, header| {
 //!             assert_eq!(message, b"hello");
 //!             println!("received a message that ends at {}", header.position());
-//!             received = true;
 //!         }, 10)?;
+//!         idle.idle(received, &mut std::thread::sleep);
 //!     }
+//!     assert_eq!(received, 1, "no message was received within ten seconds");
 //!     Ok(())
 //! }
 //! ```
@@ -38,7 +41,8 @@
 //! # Results
 //!
 //! Results are typed; there are no special return values. [`Publication::offer`] returns an [`OfferError`] if a message
-//! was not accepted; most causes are temporary, and the message is offered again. Commands to the driver fail with a
+//! was not accepted; most causes are temporary, and the message is offered again: [`Publication::offer_until`] and
+//! [`Publication::retry_until`] do so up to a deadline. Commands to the driver fail with a
 //! [`CommandError`], connecting with a [`ConnectError`]; all errors convert to [`Error`], and their texts say what to do.
 //! Asynchronous errors are passed to the handler set with [`ClientBuilder::on_error`].
 //!
@@ -49,14 +53,14 @@
 //! continues: calls fail with [`Lost`], and the handler set with [`ClientBuilder::on_close`] is called.
 //!
 //! A [`ReconnectingClient`] connects to the next driver by itself, and adds its publications, subscriptions and counters
-//! anew.
+//! anew. Destinations that were added at run time, and streams and sinks of tasks, are left to the application.
 //!
 //! # Threads
 //!
 //! A [`Client`] and a [`Publication`] can be cloned and used by many threads. An [`ExclusivePublication`] and a
 //! [`Subscription`] belong to one thread at a time. The *client conductor*, which communicates with the driver and
 //! calls handlers, runs on a thread of its own; with [`ClientBuilder::invoker`] there is no such thread, and the application
-//! calls [`Client::invoke`], which takes no lock unless it has something to do. Offering, claiming and polling do not
+//! calls [`Client::invoke`], which takes no lock while it has nothing to do (on the system clock). Offering, claiming and polling do not
 //! allocate and take no lock.
 //!
 //! # Asynchronous tasks

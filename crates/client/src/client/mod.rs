@@ -167,9 +167,10 @@ impl Client {
     /// [`ClientBuilder::invoker`](crate::ClientBuilder::invoker) it must be called often, at least every few milliseconds. Returns
     /// the amount of work done; 0 inside a callback, or while another thread runs the conductor.
     ///
-    /// A call that has nothing to do reads the time and the tail of the driver's responses, and takes no lock. With a response
-    /// or a command in flight, and each keepalive interval, it takes one, which is contended only if other threads run the
-    /// conductor too.
+    /// A call that has nothing to do reads the time and the tail of the driver's responses, and takes no lock. A call takes a
+    /// lock in four cases: a response has arrived, a command is in flight, the keepalive interval has passed, or the client
+    /// has a clock of its own ([`ClientBuilder::clock`](crate::ClientBuilder::clock)). The lock is contended only if other
+    /// threads run the conductor too.
     pub fn invoke(&self) -> usize {
         self.core().invoke()
     }

@@ -123,7 +123,8 @@ impl PublicationCore {
         }
     }
 
-    /// Waits before an offer that failed with `error` is repeated. Returns the error if the deadline has passed.
+    /// Waits before an attempt that failed with `error` is repeated. Returns the error if the deadline has passed. Not
+    /// by the clock of the client, whose time cannot be compared with an [`Instant`].
     pub(super) fn await_retry(
         &self,
         error: OfferError,

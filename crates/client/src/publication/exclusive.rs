@@ -100,21 +100,32 @@ impl ExclusivePublication {
             .map_err(|error| core.append_error(&error))
     }
 
-    /// Repeats an [`offer`](Self::offer) while its error is [retryable](OfferError::is_retryable), until `deadline` at
-    /// the latest; makes at least one attempt. `idle` waits between two attempts. In invoker mode the client conductor
-    /// runs between them, and a driver set with
-    /// [`ClientBuilder::driver_invoker`](crate::ClientBuilder::driver_invoker).
+    /// Repeats an [`offer`](Self::offer) as [`retry_until`](Self::retry_until) does.
     ///
     /// # Errors
-    /// As for [`offer`](Self::offer); a retryable error is that of the last attempt before the deadline.
+    /// As for [`offer`](Self::offer); a retryable error is that of the last attempt.
     pub fn offer_until(
         &mut self,
         message: &[u8],
         deadline: Instant,
         idle: &mut impl IdleStrategy,
     ) -> Result<Position, OfferError> {
+        self.retry_until(deadline, idle, |publication| publication.offer(message))
+    }
+
+    /// Repeats `attempt`, an offer of any kind, as
+    /// [`Publication::retry_until`](crate::Publication::retry_until) does. A claim is written and committed in `attempt`.
+    ///
+    /// # Errors
+    /// The error of `attempt`; a retryable one is that of the last attempt.
+    pub fn retry_until<T>(
+        &mut self,
+        deadline: Instant,
+        idle: &mut impl IdleStrategy,
+        mut attempt: impl FnMut(&mut Self) -> Result<T, OfferError>,
+    ) -> Result<T, OfferError> {
         loop {
-            match self.offer(message) {
+            match attempt(self) {
                 Err(error) if error.is_retryable() => {
                     self.core.await_retry(error, deadline, idle)?;
                 }

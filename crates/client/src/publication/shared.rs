@@ -89,12 +89,11 @@ impl Publication {
     /// # let client = taran::Client::builder().aeron_dir(driver.aeron_dir()).connect()?;
     /// # let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
     /// # let publication = client.add_publication("aeron:ipc", 1001)?;
-    /// loop {
-    ///     match publication.offer(b"hello") {
-    ///         Ok(position) => break println!("sent, up to {position}"),
-    ///         Err(error) if error.is_retryable() => std::thread::yield_now(),
-    ///         Err(error) => return Err(error.into()),
-    ///     }
+    /// match publication.offer(b"hello") {
+    ///     Ok(position) => println!("sent, up to {position}"),
+    ///     // The same offer can succeed later: `offer_until` repeats it up to a deadline.
+    ///     Err(error) if error.is_retryable() => println!("not sent: {error}"),
+    ///     Err(error) => return Err(error.into()),
     /// }
     /// # Ok(())
     /// # }
@@ -112,21 +111,57 @@ impl Publication {
             .map_err(|error| handle.core.append_error(&error))
     }
 
-    /// Repeats an [`offer`](Self::offer) while its error is [retryable](OfferError::is_retryable), until `deadline` at
-    /// the latest; makes at least one attempt. `idle` waits between two attempts. In invoker mode the client conductor
-    /// runs between them, and a driver set with
-    /// [`ClientBuilder::driver_invoker`](crate::ClientBuilder::driver_invoker).
+    /// Repeats an [`offer`](Self::offer) as [`retry_until`](Self::retry_until) does.
     ///
     /// # Errors
-    /// As for [`offer`](Self::offer); a retryable error is that of the last attempt before the deadline.
+    /// As for [`offer`](Self::offer); a retryable error is that of the last attempt.
     pub fn offer_until(
         &self,
         message: &[u8],
         deadline: Instant,
         idle: &mut impl IdleStrategy,
     ) -> Result<Position, OfferError> {
+        self.retry_until(deadline, idle, |publication| publication.offer(message))
+    }
+
+    /// Repeats `attempt`, an offer or claim of any kind, while its error is [retryable](OfferError::is_retryable), until
+    /// `deadline` at the latest; makes at least one attempt. `idle` waits between two attempts. In invoker mode the
+    /// client conductor runs between them, and a driver set with
+    /// [`ClientBuilder::driver_invoker`](crate::ClientBuilder::driver_invoker).
+    ///
+    /// The deadline is one of the system's clock, also in a client with a
+    /// [clock of its own](crate::ClientBuilder::clock): a simulation repeats [`offer`](Self::offer) by itself.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let driver = taran_driver::MediaDriver::launch_embedded(
+    /// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+    /// # )?;
+    /// # let client = taran::Client::builder().aeron_dir(driver.aeron_dir()).connect()?;
+    /// # let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
+    /// # let publication = client.add_publication("aeron:ipc", 1001)?;
+    /// use std::time::{Duration, Instant};
+    /// use taran::idle::Yield;
+    ///
+    /// let deadline = Instant::now() + Duration::from_secs(10);
+    /// let claim = publication.retry_until(deadline, &mut Yield, |publication| publication.try_claim(8));
+    /// let mut claim = claim?;
+    /// claim.copy_from_slice(&42u64.to_le_bytes());
+    /// claim.commit();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The error of `attempt`; a retryable one is that of the last attempt.
+    pub fn retry_until<'p, T>(
+        &'p self,
+        deadline: Instant,
+        idle: &mut impl IdleStrategy,
+        mut attempt: impl FnMut(&'p Self) -> Result<T, OfferError>,
+    ) -> Result<T, OfferError> {
         loop {
-            match self.offer(message) {
+            match attempt(self) {
                 Err(error) if error.is_retryable() => {
                     self.0.core.await_retry(error, deadline, idle)?;
                 }

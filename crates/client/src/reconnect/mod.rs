@@ -82,6 +82,17 @@ impl std::fmt::Display for ConnectionState {
 /// starts a new stream: what a subscriber had not received when the driver was lost is gone, and only the application
 /// knows what has to be sent again; see [`Reconnecting::generation`].
 ///
+/// The application makes anew what was done to a resource or to the client after it was added:
+///
+/// * Destinations ([`Publication::add_destination`], [`Subscription::add_destination`]): the resource on the next driver has
+///   none. They are added again, without waiting, when [`Reconnecting::generation`] changes.
+/// * Streams and sinks of tasks (feature `async`): `into_async` needs the resource itself, while [`Reconnecting::get`] lends
+///   it. A program with tasks adds such resources to [`client`](Self::client) each time that the [`state`](Self::state)
+///   becomes connected; with a lost driver the streams and sinks end with an error.
+/// * Static counters, and handlers that were added to the client: they are added to the next [`client`](Self::client) in
+///   the same way.
+/// * Images that were taken from a subscription: they are taken from the new one.
+///
 /// ```
 /// use taran::{Client, ReconnectingClient};
 /// # use taran_driver::{DriverContext, MediaDriver};

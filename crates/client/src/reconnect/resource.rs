@@ -82,7 +82,7 @@ impl<T> Reconnecting<T> {
     }
 
     /// Returns the number of times that the resource was made, as of the last [`get`](Self::get): 1 on the first driver.
-    /// When it changes, a stream has started anew.
+    /// When it changes, a stream has started anew, without the destinations that were added to the last one.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation

@@ -467,3 +467,61 @@ fn offer_until_with_permanent_error_does_not_wait() {
     let refused = publication.offer_until(b"x", deadline, &mut never);
     assert_eq!(refused, Err(OfferError::Closed));
 }
+
+#[test]
+fn retry_until_before_deadline_returns_claim_once_there_is_room() {
+    let mut fixture = Fixture::new();
+    let publication = fixture.publication(10);
+    let mut exclusive = fixture.exclusive_publication(11);
+    let counters = fixture.client.counters();
+    let limits = [
+        publication.position_limit_id(),
+        exclusive.position_limit_id(),
+    ]
+    .map(|id| counters.counter(id).unwrap());
+    for limit in &limits {
+        limit.set(0);
+    }
+    let deadline = Instant::now() + Duration::from_secs(3_600);
+    let mut waits = 0;
+    let mut idle = OnIdle(|| {
+        waits += 1;
+        assert!(waits <= 2, "there is room");
+        limits[waits - 1].set(1_024);
+    });
+
+    let claim =
+        publication.retry_until(deadline, &mut idle, |publication| publication.try_claim(3));
+    claim.unwrap().commit();
+    let parts = exclusive.retry_until(deadline, &mut idle, |exclusive| {
+        exclusive.offer_parts(&[b"a", b"b"])
+    });
+    assert_eq!(parts, Ok(64));
+    assert_eq!(waits, 2);
+    assert_eq!(publication.position(), 64);
+}
+
+#[test]
+fn retry_until_past_deadline_or_with_permanent_error_makes_one_attempt() {
+    let mut fixture = Fixture::new();
+    let publication = fixture.publication(10);
+    let mut exclusive = fixture.exclusive_publication(11);
+    let now = Instant::now();
+    let later = now + Duration::from_secs(3_600);
+    for (deadline, error) in [
+        (now, OfferError::BackPressured),
+        (later, OfferError::Closed),
+    ] {
+        let mut attempts = 0;
+        let mut never = OnIdle(|| panic!("no attempt follows"));
+        let shared = publication.retry_until(deadline, &mut never, |_| {
+            attempts += 1;
+            Err::<(), _>(error)
+        });
+        let single = exclusive.retry_until(deadline, &mut never, |_| {
+            attempts += 1;
+            Err::<(), _>(error)
+        });
+        assert_eq!((shared, single, attempts), (Err(error), Err(error), 2));
+    }
+}

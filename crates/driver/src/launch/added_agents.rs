@@ -16,7 +16,9 @@ const CLOSE_PARK: Duration = Duration::from_millis(1);
 pub enum AgentPlacement {
     /// On the thread of the driver's conductor: of its own (`DEDICATED`, `SHARED_NETWORK`), the only one (`SHARED`), or the
     /// one that invokes the driver (`INVOKER`). The agent runs after those of the driver in each duty cycle and, like them,
-    /// must not block, and in particular not wait for the driver. Its parks are those of the driver's agents.
+    /// must not block, and in particular not wait for the driver. When no agent of the
+    /// thread has work to do, the idle strategy of the driver decides how long all of them pause: `park` of this agent is
+    /// not called.
     DriverThread,
     /// On a thread of its own, in each threading mode.
     OwnThread(AgentThread),
