@@ -199,7 +199,7 @@ fn step(script: &mut Script<'_>, now: &mut u64, sender: &mut Node, receiver: &mu
         }
         // A datagram is lost, changed or repeated.
         4 => {
-            let to_sender = script.u8() % 2 == 0;
+            let to_sender = script.u8().is_multiple_of(2);
             let (from, to) = if to_sender {
                 (receiver, sender)
             } else {
