@@ -25,7 +25,8 @@ use crate::config::ArchiveConfig;
 use crate::counters::{CounterSpec, type_id};
 use crate::disk_io::DiskIo;
 use crate::files::{
-    CatalogFile, CatalogOptions, Checksum, MarkFile, MarkSettings, SyncLevel, recover,
+    CATALOG_FILE, CatalogError, CatalogFile, CatalogOptions, Checksum, MarkFile, MarkSettings,
+    SyncLevel, recover,
 };
 use crate::mark::KeptMarkFile;
 use crate::recorder::{
@@ -314,6 +315,9 @@ impl Adding {
         let now = context.now();
         let endpoint = context.shared::<Journal>().archive_endpoint();
         let hooks = context.shared::<Journal>().hooks().clone();
+        context
+            .shared::<Journal>()
+            .set_durability(settings.sync, settings.checksum);
         let env = context.env();
         let disk: Arc<dyn Disk> = Arc::new(HookedDisk::new(env.disk(), hooks, settings.defect));
         let config = configure(settings, &endpoint);
@@ -432,7 +436,12 @@ impl Adding {
         let opened = CatalogFile::open(&disk, &config.dir, options);
         let (mut file, mut catalog, _) = match opened {
             Ok(opened) => opened,
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => {
+                if matches!(error, CatalogError::Contents { .. }) {
+                    lose_catalog(&sim_disk, &config, &error, context.shared::<Journal>())?;
+                }
+                return Ok(Err(error.to_string()));
+            }
         };
         let recovered = recover(
             &*disk,
@@ -569,6 +578,25 @@ impl Adding {
     }
 }
 
+/// Removes a catalog of which a power cut without syncs took a part, as an operator without a backup does. Otherwise the archive
+/// must not refuse its catalog.
+fn lose_catalog(
+    disk: &dyn Disk,
+    config: &ArchiveConfig,
+    error: &CatalogError,
+    journal: &Journal,
+) -> Result<(), Violation> {
+    if config.catalog_sync_level != SyncLevel::None || !journal.has_power_cut() {
+        return Err(Violation(format!(
+            "the archive refuses its catalog, and with it all recordings: {error}"
+        )));
+    }
+    // The next start repeats what fails.
+    let removed = disk.remove_file(&config.dir.join(CATALOG_FILE));
+    let _ = removed.and_then(|()| disk.sync_directory(&config.dir));
+    Ok(())
+}
+
 /// Creates the directory of the archive, and makes its name durable.
 fn create_directory(disk: &dyn Disk, directory: &std::path::Path) -> Result<(), DiskError> {
     if disk
@@ -617,8 +645,9 @@ impl Running {
     }
 }
 
-impl Process for ArchiveProcess {
-    fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
+impl ArchiveProcess {
+    /// Runs one duty cycle.
+    fn cycle(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
         let now = context.now();
         let running = match &mut self.state {
             State::Connecting { .. } => return Ok(self.connect(context)),
@@ -659,6 +688,13 @@ impl Process for ArchiveProcess {
                 Ok(1)
             }
         }
+    }
+}
+
+impl Process for ArchiveProcess {
+    fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
+        let done = self.cycle(context);
+        done.map_err(|violation| context.shared::<Journal>().explain(violation))
     }
 
     fn agents(&self, agents: &mut Vec<usize>) {

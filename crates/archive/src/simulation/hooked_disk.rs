@@ -1,13 +1,14 @@
 //! The disk of an archive in a simulation, with planted defects and power cuts at chosen operations.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taran_sim::disk::{ProcessDisk, SimDisk};
 use taran_storage::{
-    Advice, Create, DirEntry, Disk, DiskError, DiskFile, DiskLock, Metadata, OpenOptions, Space,
-    SyncKind,
+    Advice, Create, DirEntry, Disk, DiskError, DiskFile, DiskLock, ErrorKind, Metadata,
+    OpenOptions, Space, SyncKind,
 };
 
 /// A defect of an archive, planted on purpose.
@@ -49,6 +50,8 @@ struct HookState {
     /// The crash that has come.
     crashed: Option<Crash>,
     count: u64,
+    /// Files of which a write failed, which leaves any part of it.
+    failed_writes: BTreeSet<PathBuf>,
 }
 
 /// Control over the disk from outside of the archive.
@@ -80,6 +83,11 @@ impl Hooks {
     /// Returns the number of operations so far.
     pub(super) fn count(&self) -> u64 {
         self.lock().count
+    }
+
+    /// Returns the files of which a write failed by an error of the device since the last call.
+    pub(super) fn take_failed_writes(&self) -> BTreeSet<PathBuf> {
+        std::mem::take(&mut self.lock().failed_writes)
     }
 
     fn on_operation(&self, process: &ProcessDisk) {
@@ -191,6 +199,17 @@ impl HookedFile {
         }
         Ok(())
     }
+
+    /// Takes note of a write that failed.
+    fn written(&self, result: Result<(), DiskError>) -> Result<(), DiskError> {
+        if let Err(error) = &result
+            && matches!(error.kind, ErrorKind::Io { .. })
+        {
+            let path = self.inner.path().to_owned();
+            self.disk.hooks.lock().failed_writes.insert(path);
+        }
+        result
+    }
 }
 
 impl DiskFile for HookedFile {
@@ -208,7 +227,7 @@ impl DiskFile for HookedFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), DiskError> {
         self.on_operation()?;
-        self.inner.write_at(bytes, offset)
+        self.written(self.inner.write_at(bytes, offset))
     }
 
     fn write_vectored_at(
@@ -217,7 +236,7 @@ impl DiskFile for HookedFile {
         offset: u64,
     ) -> Result<(), DiskError> {
         self.on_operation()?;
-        self.inner.write_vectored_at(buffers, offset)
+        self.written(self.inner.write_vectored_at(buffers, offset))
     }
 
     fn len(&self) -> Result<u64, DiskError> {

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use taran_sim::Violation;
+
 use super::hooked_disk::Hooks;
+use crate::files::{Checksum, SyncLevel};
 
 /// Length of the header of a frame in bytes.
 const HEADER: i64 = 32;
@@ -175,6 +178,8 @@ pub(super) struct Journal {
     /// Power cuts when the archive recovered last.
     recovered_cuts: u64,
     pub(super) counts: Counts,
+    /// Sync level and checksum of the archive, for the text of violations.
+    durability: String,
     /// First and last position of the replay that ended last.
     pub(super) last_replay: Option<(i64, i64)>,
 }
@@ -183,6 +188,16 @@ impl Journal {
     pub(super) fn set_up(&mut self, endpoint: String, hooks: Hooks) {
         self.endpoint = endpoint;
         self.hooks = hooks;
+    }
+
+    /// Takes note of the sync level and the checksum of the archive.
+    pub(super) fn set_durability(&mut self, sync: SyncLevel, checksum: Option<Checksum>) {
+        self.durability = format!("sync level {sync:?}, checksum {checksum:?}");
+    }
+
+    /// Adds what guarantees depend on to a violation.
+    pub(super) fn explain(&self, Violation(text): Violation) -> Violation {
+        Violation(format!("{text} ({})", self.durability))
     }
 
     pub(super) fn archive_endpoint(&self) -> String {
@@ -279,8 +294,13 @@ impl Journal {
     }
 
     /// Returns true if the power was cut since the last recovery.
+    pub(super) fn has_power_cut(&self) -> bool {
+        self.recovered_cuts != self.power_cuts
+    }
+
+    /// Returns true if the power was cut since the last recovery, and begins with the next one.
     pub(super) fn take_power_cut(&mut self) -> bool {
-        let was_cut = self.recovered_cuts != self.power_cuts;
+        let was_cut = self.has_power_cut();
         self.recovered_cuts = self.power_cuts;
         was_cut
     }

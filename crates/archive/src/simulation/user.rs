@@ -939,8 +939,9 @@ impl ReplayCheck {
     }
 }
 
-impl Process for UserProcess {
-    fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
+impl UserProcess {
+    /// Runs one duty cycle.
+    fn cycle(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
         let mut work = self.poll_client(context);
         if self.connected_client().is_none() {
             return Ok(work);
@@ -967,6 +968,13 @@ impl Process for UserProcess {
             self.tasks.push(Task::ListSubscriptions(call));
         }
         Ok(work)
+    }
+}
+
+impl Process for UserProcess {
+    fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
+        let done = self.cycle(context);
+        done.map_err(|violation| context.shared::<Journal>().explain(violation))
     }
 
     fn agents(&self, agents: &mut Vec<usize>) {

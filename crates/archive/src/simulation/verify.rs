@@ -1,6 +1,7 @@
 //! Checks of the files of an archive against what its users know.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use taran_protocol::frame::{DataHeader, FrameType};
 use taran_protocol::position::align32;
@@ -9,8 +10,11 @@ use taran_sim::disk::ProcessDisk;
 use taran_storage::{Disk, OpenOptions};
 use zerocopy::FromBytes;
 
-use super::journal::Journal;
-use crate::files::{Catalog, Descriptor, EntryState, NULL_VALUE, RecoveryReport, SyncLevel};
+use super::journal::{Journal, Known};
+use crate::files::{
+    Catalog, Descriptor, EntryState, GapReason, NULL_VALUE, RecoveryReport, SegmentFileName,
+    SegmentGap, SyncLevel,
+};
 use crate::recorder::segment_path;
 
 /// Length of the header of a frame in bytes.
@@ -28,6 +32,23 @@ pub(super) struct RecoveredFiles<'a> {
     pub(super) has_checksum: bool,
 }
 
+/// Returns true if a power cut without syncs took what is missing: all files, or the first frame of one.
+fn is_lost(gap: &SegmentGap, known: &Known) -> bool {
+    let (first, last) = (gap.positions.start, gap.positions.end - 1);
+    known.is_suspect(first) && (gap.reason != GapReason::Missing || known.is_suspect(last))
+}
+
+/// Returns the recordings with a segment file of which a write failed.
+fn torn_recordings(failed: &BTreeSet<PathBuf>) -> BTreeSet<i64> {
+    let names = failed.iter().filter_map(|path| path.file_name());
+    names
+        .filter_map(|name| match SegmentFileName::parse(name) {
+            Some(SegmentFileName::Segment(name)) => Some(name.recording_id()),
+            _ => None,
+        })
+        .collect()
+}
+
 fn violation<T>(text: String) -> Result<T, Violation> {
     Err(Violation(text))
 }
@@ -36,6 +57,7 @@ impl RecoveredFiles<'_> {
     /// Checks that the files have what was acknowledged, and nothing that was not published.
     pub(super) fn check(&self, journal: &mut Journal) -> Result<(), Violation> {
         let was_cut = journal.take_power_cut();
+        let torn = torn_recordings(&journal.hooks().take_failed_writes());
         journal.counts.recoveries += 1;
         for (id, _) in &self.report.failed {
             journal.recording(*id).is_invalid = true;
@@ -47,7 +69,8 @@ impl RecoveredFiles<'_> {
         }
         journal.forget_unknown();
         for descriptor in self.catalog.recordings(0) {
-            self.check_recording(descriptor, was_cut, journal)?;
+            let is_torn = torn.contains(&descriptor.recording_id);
+            self.check_recording(descriptor, was_cut, is_torn, journal)?;
         }
         Ok(())
     }
@@ -59,7 +82,18 @@ impl RecoveredFiles<'_> {
             Some(EntryState::Valid) if known.is_gone && !forgets => {
                 violation(format!("recording {id} was deleted and is there again"))
             }
-            Some(EntryState::Valid) => Ok(()),
+            Some(EntryState::Valid) => {
+                if known.is_gone {
+                    // Without syncs, a power cut takes a deletion back.
+                    (known.is_gone, known.may_be_gone) = (false, false);
+                }
+                Ok(())
+            }
+            // Another recording may get the id.
+            None if forgets => {
+                *known = Default::default();
+                Ok(())
+            }
             Some(EntryState::Invalid) if known.is_invalid => Ok(()),
             _ if known.may_be_gone || known.is_gone => {
                 known.is_gone = true;
@@ -81,6 +115,7 @@ impl RecoveredFiles<'_> {
         &self,
         descriptor: &Descriptor,
         was_cut: bool,
+        is_torn: bool,
         journal: &mut Journal,
     ) -> Result<(), Violation> {
         let id = descriptor.recording_id;
@@ -126,14 +161,17 @@ impl RecoveredFiles<'_> {
             }
             _ => known.first_start = Some(start),
         }
-        if was_cut && !self.has_checksum && stop > known.floor {
+        // Behind what was acknowledged, only a checksum tells a frame of which a part was not written.
+        if (was_cut || is_torn) && !self.has_checksum && stop > known.floor {
             known.suspects.push((known.floor, stop));
         }
         known.floor = stop;
-        if let Some(recovered) = recovered
-            && !recovered.gaps.is_empty()
-        {
-            return violation(format!("recording {id} has gaps: {:?}", recovered.gaps));
+        let gaps = recovered.into_iter().flat_map(|found| &found.gaps);
+        let unexplained: Vec<_> = gaps
+            .filter(|gap| self.sync != SyncLevel::None || !is_lost(gap, known))
+            .collect();
+        if !unexplained.is_empty() {
+            return violation(format!("recording {id} has gaps: {unexplained:?}"));
         }
         if self.sync == SyncLevel::None && !known.suspects.is_empty() {
             // Without syncs, a power cut takes any part of a file, and its name.
@@ -143,7 +181,7 @@ impl RecoveredFiles<'_> {
             let known = journal.recording(id);
             let (start, stop) = (descriptor.start_position, descriptor.stop_position);
             Violation(format!(
-                "{text}; {start} to {stop}, power cut: {was_cut}, known: {known:?}, recovered: {recovered:?}"
+                "{text}; {start} to {stop}, power cut: {was_cut}, failed write: {is_torn}, known: {known:?}, recovered: {recovered:?}"
             ))
         })
     }
