@@ -17,6 +17,7 @@ mod descriptor;
 mod layout;
 mod mark;
 mod recovery;
+mod rewrite;
 mod segments;
 mod side_file;
 mod sync_level;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use taran_storage::{Create, Disk, DiskError, DiskFile, ErrorKind, OpenOptions, SyncKind};
 
+use super::super::rewrite::rewrite;
 use super::super::segments::SegmentDirectory;
 use super::super::side_file;
 use super::change::{Change, Piece, Step};
@@ -165,7 +166,8 @@ impl CatalogFile {
             self.file
                 .write_at(&catalog.next_id.to_le_bytes(), super::NEXT_ID_AT)?;
         }
-        // What an earlier process has written may be in the page cache only.
+        // What an earlier process has written may be in the page cache only, also after a sync, if that failed.
+        rewrite(&*self.file, 0..catalog.end)?;
         self.file.sync(SyncKind::Data)?;
         Ok(tail_file)
     }

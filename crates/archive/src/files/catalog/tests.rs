@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use taran_storage::{Disk, OpenOptions};
+use taran_storage::{Disk, OpenOptions, Operation};
 
 use super::super::crashing_disk::{CrashingDisk, DIRECTORY, contents, path};
 use super::*;
@@ -543,6 +543,31 @@ fn failed_write_stops_all_further_changes() {
     );
     let again = open(&disk, options(SyncLevel::Data)).unwrap();
     assert_eq!(1, again.catalog.len());
+}
+
+#[test]
+fn state_that_a_failed_sync_left_in_the_page_cache_is_durable_after_opening() {
+    let mut kept = 0;
+    for seed in 0..32 {
+        let options = options(SyncLevel::Data);
+        let first = CrashingDisk::new(seed, false).with_kill();
+        let mut opened = open(&first.disk(), options).unwrap();
+        let id = opened.add(&recording(1, "aeron:ipc"));
+        first.sim().fail_next(Operation::Sync);
+        let deleted = opened.catalog.set_state(id, EntryState::Deleted).unwrap();
+        opened.file.apply(&deleted).unwrap_err();
+        let state = |disk: &CrashingDisk| {
+            let opened = open(&disk.disk(), options).unwrap();
+            opened.catalog.entry(id).unwrap().state
+        };
+        let second = first.restart();
+        let seen = state(&second);
+        kept += u32::from(seen == EntryState::Deleted);
+        second.sim().power_cut();
+        let third = second.restart();
+        assert_eq!(state(&third), seen, "seed {seed}");
+    }
+    assert!(kept > 0);
 }
 
 #[test]
