@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::super::SyncLevel;
 use super::super::checksum::Checksum;
 use super::super::layout::RecordingLayout;
+use super::super::rewrite::rewrite;
 use super::super::side_file;
 use super::frames::{FrameFault, FrameWalker, SegmentEnd, lost_page, torn_frame, verify};
 use super::name::SegmentName;
@@ -257,14 +258,17 @@ impl ScanTarget<'_> {
     /// The disk failed. What was cut off up to then is in side files.
     pub fn repair(&self, scan: &RecordingScan, sync: SyncLevel) -> Result<Vec<PathBuf>, DiskError> {
         let mut side_files = Vec::new();
-        if let Some((name, range)) = &scan.behind {
-            side_files.push(self.cut(*name, range.clone())?);
-        } else if let (Some(name), Some(kind)) = (scan.end_segment, sync.kind()) {
-            // The process that wrote it may have ended before its sync.
+        if let (Some(name), Some(kind)) = (scan.end_segment, sync.kind()) {
+            // The process that wrote it may have ended before its sync, or because of it.
             let file = self
                 .disk
                 .open(&name.path(self.directory), OpenOptions::write())?;
+            let end = scan.end.saturating_sub(name.base()).max(0).unsigned_abs();
+            rewrite(&*file, end.saturating_sub(TAIL)..end)?;
             file.sync(kind)?;
+        }
+        if let Some((name, range)) = &scan.behind {
+            side_files.push(self.cut(*name, range.clone())?);
         }
         let mut is_removed = false;
         for name in &scan.later {

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use taran_storage::{Disk, OpenOptions};
+use taran_storage::{Disk, OpenOptions, Operation, SyncKind};
 
 use super::super::checksum::Checksum;
 use super::super::crashing_disk::{CrashingDisk, DIRECTORY, contents, path};
@@ -78,6 +78,34 @@ fn scan_finds_the_end_wherever_it_is() {
 fn scan_without_files_ends_at_the_start() {
     let disk = disk();
     assert_eq!(96, scan(&*disk, layout(96)).end);
+}
+
+#[test]
+fn frames_that_a_failed_sync_left_in_the_page_cache_are_durable_after_a_repair() {
+    let mut kept = 0;
+    for seed in 0..32 {
+        let first = CrashingDisk::new(seed, false).with_kill();
+        let disk = first.disk();
+        let mut writer = Writer::new(&*disk, layout(0), 0);
+        disk.sync_directory(Path::new(DIRECTORY)).unwrap();
+        writer.fill_to(20_000);
+        let name = writer.name().file_name();
+        let file = disk.open(&path(&name), OpenOptions::write()).unwrap();
+        first.sim().fail_next(Operation::Sync);
+        file.sync(SyncKind::Data).unwrap_err();
+        let second = first.restart();
+        let (found, _) = repair(&*second.disk(), layout(0));
+        let end = found.end as usize;
+        let seen = contents(&*second.disk(), &name)[..end].to_vec();
+        kept += end;
+        second.sim().power_cut();
+        let third = second.restart();
+        assert!(
+            contents(&*third.disk(), &name)[..end] == seen,
+            "seed {seed}"
+        );
+    }
+    assert!(kept > 0);
 }
 
 #[test]
