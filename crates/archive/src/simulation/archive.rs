@@ -25,8 +25,8 @@ use crate::config::ArchiveConfig;
 use crate::counters::{CounterSpec, type_id};
 use crate::disk_io::DiskIo;
 use crate::files::{
-    CATALOG_FILE, CatalogError, CatalogFile, CatalogOptions, Checksum, MarkFile, MarkSettings,
-    SyncLevel, recover,
+    CATALOG_FILE, Catalog, CatalogError, CatalogFile, CatalogOptions, Checksum, EntryState,
+    MarkFile, MarkSettings, SyncLevel, recover,
 };
 use crate::mark::KeptMarkFile;
 use crate::recorder::{
@@ -443,6 +443,12 @@ impl Adding {
                 return Ok(Err(error.to_string()));
             }
         };
+        let invalid = |catalog: &Catalog, id: i64| {
+            catalog.entry(id).map(crate::files::Entry::state) == Some(EntryState::Invalid)
+        };
+        let journal = context.shared::<Journal>();
+        let ids = journal.recordings().map(|(id, _)| id);
+        let valid: Vec<i64> = ids.filter(|id| !invalid(&catalog, *id)).collect();
         let recovered = recover(
             &*disk,
             &config.dir,
@@ -453,7 +459,13 @@ impl Adding {
         );
         let report = match recovered {
             Ok(report) => report,
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => {
+                // Recordings that it could not repair before it failed.
+                for id in valid.into_iter().filter(|id| invalid(&catalog, *id)) {
+                    context.shared::<Journal>().recording(id).is_invalid = true;
+                }
+                return Ok(Err(error.to_string()));
+            }
         };
         let files = RecoveredFiles {
             disk: &sim_disk,
