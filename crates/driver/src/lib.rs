@@ -85,9 +85,9 @@ pub use taran_core::clock::{Now, WallClock};
 pub use taran_core::counters::{CounterMeta, CounterState, CountersReader};
 pub use taran_core::error_log::{ErrorHandler, ErrorLogFull, ErrorObservation, ObservedError};
 pub use taran_core::idle;
-pub use taran_core::memory::{
-    FileStorage, InsufficientSpace, MemoryError, MemoryStorage, Storage, StoredFile,
-};
+#[cfg(not(loom))]
+pub use taran_core::memory::{FileStorage, StoredFile};
+pub use taran_core::memory::{InsufficientSpace, MemoryError, MemoryStorage, Storage};
 pub use taran_net::{Backends, NetError, Network, SocketNetwork};
 pub use taran_protocol::cnc::Version;
 pub use taran_protocol::event::EventCode;
