@@ -14,7 +14,7 @@ const USAGE: &str = "cargo xtask api [--write]";
 /// Crates whose API is kept, with the features that add to it.
 const CRATES: &[(&str, &str)] = &[
     ("taran", "async,tracing"),
-    ("taran-driver", ""),
+    ("taran-driver", "secure"),
     ("taran-net", ""),
     ("taran-storage", ""),
 ];

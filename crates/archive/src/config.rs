@@ -65,7 +65,7 @@ pub struct StreamConfig {
 }
 
 /// Reason why options do not make a configuration.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// An option without a default is not set.
@@ -123,6 +123,8 @@ pub enum ConfigError {
     #[error(transparent)]
     Retention(#[from] RetentionError),
 }
+
+taran_core::debug_is_display!(ConfigError);
 
 /// Validated configuration of an archive.
 #[derive(Clone, Debug)]

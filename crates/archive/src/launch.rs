@@ -52,7 +52,7 @@ const SPARE_BUFFERS: usize = 8;
 const BLOCKS_PER_RECORDING: usize = 4;
 
 /// Reason why an archive did not start.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
     /// A directory cannot be used.
@@ -104,6 +104,8 @@ pub enum ArchiveError {
     #[error("there are no random numbers: {0}")]
     Random(io::Error),
 }
+
+taran_core::debug_is_display!(ArchiveError);
 
 /// Reason why a running archive has ended by itself.
 type Fate = Arc<Mutex<Option<String>>>;

@@ -24,7 +24,7 @@ const TRY_TIMEOUT: Duration = Duration::from_secs(1);
 const NEW_LEADER_TIMEOUTS: u32 = 2;
 
 /// Reason why a client did not connect.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum ConnectClusterError {
     /// The driver has refused what the client needs.
@@ -67,8 +67,10 @@ pub enum ConnectClusterError {
     Encode(#[from] EncodeError),
 }
 
+taran_core::debug_is_display!(ConnectClusterError);
+
 /// Reason why a message was not sent to the cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ClusterOfferError {
     /// The session is closed.
@@ -84,6 +86,8 @@ pub enum ClusterOfferError {
     #[error(transparent)]
     Offer(#[from] OfferError),
 }
+
+taran_core::debug_is_display!(ClusterOfferError);
 
 impl ClusterOfferError {
     /// Returns true if the same offer can succeed later.

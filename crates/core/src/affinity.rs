@@ -1,11 +1,14 @@
 //! CPU affinity and timer slack of threads.
 
 use std::io;
+use std::num::NonZeroU64;
 
+use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 use thiserror::Error;
 
 /// A thread could not be pinned.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum AffinityError {
     /// The process may not use this CPU, or the machine has no such CPU.
@@ -27,90 +30,49 @@ pub enum AffinityError {
         /// The system's error.
         source: io::Error,
     },
-    /// Not supported on this operating system.
-    #[error("cannot run on CPU {cpu}: pinning threads is supported on Linux only")]
-    Unsupported {
-        /// The requested CPU, counted from 0.
-        cpu: usize,
-    },
 }
+
+crate::debug_is_display!(AffinityError);
 
 /// Binds the calling thread to one CPU, counted from 0.
 ///
 /// # Errors
 /// [`AffinityError`] names the CPU and, if known, the permitted ones; the affinity of the thread is then unchanged.
 pub fn pin_current_thread(cpu: usize) -> Result<(), AffinityError> {
-    platform::pin_current_thread(cpu)
+    let allowed = allowed_cpus();
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(AffinityError::NotAllowed { cpu, allowed });
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    // The thread may be permitted more CPUs than it runs on at present, so the system decides.
+    sched_setaffinity(None, &set).map_err(|error| match error {
+        Errno::INVAL => AffinityError::NotAllowed { cpu, allowed },
+        error => AffinityError::Refused {
+            cpu,
+            source: error.into(),
+        },
+    })
 }
 
 /// Returns the CPUs that the calling thread may run on, in ascending order; empty if the system does not report them.
 pub fn allowed_cpus() -> Vec<usize> {
-    platform::allowed_cpus()
+    let Ok(set) = sched_getaffinity(None) else {
+        return Vec::new();
+    };
+    (0..CpuSet::MAX_CPU)
+        .filter(|&cpu| set.is_set(cpu))
+        .collect()
 }
 
 /// Sets the timer slack of the calling thread to the minimum: with the default slack of 50 us a sleep of 1 us takes
-/// about 80 us on Linux, with this one about 20 us. Best effort: does nothing on other systems.
+/// about 80 us, with this one about 20 us. Best effort.
 pub fn set_min_timer_slack() {
-    platform::set_min_timer_slack();
+    // A failure leaves the default slack, which is coarser but correct.
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
-#[cfg(target_os = "linux")]
-mod platform {
-    use std::num::NonZeroU64;
-
-    use rustix::io::Errno;
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
-
-    use super::AffinityError;
-
-    pub(super) fn pin_current_thread(cpu: usize) -> Result<(), AffinityError> {
-        let allowed = allowed_cpus();
-        if cpu >= CpuSet::MAX_CPU {
-            return Err(AffinityError::NotAllowed { cpu, allowed });
-        }
-        let mut set = CpuSet::new();
-        set.set(cpu);
-        // The thread may be permitted more CPUs than it runs on at present, so the system decides.
-        sched_setaffinity(None, &set).map_err(|error| match error {
-            Errno::INVAL => AffinityError::NotAllowed { cpu, allowed },
-            error => AffinityError::Refused {
-                cpu,
-                source: error.into(),
-            },
-        })
-    }
-
-    pub(super) fn allowed_cpus() -> Vec<usize> {
-        let Ok(set) = sched_getaffinity(None) else {
-            return Vec::new();
-        };
-        (0..CpuSet::MAX_CPU)
-            .filter(|&cpu| set.is_set(cpu))
-            .collect()
-    }
-
-    pub(super) fn set_min_timer_slack() {
-        // A failure leaves the default slack, which is coarser but correct.
-        let _ = set_current_timer_slack(NonZeroU64::new(1));
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod platform {
-    use super::AffinityError;
-
-    pub(super) fn pin_current_thread(cpu: usize) -> Result<(), AffinityError> {
-        Err(AffinityError::Unsupported { cpu })
-    }
-
-    pub(super) fn allowed_cpus() -> Vec<usize> {
-        Vec::new()
-    }
-
-    pub(super) fn set_min_timer_slack() {}
-}
-
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use std::thread;
 

@@ -114,7 +114,6 @@ impl DataPath {
             ttl: 0,
             is_group: false,
             wants_response: false,
-            is_response: false,
             signals_end_of_stream: true,
             spies_simulate_connection: false,
             flow_control: SenderFlowControlSpec::Max {

@@ -14,7 +14,7 @@ use crate::context::Conflict;
 
 /// Error of starting or closing a driver. Texts name the option, its value, the value needed,
 /// and what to do.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum DriverError {
     /// Options have invalid values.
@@ -157,6 +157,8 @@ pub enum DriverError {
         source: io::Error,
     },
 }
+
+taran_core::debug_is_display!(DriverError);
 
 /// Displays one item per line.
 struct Lines<'a, T>(&'a [T]);

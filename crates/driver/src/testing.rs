@@ -324,12 +324,10 @@ impl Transport for FakeSocket {
 
     fn capabilities(&self) -> Capabilities {
         let state = self.state();
-        Capabilities {
-            receives_parts: state.receives_parts,
-            transforms: state.transforms,
-            queues_sends: state.queues_sends,
-            ..Capabilities::PLAIN
-        }
+        let mut capabilities = Capabilities::PLAIN.with_parts(state.receives_parts);
+        capabilities.transforms = state.transforms;
+        capabilities.queues_sends = state.queues_sends;
+        capabilities
     }
 
     fn grow_receive_buffer(&mut self, bytes: usize) -> Result<(), NetError> {

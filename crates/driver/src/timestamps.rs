@@ -17,11 +17,11 @@ const TIMESTAMP: usize = size_of::<i64>();
 
 /// Send timestamps: `channel-snd-ts-offset`.
 #[derive(Clone, Debug)]
-pub struct SendTimestamp {
+pub(crate) struct SendTimestamp {
     /// Offset in the message.
-    pub offset: TimestampOffset,
+    pub(crate) offset: TimestampOffset,
     /// Clock.
-    pub clock: Arc<dyn WallClock>,
+    pub(crate) clock: Arc<dyn WallClock>,
 }
 
 impl SendTimestamp {
@@ -45,13 +45,13 @@ impl SendTimestamp {
 
 /// Receive timestamps: `media-rcv-ts-offset`, `channel-rcv-ts-offset`.
 #[derive(Clone, Debug)]
-pub struct ReceiveTimestamps {
+pub(crate) struct ReceiveTimestamps {
     /// Offset of the kernel's timestamp.
-    pub media: Option<TimestampOffset>,
+    pub(crate) media: Option<TimestampOffset>,
     /// Offset of the driver's timestamp.
-    pub channel: Option<TimestampOffset>,
+    pub(crate) channel: Option<TimestampOffset>,
     /// Clock of the driver's timestamp.
-    pub clock: Arc<dyn WallClock>,
+    pub(crate) clock: Arc<dyn WallClock>,
 }
 
 impl ReceiveTimestamps {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 /// An error of a [`Network`](crate::Network) or a [`Transport`](crate::Transport).
 ///
 /// A full socket buffer, an interrupted call and a refused connection are not errors: the call reports zero bytes.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
     /// The system refused to create a socket.
@@ -131,6 +131,8 @@ pub enum NetError {
         source: io::Error,
     },
 }
+
+taran_core::debug_is_display!(NetError);
 
 impl NetError {
     /// Returns the system's error, if the error comes from the system.

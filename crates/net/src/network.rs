@@ -36,8 +36,8 @@ pub trait Network: Send + Debug {
     /// Returns the buffer lengths of a new transport, and the largest lengths that the system grants.
     fn buffer_limits(&mut self) -> Result<BufferLimits, NetError>;
 
-    /// Returns the same for the backend of this name. Fails with [`NetError::Unavailable`] if this network does not have
-    /// it. The default is for networks of one backend.
+    /// Returns the [`buffer_limits`](Self::buffer_limits) of the backend of this name. Fails with
+    /// [`NetError::Unavailable`] if this network does not have it. The default is for networks of one backend.
     fn buffer_limits_of(&mut self, backend: &str) -> Result<BufferLimits, NetError> {
         if backend != self.backend() {
             return Err(unavailable(backend, self.backend()));
@@ -81,6 +81,7 @@ impl<N: Network + ?Sized> Network for Box<N> {
 
 /// Parameters of a transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SocketSpec {
     /// Name of the backend, if the channel chooses one.
     pub backend: Option<Box<str>>,
@@ -126,7 +127,7 @@ impl SocketSpec {
         }
     }
 
-    /// The same, for another agent.
+    /// Sets the agent that uses the transport.
     #[must_use]
     pub fn used_by(self, agent: AgentRole) -> Self {
         Self { agent, ..self }
@@ -140,17 +141,67 @@ impl SocketSpec {
         }
     }
 
-    /// The same, with a tag.
+    /// Sets the number by which layers recognise what the transport is opened for.
     #[must_use]
     pub fn tagged(self, tag: i64) -> Self {
         Self { tag, ..self }
     }
 
-    /// The same, connected to `peer`.
+    /// Connects the transport to `peer`.
     #[must_use]
     pub fn connected(self, peer: SocketAddr) -> Self {
         Self {
             connect: Some(peer),
+            ..self
+        }
+    }
+
+    /// Sets the local address.
+    #[must_use]
+    pub fn with_bind(self, bind: SocketAddr) -> Self {
+        Self { bind, ..self }
+    }
+
+    /// Chooses the backend.
+    #[must_use]
+    pub fn with_backend(self, backend: impl Into<Box<str>>) -> Self {
+        Self {
+            backend: Some(backend.into()),
+            ..self
+        }
+    }
+
+    /// Sets the multicast role, and shares the address with other sockets if `is_shared` is true.
+    #[must_use]
+    pub fn with_multicast(self, role: MulticastSpec, is_shared: bool) -> Self {
+        Self {
+            multicast: Some(role),
+            reuse_address: is_shared,
+            ..self
+        }
+    }
+
+    /// Sets the lengths of the socket buffers in bytes; `None` leaves the system's default.
+    #[must_use]
+    pub fn with_buffers(self, send: Option<usize>, receive: Option<usize>) -> Self {
+        Self {
+            send_buffer: send,
+            receive_buffer: receive,
+            ..self
+        }
+    }
+
+    /// Sets whether segmentation and coalescing are used where the system has them.
+    #[must_use]
+    pub fn with_offload(self, offload: bool) -> Self {
+        Self { offload, ..self }
+    }
+
+    /// Sets whether the transport reports the time at which each datagram arrived.
+    #[must_use]
+    pub fn with_receive_timestamps(self, receive_timestamps: bool) -> Self {
+        Self {
+            receive_timestamps,
             ..self
         }
     }
@@ -167,6 +218,7 @@ pub(crate) fn unavailable(backend: &str, present: &str) -> NetError {
 
 /// The multicast role of a transport (docs/spec/wire.md §2.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MulticastSpec {
     /// The group to join; `None` for a transport that only sends.
     pub join: Option<IpAddr>,
@@ -178,7 +230,44 @@ pub struct MulticastSpec {
     pub ttl: Option<u8>,
 }
 
-/// Limits of socket buffers on this machine.
+impl MulticastSpec {
+    /// The role of a transport that only sends, on the interface with this address.
+    #[must_use]
+    pub fn sending(interface: IpAddr) -> Self {
+        Self {
+            join: None,
+            interface,
+            interface_index: 0,
+            ttl: None,
+        }
+    }
+
+    /// Joins a group.
+    #[must_use]
+    pub fn joining(self, group: IpAddr) -> Self {
+        Self {
+            join: Some(group),
+            ..self
+        }
+    }
+
+    /// Sets the index of the interface.
+    #[must_use]
+    pub fn with_interface_index(self, interface_index: u32) -> Self {
+        Self {
+            interface_index,
+            ..self
+        }
+    }
+
+    /// Sets the hop limit of sent datagrams; `None` leaves the system's default.
+    #[must_use]
+    pub fn with_ttl(self, ttl: Option<u8>) -> Self {
+        Self { ttl, ..self }
+    }
+}
+
+/// Limits of socket buffers on this machine. Exhaustive, because a backend states both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferLimits {
     /// The lengths of a socket for which nothing was requested.

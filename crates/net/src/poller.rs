@@ -52,7 +52,8 @@ pub trait Poller: Send + Debug {
     }
 }
 
-/// The agent that uses a transport. A backend with queues gives each agent queues of its own.
+/// The agent that uses a transport. A backend with queues gives each agent queues of its own. Exhaustive for that reason:
+/// a backend without queues for an agent must not compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AgentRole {
     /// Resolves names of other drivers; low traffic.
@@ -65,6 +66,7 @@ pub enum AgentRole {
 
 /// A transport as its poller knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PollSource {
     /// Name of the backend.
     pub backend: &'static str,
@@ -74,8 +76,9 @@ pub struct PollSource {
     pub is_always_ready: bool,
 }
 
-/// Detection of arrivals at a transport.
+/// Detection of arrivals at a transport. A poller treats one that it does not know as [`Unknown`](Self::Unknown).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Arrivals {
     /// By trying to receive.
     Unknown,

@@ -5,6 +5,9 @@ use std::net::SocketAddr;
 /// Bytes to send to one destination: one datagram, or consecutive datagrams of equal length (a GSO batch).
 ///
 /// The payload may be of any length; backends split it into messages that one of their calls can carry.
+///
+/// Exhaustive, as the other descriptions of datagrams: layers and backends copy them field by field, and a field that one
+/// of them left out would be lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<'a> {
     /// The destination, or `None` for the peer that the transport is connected to.

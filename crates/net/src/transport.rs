@@ -123,7 +123,18 @@ pub(crate) fn send_from_scratch(
 }
 
 /// Capabilities of a transport, with its layers, beyond single datagrams.
+///
+/// ```
+/// use taran_net::Capabilities;
+///
+/// let capabilities = Capabilities::PLAIN
+///     .with_backend("ring")
+///     .with_queued_sends()
+///     .with_max_datagram(3_498);
+/// assert_eq!(("ring", 1), (capabilities.backend, capabilities.max_segments));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Capabilities {
     /// Name of the backend, for reports.
     pub backend: &'static str,
@@ -169,6 +180,63 @@ impl Capabilities {
         transforms: false,
     };
 
+    /// Sets the name of the backend.
+    #[must_use]
+    pub const fn with_backend(self, backend: &'static str) -> Self {
+        Self { backend, ..self }
+    }
+
+    /// States that `send` only queues datagrams.
+    #[must_use]
+    pub const fn with_queued_sends(self) -> Self {
+        Self {
+            queues_sends: true,
+            ..self
+        }
+    }
+
+    /// Sets the largest number of datagrams that one call passes on as one message.
+    #[must_use]
+    pub const fn with_max_segments(self, max_segments: usize) -> Self {
+        Self {
+            max_segments,
+            ..self
+        }
+    }
+
+    /// Sets whether arriving datagrams may be coalesced into runs.
+    #[must_use]
+    pub const fn with_coalescing(self, coalesces: bool) -> Self {
+        Self { coalesces, ..self }
+    }
+
+    /// Sets whether arriving datagrams carry a timestamp.
+    #[must_use]
+    pub const fn with_receive_timestamps(self, receive_timestamps: bool) -> Self {
+        Self {
+            receive_timestamps,
+            ..self
+        }
+    }
+
+    /// Sets whether [`Transport::receive_parts`] receives.
+    #[must_use]
+    pub const fn with_parts(self, receives_parts: bool) -> Self {
+        Self {
+            receives_parts,
+            ..self
+        }
+    }
+
+    /// Sets the length in bytes of the longest datagram that is sent.
+    #[must_use]
+    pub const fn with_max_datagram(self, max_datagram: usize) -> Self {
+        Self {
+            max_datagram,
+            ..self
+        }
+    }
+
     /// Returns the capabilities of this transport below one more layer.
     #[must_use]
     pub fn below(self, layer: LayerCapabilities) -> Self {
@@ -183,7 +251,7 @@ impl Capabilities {
 }
 
 /// Lengths of socket buffers in bytes, as the system reports them. (Linux reports twice the requested value, because it
-/// charges its bookkeeping to the buffer.)
+/// charges its bookkeeping to the buffer.) Exhaustive, because a socket has these two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferLengths {
     /// `SO_SNDBUF`.

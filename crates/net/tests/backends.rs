@@ -52,9 +52,10 @@ fn first_of_several_backends_conforms() {
 }
 
 fn spec(address: IpAddr, backend: Option<&str>) -> SocketSpec {
-    SocketSpec {
-        backend: backend.map(Box::from),
-        ..SocketSpec::bound(SocketAddr::new(address, 0)).used_by(AgentRole::Receiver)
+    let spec = SocketSpec::bound(SocketAddr::new(address, 0)).used_by(AgentRole::Receiver);
+    match backend {
+        Some(backend) => spec.with_backend(backend),
+        None => spec,
     }
 }
 

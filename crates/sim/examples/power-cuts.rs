@@ -13,6 +13,9 @@ use taran_sim::scenario::{self, Coverage, Failure, Scenario, Suite};
 /// Highest number of scenarios run to shrink a failed one.
 const ATTEMPTS: u64 = 100_000;
 
+/// Scenarios that are searched for a planted defect: a core-minute is enough for several times as many.
+const SEARCHED: usize = 20_000;
+
 /// Random power cuts under a log writer.
 #[derive(Parser)]
 struct Arguments {
@@ -22,7 +25,7 @@ struct Arguments {
     /// First seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Then searches for each planted defect, and prints the shortest scenario that shows it.
+    /// Then searches for each planted defect, and prints the shortest scenario that shows it. Fails if one is not found.
     #[arg(long)]
     defects: bool,
 }
@@ -51,21 +54,26 @@ fn main() -> ExitCode {
         start.elapsed().as_secs_f64()
     );
     if arguments.defects {
-        for defect in Defect::ALL {
-            find(defect, arguments.seed);
+        let found = Defect::ALL.map(|defect| find(defect, arguments.seed));
+        if found.contains(&false) {
+            return ExitCode::FAILURE;
         }
     }
     ExitCode::SUCCESS
 }
 
-/// Searches for a defect, and prints the shortest scenario that shows it.
-fn find(defect: Defect, seed: u64) {
+/// Searches for a defect, and prints the shortest scenario that shows it. Returns true if it was found.
+fn find(defect: Defect, seed: u64) -> bool {
     let (start, suite) = (Instant::now(), suite(Some(defect)));
     let fails = |scenario: Scenario| Some((suite.run(&scenario).err()?, scenario));
-    let mut scenarios = (seed..).map(|seed| suite.random(seed));
+    let mut scenarios = (seed..).map(|seed| suite.random(seed)).take(SEARCHED);
     let Some((failure, scenario)) = scenario::without_panic_output(|| scenarios.find_map(fails))
     else {
-        return;
+        println!(
+            "{defect:?}: NOT FOUND in {SEARCHED} scenarios from seed {seed} on, in {:.1?}",
+            start.elapsed()
+        );
+        return false;
     };
     println!(
         "{defect:?}: found in {:.1?}, with {} operations",
@@ -73,6 +81,7 @@ fn find(defect: Defect, seed: u64) {
         scenario.ops.len()
     );
     print_shrunk(&suite, &scenario, &failure);
+    true
 }
 
 fn print_shrunk(suite: &Suite, scenario: &Scenario, failure: &Failure) {

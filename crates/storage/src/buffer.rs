@@ -1,5 +1,6 @@
 //! Buffers for direct I/O.
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -30,12 +31,18 @@ pub struct AlignedBuf {
 }
 
 impl AlignedBuf {
-    /// Allocates a buffer of `len` zero bytes; aborts if there is no memory, as all collections do.
+    /// Allocates a buffer of `len` zero bytes. Aborts if there is no memory, as all collections do.
+    ///
+    /// # Panics
+    /// If `len` is more than an address space holds (`isize::MAX`), as collections do.
     #[must_use]
     pub fn new(len: usize) -> Self {
         let count = len.div_ceil(ALIGNMENT);
-        let pages = Page::new_vec_zeroed(count)
-            .unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Page>()));
+        let layout = Layout::array::<Page>(count);
+        let Ok(layout) = layout else {
+            panic!("a buffer of {len} bytes does not fit into an address space");
+        };
+        let pages = Page::new_vec_zeroed(count).unwrap_or_else(|_| handle_alloc_error(layout));
         Self { pages, len }
     }
 }
@@ -61,5 +68,16 @@ impl fmt::Debug for AlignedBuf {
         f.debug_struct("AlignedBuf")
             .field("len", &self.len)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "does not fit into an address space")]
+    fn buffer_longer_than_an_address_space_panics_with_its_length() {
+        let _ = AlignedBuf::new(usize::MAX);
     }
 }

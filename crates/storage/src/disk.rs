@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::{DiskError, ErrorKind, Operation};
 
-/// Presence of a file before it is opened.
+/// Presence of a file before it is opened. Exhaustive, because a disk has to implement each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Create {
     /// The file must exist.
@@ -98,6 +98,7 @@ pub enum FileKind {
 
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DirEntry {
     /// The name within the directory.
     pub name: OsString,
@@ -105,8 +106,17 @@ pub struct DirEntry {
     pub kind: FileKind,
 }
 
+impl DirEntry {
+    /// Creates an entry.
+    #[must_use]
+    pub fn new(name: OsString, kind: FileKind) -> Self {
+        Self { name, kind }
+    }
+}
+
 /// Kind and length of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Metadata {
     /// The kind; links are followed.
     pub kind: FileKind,
@@ -114,13 +124,33 @@ pub struct Metadata {
     pub len: u64,
 }
 
+impl Metadata {
+    /// Creates the metadata of a file of `len` bytes, or of another entry.
+    #[must_use]
+    pub fn new(kind: FileKind, len: u64) -> Self {
+        Self { kind, len }
+    }
+}
+
 /// Space of a file system in bytes. `u64::MAX` in both fields: without a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Space {
     /// Bytes that this user can still allocate.
     pub free: u64,
     /// Size of the file system.
     pub total: u64,
+}
+
+impl Space {
+    /// Space without a limit.
+    pub const UNLIMITED: Self = Self::new(u64::MAX, u64::MAX);
+
+    /// Creates the space of a file system of `total` bytes.
+    #[must_use]
+    pub const fn new(free: u64, total: u64) -> Self {
+        Self { free, total }
+    }
 }
 
 /// A lock of a file or directory; released on drop, and by the system when the process ends for any reason.
@@ -139,7 +169,7 @@ impl Debug for DiskLock {
     }
 }
 
-/// Synced part of a file.
+/// Synced part of a file. Exhaustive, because a disk has to implement each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SyncKind {
     /// Bytes, length and allocation: all that reading needs (`fdatasync`).

@@ -29,6 +29,8 @@ pub enum Operation {
     Space,
     /// Taking the lock of a file or directory.
     Lock,
+    /// Releasing the lock of a file or directory.
+    Unlock,
     /// Reading.
     Read,
     /// Writing.
@@ -61,6 +63,7 @@ impl fmt::Display for Operation {
             Self::SyncDirectory => "sync the directory",
             Self::Space => "find out the free space of",
             Self::Lock => "lock",
+            Self::Unlock => "unlock",
             Self::Read => "read",
             Self::Write => "write to",
             Self::SetLength => "set the length of",
@@ -208,7 +211,7 @@ pub enum ErrorKind {
 }
 
 /// An error of a [`Disk`](crate::Disk) or a [`DiskFile`](crate::DiskFile).
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[error("cannot {operation} {}: {kind}", path.display())]
 #[non_exhaustive]
 pub struct DiskError {
@@ -219,6 +222,8 @@ pub struct DiskError {
     /// The reason.
     pub kind: ErrorKind,
 }
+
+taran_core::debug_is_display!(DiskError);
 
 impl DiskError {
     /// Creates an error.

@@ -1,7 +1,7 @@
 //! Files and directories with explicit durability behind one interface, and an asynchronous queue for them.
 //!
 //! [`Disk`] and [`DiskFile`] are the interface: positional reads and writes, sync, names and their sync, reserved space,
-//! locks. [`OsDisk`] implements it for the system; the simulator has a disk that loses what was not synced, tears writes,
+//! locks. [`OsDisk`] implements it for Linux; the simulator has a disk that loses what was not synced, tears writes,
 //! fills up, fails and rots. Nothing here knows a record format.
 //!
 //! [`DiskQueue`] is for agents, which must not wait for a device: [`Request`]s go in with their buffers, [`Completion`]s
@@ -60,7 +60,7 @@
 //! # }
 //! ```
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod buffer;
 #[doc(hidden)]

@@ -109,10 +109,7 @@ fn allocations_of(queue: &mut dyn DiskQueue, disk: &dyn Disk, name: &str) -> usi
     let name = format!("taran-storage-allocation-{name}-{}", std::process::id());
     let path = std::env::temp_dir().join(name);
     let file = queue.attach(disk.open(&path, OpenOptions::create_new()).unwrap());
-    let part = || WritePart {
-        buffer: AlignedBuf::new(4096),
-        range: 0..1000,
-    };
+    let part = || WritePart::new(AlignedBuf::new(4096), 0..1000);
     let mut buffers = Buffers {
         one: AlignedBuf::new(4096),
         parts: vec![part(), part(), part()],

@@ -57,7 +57,6 @@ fn syncs_submitted_together_are_served_by_one_per_file() {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn direct_file_takes_aligned_blocks_and_refuses_others() {
     let path = path("direct");
     let options = OpenOptions::create_new().with_direct();

@@ -37,7 +37,6 @@ fn os_disk_conforms_on_the_temporary_file_system() {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn os_disk_conforms_on_tmpfs() {
     let scratch = Scratch::new(Path::new("/dev/shm"), "disk");
     conformance::disk::run(&OsDisk, &scratch.0);
@@ -88,10 +87,7 @@ struct Slow;
 
 impl ServiceTimes for Slow {
     fn service_time(&mut self, _: Operation, len: usize, _: i64) -> ServiceTime {
-        ServiceTime {
-            effect_ns: 700,
-            completion_ns: 1_000 + i64::try_from(len).unwrap(),
-        }
+        ServiceTime::new(700, 1_000 + i64::try_from(len).unwrap())
     }
 }
 

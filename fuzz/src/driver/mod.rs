@@ -175,15 +175,15 @@ impl DriverFixture {
         for (name, value) in OPTIONS.iter().chain(options) {
             context = context.option(name, value);
         }
-        let environment = Environment {
-            storage: Arc::new(storage.clone()),
-            network: Box::new(here),
-            resolver: Box::new(Names::default()),
-            seed: 7,
-            now: START,
-            wall_clock: Arc::new(clock.clone()),
-            pid: 42,
-        };
+        let environment = Environment::new(
+            Arc::new(storage.clone()),
+            Box::new(here),
+            Box::new(Names::default()),
+            Arc::new(clock.clone()),
+            START,
+            7,
+        )
+        .with_pid(42);
         let mut parts = DriverParts::build(context, environment).expect("the driver starts");
         parts.conductor.on_start();
         parts.sender.on_start();

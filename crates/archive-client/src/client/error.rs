@@ -4,7 +4,7 @@ use crate::protocol::MessageError;
 use crate::session::{ArchiveError, RequestError, SessionError};
 
 /// Failure of connecting to an archive.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// Options are invalid, one per line.
@@ -35,6 +35,8 @@ pub enum ConnectError {
         max: usize,
     },
 }
+
+taran_core::debug_is_display!(ConnectError);
 
 /// Something that an archive has sent without being asked, or an error that no call returns.
 #[derive(Clone, Debug, PartialEq, Eq)]

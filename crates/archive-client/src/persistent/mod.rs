@@ -40,7 +40,7 @@ pub enum PersistentEvent {
 }
 
 /// Failure of a persistent subscription, or of something that it tries again.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PersistentError {
     /// An option is invalid.
@@ -92,3 +92,5 @@ pub enum PersistentError {
     )]
     NoLiveImage,
 }
+
+taran_core::debug_is_display!(PersistentError);

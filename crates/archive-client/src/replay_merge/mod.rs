@@ -15,7 +15,7 @@ pub use machine::MergeState;
 use machine::{Action, Facts, ImageFacts, Machine};
 
 /// Failure of a merge.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MergeError {
     /// An option is invalid.
@@ -43,6 +43,8 @@ pub enum MergeError {
         after: Duration,
     },
 }
+
+taran_core::debug_is_display!(MergeError);
 
 /// Options of a [`ReplayMerge`].
 #[derive(Clone, Debug)]

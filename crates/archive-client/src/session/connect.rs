@@ -62,7 +62,7 @@ pub struct Established {
 }
 
 /// Reason why a control session could not be connected.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SessionError {
     /// The archive refused the connection, or the request for its id.
@@ -88,6 +88,8 @@ pub enum SessionError {
         waiting_for: &'static str,
     },
 }
+
+taran_core::debug_is_display!(SessionError);
 
 /// State of a connection attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use thiserror::Error;
 use crate::protocol::{ControlResponse, ControlResponseCode, ErrorCode};
 
 /// An error that an archive has sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ArchiveError {
     /// The request in words; `None` if the request was answered before, and its recording, replay or replication has
     /// failed.
@@ -18,6 +18,8 @@ pub struct ArchiveError {
     /// The archive's text.
     pub message: String,
 }
+
+taran_core::debug_is_display!(ArchiveError);
 
 impl ArchiveError {
     pub(super) fn of(response: &ControlResponse<'_>, request: Option<&'static str>) -> Self {
@@ -47,7 +49,7 @@ impl fmt::Display for ArchiveError {
 impl std::error::Error for ArchiveError {}
 
 /// Failure of a request to an archive.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
     /// The archive has refused the request, or has failed to do what it asks for.
@@ -118,6 +120,8 @@ pub enum RequestError {
         reason: taran::CommandError,
     },
 }
+
+taran_core::debug_is_display!(RequestError);
 
 impl RequestError {
     /// Returns the archive's error code; `None` if the archive did not send an error.

@@ -72,7 +72,7 @@ pub enum ReactorError {
     Thread(String),
 }
 
-crate::error::debug_is_display!(ReactorError);
+taran_core::debug_is_display!(ReactorError);
 
 #[derive(Debug)]
 struct Running {

@@ -4,7 +4,7 @@ use taran_protocol::uri::UriError;
 
 use super::{
     ClientError, CommandError, ConnectError, Lost, OfferError, PollError, RawPollError,
-    RegistrationError, debug_is_display,
+    RegistrationError,
 };
 use crate::image::{LogFileError, PositionError};
 
@@ -89,7 +89,7 @@ impl From<RawPollError> for Error {
     }
 }
 
-debug_is_display!(Error);
+taran_core::debug_is_display!(Error);
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Lost, debug_is_display};
+use super::Lost;
 
 /// An error of the client conductor that no call returns; passed to the handler set with
 /// [`ClientBuilder::on_error`](crate::ClientBuilder::on_error).
@@ -76,4 +76,4 @@ pub enum ClientError {
     },
 }
 
-debug_is_display!(ClientError);
+taran_core::debug_is_display!(ClientError);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use taran_protocol::error_code::ErrorCode;
 
-use super::{Lost, debug_is_display};
+use super::Lost;
 
 /// The driver rejected a command.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
@@ -132,4 +132,4 @@ impl CommandError {
     }
 }
 
-debug_is_display!(RegistrationError, CommandError);
+taran_core::debug_is_display!(RegistrationError, CommandError);

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use taran_protocol::cnc::Version;
 
-use super::debug_is_display;
-
 /// Reason why a connection to a media driver failed.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -150,4 +148,4 @@ impl ConnectError {
     }
 }
 
-debug_is_display!(ConnectError);
+taran_core::debug_is_display!(ConnectError);

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use super::debug_is_display;
-
 /// Reason why a client and its resources became unusable without being closed by the application.
 ///
 /// A lost client never recovers: the driver has freed its resources, or may have done so. Close it and connect again.
@@ -62,4 +60,4 @@ pub enum Lost {
     ConductorFailed,
 }
 
-debug_is_display!(Lost);
+taran_core::debug_is_display!(Lost);

@@ -2,7 +2,7 @@
 
 use taran_protocol::log::BlockError;
 
-use super::{Lost, debug_is_display};
+use super::Lost;
 use crate::image::LogFileError;
 
 /// Reason why a message was not accepted. Nothing was written to the stream.
@@ -115,4 +115,4 @@ impl PollError {
     }
 }
 
-debug_is_display!(OfferError, PollError, RawPollError);
+taran_core::debug_is_display!(OfferError, PollError, RawPollError);

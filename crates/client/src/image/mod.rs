@@ -18,7 +18,6 @@ pub(crate) use view::ImageParams;
 pub use view::ImageView;
 
 use crate::Position;
-use crate::error::debug_is_display;
 use crate::header::Header;
 use crate::subscription::SubscriptionState;
 
@@ -86,7 +85,7 @@ pub enum PositionError {
     Closed,
 }
 
-debug_is_display!(PositionError);
+taran_core::debug_is_display!(PositionError);
 
 impl Deref for Image {
     type Target = ImageView;

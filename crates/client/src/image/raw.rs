@@ -7,7 +7,6 @@ use taran_core::memory::StoredFile;
 
 use super::{Block, Image, ImageView};
 use crate::Position;
-use crate::error::debug_is_display;
 
 /// A [`Block`] with its location in the log file. The kernel can send or store it without a copy through this process,
 /// unless the storage of the client is in memory.
@@ -63,7 +62,7 @@ pub struct LogFileError {
     pub reason: String,
 }
 
-debug_is_display!(LogFileError);
+taran_core::debug_is_display!(LogFileError);
 
 impl Image {
     /// Like [`block_poll`](Self::block_poll), and passes the location of the block in the log file. The first call

@@ -16,7 +16,7 @@ use crate::protocol::ClusterTimeUnit;
 use crate::state::SessionLimits;
 
 /// Reason why properties are no configuration.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum ClusterConfigError {
     /// A value that is none.
@@ -54,6 +54,8 @@ pub enum ClusterConfigError {
         param: &'static str,
     },
 }
+
+taran_core::debug_is_display!(ClusterConfigError);
 
 /// Configuration of a member. Properties that are not in [`ClusterConfig::PROPERTIES`] are ignored.
 #[derive(Clone, Debug)]

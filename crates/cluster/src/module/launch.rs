@@ -32,7 +32,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 const RESPONSE_STREAM: i32 = 120;
 
 /// Reason why a consensus module did not start.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum LaunchError {
     /// The configuration is no cluster.
@@ -105,6 +105,8 @@ pub enum LaunchError {
     #[error("a thread cannot be started: {0}")]
     Thread(std::io::Error),
 }
+
+taran_core::debug_is_display!(LaunchError);
 
 /// Reason why a running member has ended by itself.
 type Fate = Arc<Mutex<Option<Ended>>>;

@@ -34,13 +34,15 @@ pub struct AgentHost(Arc<Shared>);
 pub struct HostedId(u64);
 
 /// The agent was not added, because the host has ended.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[error("the thread that was to run agent `{agent}` has ended")]
 #[non_exhaustive]
 pub struct HostEnded {
     /// The role name of the agent.
     pub agent: String,
 }
+
+crate::debug_is_display!(HostEnded);
 
 struct Hosted {
     id: HostedId,

@@ -39,7 +39,7 @@ pub enum IdleSpec {
 }
 
 /// An invalid name or arguments of a strategy.
-#[derive(Debug, Error, Clone, PartialEq, Eq)]
+#[derive(Error, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IdleError {
     /// Unknown name.
@@ -59,6 +59,8 @@ pub enum IdleError {
         expected: &'static str,
     },
 }
+
+crate::debug_is_display!(IdleError);
 
 /// Builds the strategy of that name; the same as [`IdleSpec::parse`] and [`IdleSpec::build`].
 ///

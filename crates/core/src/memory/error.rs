@@ -26,7 +26,7 @@ pub struct OutOfBounds {
 }
 
 /// An error of creating or opening shared memory.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum MemoryError {
     /// The file system has no space for the file, or for a range of it. A file that was to be created is not left.
@@ -121,6 +121,8 @@ pub enum MemoryError {
         source: io::Error,
     },
 }
+
+crate::debug_is_display!(MemoryError);
 
 impl MemoryError {
     /// Converts the system's error of an operation on a file.

@@ -92,33 +92,18 @@ impl Mapping {
     /// Faults in all pages of a range for writing. Returns an error if the file system has no space for them (a later
     /// access would raise SIGBUS).
     pub(super) fn populate(&self, offset: usize, len: usize) -> io::Result<()> {
-        #[cfg(target_os = "linux")]
-        return self.advise(memmap2::Advice::PopulateWrite, offset, len);
-        #[cfg(not(target_os = "linux"))]
-        self.unsupported(offset, len)
+        self.advise(memmap2::Advice::PopulateWrite, offset, len)
     }
 
     /// Faults in all pages of a range for reading.
     pub(super) fn fault_in(&self, offset: usize, len: usize) -> io::Result<()> {
-        #[cfg(target_os = "linux")]
-        return self.advise(memmap2::Advice::PopulateRead, offset, len);
-        #[cfg(not(target_os = "linux"))]
-        self.unsupported(offset, len)
+        self.advise(memmap2::Advice::PopulateRead, offset, len)
     }
 
-    #[cfg(target_os = "linux")]
     fn advise(&self, advice: memmap2::Advice, offset: usize, len: usize) -> io::Result<()> {
         match &self.origin {
             Origin::Heap(_) => Ok(()),
             Origin::Mmap(mmap) => mmap.advise_range(advice, offset, len),
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn unsupported(&self, _offset: usize, _len: usize) -> io::Result<()> {
-        match self.origin {
-            Origin::Heap(_) => Ok(()),
-            Origin::Mmap(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 

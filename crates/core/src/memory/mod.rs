@@ -23,6 +23,7 @@ mod memory_storage;
 mod overlay;
 mod prefetch;
 mod storage;
+mod write_back;
 
 #[cfg(not(loom))]
 mod file_storage;
@@ -58,6 +59,7 @@ pub use storage::{CreateOptions, Storage};
 pub use stored_file::StoredFile;
 #[cfg(not(loom))]
 pub use view::{Claim, Shared};
+pub use write_back::start_write_back;
 
 #[cfg(test)]
 #[cfg(not(loom))]

@@ -2,6 +2,7 @@
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
 /// Allocates the blocks of a range of a file and extends the file to the end of the range if it is shorter. Without
@@ -19,16 +20,9 @@ pub(super) fn reserve(file: &File, offset: u64, len: u64) -> io::Result<()> {
     }
 }
 
-#[cfg(target_os = "linux")]
 fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
-    use rustix::fs::{FallocateFlags, fallocate};
     rustix::io::retry_on_intr(|| fallocate(file, FallocateFlags::empty(), offset, len))?;
     Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn allocate(_: &File, _: u64, _: u64) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 fn write_zeros(file: &File, offset: u64, len: u64) -> io::Result<()> {

@@ -298,7 +298,6 @@ fn reserve_of_replaced_file_fails_and_reserves_nothing() {
     });
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn reserve_allocates_pages_of_the_range_only() {
     use std::os::unix::fs::MetadataExt;
@@ -613,7 +612,7 @@ fn any_part_of_a_mapping_can_be_populated_and_flushed() {
 }
 
 /// In memory, because there a mapping allocates pages that are only read.
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(not(miri))]
 #[test]
 fn copy_of_sparse_file_allocates_no_pages() {
     use std::os::unix::fs::MetadataExt;

@@ -10,7 +10,7 @@ use crate::sender::{SendEndpoint, SenderPublication};
 
 /// Commands to the sender. One is taken per poll, in order; a command that names an unknown object is ignored.
 #[derive(Debug)]
-pub enum SenderCommand {
+pub(crate) enum SenderCommand {
     /// Adds an endpoint. Sent before any publication on it.
     AddEndpoint(Box<SendEndpoint>),
     /// Removes an endpoint; answered by [`super::ConductorEvent::SendEndpointReleased`]. Publications still on it are
@@ -70,7 +70,7 @@ pub enum SenderCommand {
 
 /// Commands to the receiver. One is taken per poll, in order; a command that names an unknown object is ignored.
 #[derive(Debug)]
-pub enum ReceiverCommand {
+pub(crate) enum ReceiverCommand {
     /// Adds an endpoint. Sent before any subscription on it.
     AddEndpoint(Box<ReceiveEndpoint>),
     /// Removes an endpoint; answered by [`super::ConductorEvent::ReceiveEndpointReleased`]. Images still on it are

@@ -7,16 +7,16 @@ macro_rules! counters {
     ($(#[$meta:meta])* $name:ident { $($field:ident: $counter:ident,)* }) => {
         $(#[$meta])*
         #[derive(Clone, Debug)]
-        pub struct $name {
+        pub(crate) struct $name {
             $(
                 #[doc = concat!("`SystemCounter::", stringify!($counter), "`.")]
-                pub $field: Counter,
+                pub(crate) $field: Counter,
             )*
         }
 
         impl $name {
             /// Creates the set from the counters that `lookup` returns.
-            pub fn new(mut lookup: impl FnMut(SystemCounter) -> Counter) -> Self {
+            pub(crate) fn new(mut lookup: impl FnMut(SystemCounter) -> Counter) -> Self {
                 Self { $($field: lookup(SystemCounter::$counter),)* }
             }
 

@@ -6,7 +6,7 @@ use taran_core::counters::Counter;
 
 /// Destinations of a send endpoint (docs/spec/wire.md §2.5, §2.9).
 #[derive(Clone, Debug)]
-pub enum Destination {
+pub(crate) enum Destination {
     /// The single peer that the socket is connected to.
     Connected,
     /// A single peer, passed on each send; the socket is not connected.
@@ -21,11 +21,11 @@ pub enum Destination {
 
 /// A destination added by a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SendDestination {
+pub(crate) struct SendDestination {
     /// Registration id: the correlation id of the command.
-    pub id: i64,
+    pub(crate) id: i64,
     /// The address; `None` while the host name is unresolved.
-    pub address: Option<SocketAddr>,
+    pub(crate) address: Option<SocketAddr>,
     /// True if the destination was given by host name, so that the name is resolved again after a silent interval.
-    pub is_named: bool,
+    pub(crate) is_named: bool,
 }

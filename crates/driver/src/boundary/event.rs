@@ -12,7 +12,7 @@ use crate::sender::{SendEndpoint, SenderPublication};
 /// conductor, not the agent, closes sockets and unmaps logs by dropping it. Other events are dropped and counted when
 /// the queue is full; those that matter are sent again while their cause persists.
 #[derive(Debug)]
-pub enum ConductorEvent {
+pub(crate) enum ConductorEvent {
     /// A SETUP frame requests an image. Answered by `AddImage` or `ImageRefused`; until then the session is ignored.
     CreateImage(CreateImage),
     /// The sender has stopped using this publication and its log.
@@ -24,12 +24,7 @@ pub enum ConductorEvent {
     /// The receiver has stopped using this endpoint.
     ReceiveEndpointReleased(Box<ReceiveEndpoint>),
     /// The receiver has stopped using this transport of an endpoint.
-    ReceiveTransportReleased {
-        /// The endpoint.
-        endpoint: EndpointId,
-        /// The removed transport.
-        transport: Box<ReceiveTransport>,
-    },
+    ReceiveTransportReleased(Box<ReceiveTransport>),
     /// A receiver sent an error frame for a publication (docs/spec/wire.md §3.7). The conductor records it and sends it
     /// to the clients.
     PublicationError(PublicationError),
@@ -73,58 +68,58 @@ pub enum ConductorEvent {
 /// The contents and the origin of a SETUP frame. The receiver has checked the fields (docs/spec/wire.md §1.14 rule 2);
 /// the conductor checks the window and the subscriptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CreateImage {
+pub(crate) struct CreateImage {
     /// The endpoint it arrived on.
-    pub endpoint: EndpointId,
+    pub(crate) endpoint: EndpointId,
     /// The transport it arrived on.
-    pub transport: TransportId,
+    pub(crate) transport: TransportId,
     /// Session id.
-    pub session_id: i32,
+    pub(crate) session_id: i32,
     /// Stream id.
-    pub stream_id: i32,
+    pub(crate) stream_id: i32,
     /// Initial term id.
-    pub initial_term_id: i32,
+    pub(crate) initial_term_id: i32,
     /// Term id of the join position.
-    pub active_term_id: i32,
+    pub(crate) active_term_id: i32,
     /// Term offset of the join position, bytes.
-    pub term_offset: i32,
+    pub(crate) term_offset: i32,
     /// Term length, bytes; a power of two from 64 KiB to 1 GiB.
-    pub term_length: i32,
+    pub(crate) term_length: i32,
     /// Sender's MTU, bytes.
-    pub mtu: i32,
+    pub(crate) mtu: i32,
     /// Multicast TTL of the sender; 0 when not set.
-    pub ttl: i32,
+    pub(crate) ttl: i32,
     /// Multicast TTL of the receiver's own frames; 0 where it does not send to a group.
-    pub own_ttl: u8,
+    pub(crate) own_ttl: u8,
     /// True if the publication has group semantics.
-    pub is_group: bool,
+    pub(crate) is_group: bool,
     /// True if the publication requests a response channel (docs/spec/wire.md §2.10).
-    pub wants_response: bool,
+    pub(crate) wants_response: bool,
     /// Source address of the SETUP; the source identity of the image.
-    pub source: SocketAddr,
+    pub(crate) source: SocketAddr,
     /// Destination of status messages and NAKs.
-    pub control: SocketAddr,
+    pub(crate) control: SocketAddr,
 }
 
 /// An error frame that a live receiver sent for a publication.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PublicationError {
+pub(crate) struct PublicationError {
     /// The publication.
-    pub publication: PublicationId,
+    pub(crate) publication: PublicationId,
     /// Registration id of the destination that the frame came from; -1 when unknown.
-    pub destination_id: i64,
+    pub(crate) destination_id: i64,
     /// Session of the publication.
-    pub session_id: i32,
+    pub(crate) session_id: i32,
     /// Stream of the publication.
-    pub stream_id: i32,
+    pub(crate) stream_id: i32,
     /// Receiver id of the endpoint that sent the frame.
-    pub receiver_id: i64,
+    pub(crate) receiver_id: i64,
     /// Its group tag, if the frame has one.
-    pub group_tag: Option<i64>,
+    pub(crate) group_tag: Option<i64>,
     /// Its address.
-    pub source: SocketAddr,
+    pub(crate) source: SocketAddr,
     /// Error code of the frame (13 = image rejected).
-    pub code: i32,
+    pub(crate) code: i32,
     /// Text of the frame.
-    pub text: Box<str>,
+    pub(crate) text: Box<str>,
 }

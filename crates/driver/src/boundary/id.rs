@@ -2,16 +2,16 @@
 
 /// Id of a send or receive endpoint: the registration id of the command that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct EndpointId(pub i64);
+pub(crate) struct EndpointId(pub(crate) i64);
 
 /// Id of a network publication: its registration id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PublicationId(pub i64);
+pub(crate) struct PublicationId(pub(crate) i64);
 
 /// Id of a publication image: its correlation id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ImageId(pub i64);
+pub(crate) struct ImageId(pub(crate) i64);
 
 /// Id of a socket of a receive endpoint: the registration id of its destination, or of the endpoint if it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TransportId(pub i64);
+pub(crate) struct TransportId(pub(crate) i64);

@@ -6,7 +6,7 @@ use taran_core::sync::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, Ordering};
 /// State of an image (docs/spec/wire.md §5.10). Set by the conductor; the receiver reads it once per poll of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum ImageState {
+pub(crate) enum ImageState {
     /// Created, not yet registered with the dispatcher.
     Init = 0,
     /// Accepts data and sends status messages.
@@ -37,7 +37,7 @@ impl ImageState {
 /// Methods named `receiver_*` are called by the receiver only, `conductor_*` by the conductor only. All loads are
 /// Acquire and all stores are Release.
 #[derive(Debug)]
-pub struct ImageShared {
+pub(crate) struct ImageShared {
     receiver: ReceiverSide,
     lifecycle: Lifecycle,
     free: FreePosition,
@@ -77,7 +77,7 @@ impl ImageShared {
     /// window in bytes. All pages of the log are reserved until
     /// [`conductor_reserved_position`](Self::conductor_reserved_position) is called.
     #[must_use]
-    pub fn new(join_position: i64, window: i32) -> Self {
+    pub(crate) fn new(join_position: i64, window: i32) -> Self {
         Self {
             receiver: ReceiverSide {
                 status_position: AtomicI64::new(join_position),
@@ -101,14 +101,14 @@ impl ImageShared {
 
     /// Returns the rebuild position: all data before it has been received.
     #[must_use]
-    pub fn rebuild_position(&self) -> i64 {
+    pub(crate) fn rebuild_position(&self) -> i64 {
         self.receiver.rebuild_position.load(Ordering::Acquire)
     }
 
     /// Returns the lowest subscriber position at the time the last status message was scheduled. The conductor frees
     /// the log up to one term behind it; the next status message waits for that.
     #[must_use]
-    pub fn status_position(&self) -> i64 {
+    pub(crate) fn status_position(&self) -> i64 {
         self.receiver.status_position.load(Ordering::Acquire)
     }
 
@@ -116,38 +116,38 @@ impl ImageShared {
     /// and of padding that was dropped because its pages are not reserved. The join position before the first data
     /// frame. Not updated when all pages are reserved.
     #[must_use]
-    pub fn demand_position(&self) -> i64 {
+    pub(crate) fn demand_position(&self) -> i64 {
         self.receiver.demand_position.load(Ordering::Acquire)
     }
 
     /// Returns true if a frame or a heartbeat was accepted.
     #[must_use]
-    pub fn has_received(&self) -> bool {
+    pub(crate) fn has_received(&self) -> bool {
         self.receiver.has_received.load(Ordering::Acquire)
     }
 
     /// Returns the receiver window of the last scheduled status message, bytes.
     #[must_use]
-    pub fn window(&self) -> i32 {
+    pub(crate) fn window(&self) -> i32 {
         self.receiver.window.load(Ordering::Acquire)
     }
 
     /// Returns true if the stream ended and its data is complete up to the end, so that draining can start.
     #[must_use]
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.receiver.is_complete.load(Ordering::Acquire)
     }
 
     /// Returns true if no frame was accepted for the image liveness timeout. The receiver then ignores the session;
     /// unless the stream had ended, the session is in cool-down until `RemoveCoolDown`.
     #[must_use]
-    pub fn is_timed_out(&self) -> bool {
+    pub(crate) fn is_timed_out(&self) -> bool {
         self.receiver.is_timed_out.load(Ordering::Acquire)
     }
 
     /// Returns true if the publisher revoked the stream. The log metadata records it as well.
     #[must_use]
-    pub fn is_revoked(&self) -> bool {
+    pub(crate) fn is_revoked(&self) -> bool {
         self.receiver.is_revoked.load(Ordering::Acquire)
     }
 
@@ -163,30 +163,30 @@ impl ImageShared {
 
     /// Returns the free position: all subscribers have passed it. The receiver may write up to three terms beyond it.
     #[must_use]
-    pub fn free_position(&self) -> i64 {
+    pub(crate) fn free_position(&self) -> i64 {
         self.free.free_position.load(Ordering::Acquire)
     }
 
     /// Returns the position up to which the pages of the log are reserved, `i64::MAX` if all are. The receiver writes
     /// nothing beyond it, and advertises no window beyond it.
     #[must_use]
-    pub fn reserved_position(&self) -> i64 {
+    pub(crate) fn reserved_position(&self) -> i64 {
         self.free.reserved_position.load(Ordering::Acquire)
     }
 
     /// Returns the state of the image.
     #[must_use]
-    pub fn state(&self) -> ImageState {
+    pub(crate) fn state(&self) -> ImageState {
         ImageState::from_u8(self.lifecycle.state.load(Ordering::Acquire))
     }
 
     /// Called by the conductor: all subscribers have passed `position`.
-    pub fn conductor_free_position(&self, position: i64) {
+    pub(crate) fn conductor_free_position(&self, position: i64) {
         self.free.free_position.store(position, Ordering::Release);
     }
 
     /// Called by the conductor: the pages up to `position` are reserved, all of them for `i64::MAX`.
-    pub fn conductor_reserved_position(&self, position: i64) {
+    pub(crate) fn conductor_reserved_position(&self, position: i64) {
         self.free
             .reserved_position
             .store(position, Ordering::Release);
@@ -195,7 +195,7 @@ impl ImageShared {
     /// Called by the conductor: sets the state. This does not wake an idle receiver, which may read the new state only
     /// with its next status message. That is soon enough, because the receiver itself detects the end of an image and
     /// the removal of its last subscriber.
-    pub fn conductor_state(&self, state: ImageState) {
+    pub(crate) fn conductor_state(&self, state: ImageState) {
         self.lifecycle.state.store(state as u8, Ordering::Release);
     }
 

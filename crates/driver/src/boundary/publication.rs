@@ -9,7 +9,7 @@ use taran_core::sync::{AtomicBool, AtomicI64, Ordering};
 /// Methods named `sender_*` are called by the sender only, `conductor_*` by the conductor only. All loads are Acquire
 /// and all stores are Release: what was written before a flag was set is visible to a reader of the flag.
 #[derive(Debug, Default)]
-pub struct PublicationShared {
+pub(crate) struct PublicationShared {
     sender: SenderSide,
     conductor: ConductorSide,
 }
@@ -35,7 +35,7 @@ struct ConductorSide {
 impl PublicationShared {
     /// Creates the state of an open publication without receivers; data from `start_position` on is unsent.
     #[must_use]
-    pub fn new(start_position: i64) -> Self {
+    pub(crate) fn new(start_position: i64) -> Self {
         let shared = Self::default();
         shared.sender_position(start_position);
         shared
@@ -43,20 +43,20 @@ impl PublicationShared {
 
     /// Returns the sender position: all data before it has been sent.
     #[must_use]
-    pub fn position(&self) -> i64 {
+    pub(crate) fn position(&self) -> i64 {
         self.sender.position.load(Ordering::Acquire)
     }
 
     /// Returns true if a receiver sent a status message within the connection timeout.
     #[must_use]
-    pub fn has_receivers(&self) -> bool {
+    pub(crate) fn has_receivers(&self) -> bool {
         self.sender.has_receivers.load(Ordering::Acquire)
     }
 
     /// Returns true if flow control has the receivers it requires. The publication is connected when this and
     /// [`Self::has_receivers`] are true, or when it has spies that simulate a connection (docs/spec/wire.md §3.6).
     #[must_use]
-    pub fn has_required_receivers(&self) -> bool {
+    pub(crate) fn has_required_receivers(&self) -> bool {
         self.sender.has_required_receivers.load(Ordering::Acquire)
     }
 
@@ -73,7 +73,7 @@ impl PublicationShared {
     /// Returns true if the last status message of the only receiver of a unicast publication carried EOS: linger may
     /// end early.
     #[must_use]
-    pub fn is_unicast_end_of_stream_received(&self) -> bool {
+    pub(crate) fn is_unicast_end_of_stream_received(&self) -> bool {
         self.sender
             .unicast_end_of_stream_received
             .load(Ordering::Acquire)
@@ -81,25 +81,25 @@ impl PublicationShared {
 
     /// Returns true if all data was sent and no more will follow: heartbeats carry EOS.
     #[must_use]
-    pub fn is_end_of_stream(&self) -> bool {
+    pub(crate) fn is_end_of_stream(&self) -> bool {
         self.conductor.is_end_of_stream.load(Ordering::Acquire)
     }
 
     /// Returns true if the publication was revoked: heartbeats carry EOS and REVOKED.
     #[must_use]
-    pub fn is_revoked(&self) -> bool {
+    pub(crate) fn is_revoked(&self) -> bool {
         self.conductor.is_revoked.load(Ordering::Acquire)
     }
 
     /// Called by the conductor: the stream has ended (docs/spec/wire.md §3.10).
-    pub fn conductor_end_of_stream(&self) {
+    pub(crate) fn conductor_end_of_stream(&self) {
         self.conductor
             .is_end_of_stream
             .store(true, Ordering::Release);
     }
 
     /// Called by the conductor: the publication was revoked, which also ends the stream.
-    pub fn conductor_revoke(&self) {
+    pub(crate) fn conductor_revoke(&self) {
         self.conductor.is_revoked.store(true, Ordering::Release);
         self.conductor
             .is_end_of_stream

@@ -20,27 +20,27 @@ use crate::sender::{FlowControl, StreamLog};
 
 /// A send endpoint: the socket or sockets of one outgoing channel.
 #[derive(Debug)]
-pub struct SendEndpointSpec {
+pub(crate) struct SendEndpointSpec {
     /// Endpoint id.
-    pub id: EndpointId,
+    pub(crate) id: EndpointId,
     /// The URI that created the endpoint, for error texts.
-    pub channel: Arc<str>,
+    pub(crate) channel: Arc<str>,
     /// Sends all frames; also receives control frames unless `control` is set.
-    pub data: Box<dyn Transport>,
+    pub(crate) data: Box<dyn Transport>,
     /// Receives control frames where they need a separate socket (multicast).
-    pub control: Option<Box<dyn Transport>>,
+    pub(crate) control: Option<Box<dyn Transport>>,
     /// Destinations of `data`.
-    pub destination: Destination,
+    pub(crate) destination: Destination,
     /// Time without a status message after which the peer's name is resolved again (docs/spec/wire.md §2.14); `None`
     /// for multicast, response channels and literal addresses.
-    pub re_resolution_timeout_ns: Option<i64>,
+    pub(crate) re_resolution_timeout_ns: Option<i64>,
     /// Hash seed of the publication table, not predictable by untrusted peers.
-    pub seed: u64,
+    pub(crate) seed: u64,
 }
 
 /// Flow control of a publication (docs/spec/wire.md §4).
 #[derive(Debug)]
-pub enum SenderFlowControlSpec {
+pub(crate) enum SenderFlowControlSpec {
     /// The only receiver, or the fastest of a group, determines the limit.
     Max {
         /// Maximum retransmission as a multiple of the receiver window: `aeron.unicast.flow.control.rrwm`, 16, for one
@@ -55,129 +55,127 @@ pub enum SenderFlowControlSpec {
 
 /// Min and tagged flow control (docs/spec/wire.md §4.4).
 #[derive(Clone, Debug)]
-pub struct MinFlowControlSpec {
+pub(crate) struct MinFlowControlSpec {
     /// Only receivers with this tag are relevant; `None`: all receivers are.
-    pub group_tag: Option<i64>,
+    pub(crate) group_tag: Option<i64>,
     /// Number of relevant receivers required for the publication to be connected.
-    pub min_size: usize,
+    pub(crate) min_size: usize,
     /// A receiver without a status message for this time is removed.
-    pub timeout_ns: i64,
+    pub(crate) timeout_ns: i64,
     /// Maximum retransmission as a multiple of the receiver window: `aeron.multicast.flow.control.rrwm`, 4.
-    pub retransmit_window_multiple: i32,
+    pub(crate) retransmit_window_multiple: i32,
     /// `fc-receivers`: the number of relevant receivers.
-    pub receivers: Counter,
+    pub(crate) receivers: Counter,
     /// Event log for receivers that are added and removed.
-    pub log: StreamLog,
+    pub(crate) log: StreamLog,
 }
 
 /// Retransmission in answer to NAKs (docs/spec/wire.md §3.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RetransmitSpec {
+pub(crate) struct RetransmitSpec {
     /// Maximum concurrent retransmit actions: 1 for unicast, else `max-resend`.
-    pub max_actions: usize,
+    pub(crate) max_actions: usize,
     /// `aeron.retransmit.unicast.delay`, 0.
-    pub delay_ns: i64,
+    pub(crate) delay_ns: i64,
     /// `aeron.retransmit.unicast.linger`, 10 ms: repeated NAKs are ignored for this time.
-    pub linger_ns: i64,
+    pub(crate) linger_ns: i64,
 }
 
 /// The sender's half of a network publication.
 #[derive(Debug)]
-pub struct SenderPublicationSpec {
+pub(crate) struct SenderPublicationSpec {
     /// Publication id.
-    pub id: PublicationId,
+    pub(crate) id: PublicationId,
     /// The endpoint that it sends on, added before it.
-    pub endpoint: EndpointId,
+    pub(crate) endpoint: EndpointId,
     /// Session id.
-    pub session_id: i32,
+    pub(crate) session_id: i32,
     /// Stream id.
-    pub stream_id: i32,
+    pub(crate) stream_id: i32,
     /// The log that clients publish into; it determines initial term id and term length.
-    pub log: LogBuffers,
+    pub(crate) log: LogBuffers,
     /// Position of the first byte to send.
-    pub start_position: i64,
+    pub(crate) start_position: i64,
     /// Maximum datagram length.
-    pub mtu: usize,
+    pub(crate) mtu: usize,
     /// Multicast TTL sent in SETUP; 0 when not set.
-    pub ttl: i32,
+    pub(crate) ttl: i32,
     /// Multicast or multiple destinations: SETUP carries GROUP, and the EOS of one receiver does not end linger.
-    pub is_group: bool,
+    pub(crate) is_group: bool,
     /// SETUP requests a response channel (docs/spec/wire.md §2.10).
-    pub wants_response: bool,
-    /// The publication is a response: it is sent to the peer that elicits its SETUP.
-    pub is_response: bool,
+    pub(crate) wants_response: bool,
     /// URI `eos`: heartbeats carry EOS after the end of the stream.
-    pub signals_end_of_stream: bool,
+    pub(crate) signals_end_of_stream: bool,
     /// URI `ssc`: spies advance the sender when there is no receiver.
-    pub spies_simulate_connection: bool,
+    pub(crate) spies_simulate_connection: bool,
     /// Flow control strategy.
-    pub flow_control: SenderFlowControlSpec,
+    pub(crate) flow_control: SenderFlowControlSpec,
     /// Retransmission parameters.
-    pub retransmit: RetransmitSpec,
+    pub(crate) retransmit: RetransmitSpec,
     /// `aeron.publication.connection.timeout`, 5 s: a receiver without a status message for this time is disconnected.
-    pub connection_timeout_ns: i64,
+    pub(crate) connection_timeout_ns: i64,
     /// URI `channel-snd-ts-offset`.
-    pub send_timestamp: Option<SendTimestamp>,
+    pub(crate) send_timestamp: Option<SendTimestamp>,
     /// Maximum datagrams per send call; `None`: as many as fit into 64 KiB. (The C driver's
     /// `AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND`, when set explicitly.)
-    pub max_datagrams_per_send: Option<i32>,
+    pub(crate) max_datagrams_per_send: Option<i32>,
     /// `snd-pos`, set to the start position.
-    pub sender_position: Counter,
+    pub(crate) sender_position: Counter,
     /// `snd-lmt`, set to the start position.
-    pub sender_limit: Counter,
+    pub(crate) sender_limit: Counter,
     /// `snd-bpe`.
-    pub back_pressure_events: Counter,
+    pub(crate) back_pressure_events: Counter,
     /// `snd-naks-received`.
-    pub naks_received: Counter,
+    pub(crate) naks_received: Counter,
     /// Event log for retransmissions.
-    pub log_events: StreamLog,
+    pub(crate) log_events: StreamLog,
     /// State shared with the conductor's half.
-    pub shared: Arc<PublicationShared>,
+    pub(crate) shared: Arc<PublicationShared>,
 }
 
 /// One socket of a receive endpoint.
 #[derive(Debug)]
-pub struct ReceiveTransportSpec {
+pub(crate) struct ReceiveTransportSpec {
     /// Transport id: the registration id of the destination, or of the command that opened the endpoint.
-    pub id: TransportId,
+    pub(crate) id: TransportId,
     /// The bound socket.
-    pub transport: Box<dyn Transport>,
+    pub(crate) transport: Box<dyn Transport>,
     /// Multicast: status messages and NAKs are sent to this group instead of the source.
-    pub control_group: Option<SocketAddr>,
+    pub(crate) control_group: Option<SocketAddr>,
     /// URI `control`: SETUPs are elicited from this address once per second (docs/spec/wire.md §5.3).
-    pub explicit_control: Option<SocketAddr>,
+    pub(crate) explicit_control: Option<SocketAddr>,
     /// Time without data after which the explicit control address is resolved again; `None`: never.
-    pub re_resolution_timeout_ns: Option<i64>,
+    pub(crate) re_resolution_timeout_ns: Option<i64>,
     /// True if the receive buffer grows with the windows of the images. False where its length is configured.
-    pub grows: bool,
+    pub(crate) grows: bool,
 }
 
 /// A receive endpoint: the sockets of one incoming channel.
 #[derive(Debug)]
-pub struct ReceiveEndpointSpec {
+pub(crate) struct ReceiveEndpointSpec {
     /// Endpoint id.
-    pub id: EndpointId,
+    pub(crate) id: EndpointId,
     /// The URI that created the endpoint, for error texts.
-    pub channel: Arc<str>,
+    pub(crate) channel: Arc<str>,
     /// The sockets; one for a plain subscription.
-    pub transports: Vec<ReceiveTransportSpec>,
+    pub(crate) transports: Vec<ReceiveTransportSpec>,
     /// URI `control-mode=manual`: transports are added and removed by commands.
-    pub has_destinations: bool,
+    pub(crate) has_destinations: bool,
     /// Receiver id sent in status messages; unique per endpoint, also across drivers.
-    pub receiver_id: i64,
+    pub(crate) receiver_id: i64,
     /// Group tag sent in status messages, if the URI or the driver defines one.
-    pub group_tag: Option<i64>,
+    pub(crate) group_tag: Option<i64>,
     /// URI `media-rcv-ts-offset` and `channel-rcv-ts-offset`.
-    pub timestamps: Option<ReceiveTimestamps>,
+    pub(crate) timestamps: Option<ReceiveTimestamps>,
     /// `aeron.driver.stream.session.limit`.
-    pub stream_session_limit: usize,
+    pub(crate) stream_session_limit: usize,
     /// Hash seed of the stream and session tables, not predictable by untrusted peers.
-    pub seed: u64,
+    pub(crate) seed: u64,
 }
 
 /// NAK timing for a gap (docs/spec/wire.md §5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NakDelaySpec {
+pub(crate) enum NakDelaySpec {
     /// One receiver: a fixed delay before the first NAK and between NAKs.
     Unicast {
         /// `aeron.nak.unicast.delay` or URI `nak-delay`.
@@ -198,56 +196,56 @@ pub enum NakDelaySpec {
 
 /// A subscriber of an image.
 #[derive(Clone, Debug)]
-pub struct SubscriberPosition {
+pub(crate) struct SubscriberPosition {
     /// Its `sub-pos`.
-    pub position: Counter,
+    pub(crate) position: Counter,
 }
 
 /// The receiver's half of an image.
 #[derive(Debug)]
-pub struct ReceiverImageSpec {
+pub(crate) struct ReceiverImageSpec {
     /// Image id.
-    pub id: ImageId,
+    pub(crate) id: ImageId,
     /// The endpoint that requested it.
-    pub endpoint: EndpointId,
+    pub(crate) endpoint: EndpointId,
     /// The transport that received the SETUP.
-    pub transport: TransportId,
+    pub(crate) transport: TransportId,
     /// Session id.
-    pub session_id: i32,
+    pub(crate) session_id: i32,
     /// Stream id.
-    pub stream_id: i32,
+    pub(crate) stream_id: i32,
     /// The log that subscribers read; it determines initial term id and term length.
-    pub log: LogBuffers,
+    pub(crate) log: LogBuffers,
     /// Position of the first expected byte.
-    pub join_position: i64,
+    pub(crate) join_position: i64,
     /// Sender's MTU.
-    pub mtu: usize,
+    pub(crate) mtu: usize,
     /// Destination of status messages and NAKs.
-    pub control: SocketAddr,
+    pub(crate) control: SocketAddr,
     /// NAK timing, or unreliable.
-    pub nak_delay: NakDelaySpec,
+    pub(crate) nak_delay: NakDelaySpec,
     /// Maximum receiver window: that of the channel.
-    pub window: i32,
+    pub(crate) window: i32,
     /// Congestion control, which determines the current window.
-    pub congestion_control: Box<dyn CongestionControl>,
+    pub(crate) congestion_control: Box<dyn CongestionControl>,
     /// `aeron.rcv.status.message.timeout`, 200 ms.
-    pub status_message_timeout_ns: i64,
+    pub(crate) status_message_timeout_ns: i64,
     /// `aeron.image.liveness.timeout`, 10 s.
-    pub liveness_timeout_ns: i64,
+    pub(crate) liveness_timeout_ns: i64,
     /// Subscription channel, for the loss report.
-    pub channel: Arc<str>,
+    pub(crate) channel: Arc<str>,
     /// `ip:port` of the source, for the loss report.
-    pub source_identity: Arc<str>,
+    pub(crate) source_identity: Arc<str>,
     /// `rcv-hwm`, set to the join position.
-    pub high_water_mark: Counter,
+    pub(crate) high_water_mark: Counter,
     /// `rcv-pos`, set to the join position.
-    pub rebuild_position: Counter,
+    pub(crate) rebuild_position: Counter,
     /// `rcv-naks-sent`.
-    pub naks_sent: Counter,
+    pub(crate) naks_sent: Counter,
     /// The subscribers, at the join position; at least one.
-    pub subscribers: Vec<SubscriberPosition>,
+    pub(crate) subscribers: Vec<SubscriberPosition>,
     /// Seed of the random NAK delay.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// State shared with the conductor's half; created with the same join position and window.
-    pub shared: Arc<ImageShared>,
+    pub(crate) shared: Arc<ImageShared>,
 }

@@ -100,7 +100,7 @@ impl ConductorState {
                     .on_endpoint_released(id);
                 self.counters.free_all(&counters);
             }
-            ConductorEvent::ReceiveTransportReleased { transport, .. } => {
+            ConductorEvent::ReceiveTransportReleased(transport) => {
                 self.security.remove_receiver(transport.id());
                 let destinations = &mut self.networking.receive_destinations;
                 if let Some(counter) = destinations.on_released(transport.id()) {

@@ -15,6 +15,7 @@ pub(crate) use static_window::StaticWindow;
 
 /// Result of an update by congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WindowUpdate {
     /// Receiver window in bytes. At most half a term is advertised, and less while the socket drops datagrams.
     pub window: i32,
@@ -22,8 +23,29 @@ pub struct WindowUpdate {
     pub is_urgent: bool,
 }
 
+impl WindowUpdate {
+    /// Advertises a window of `bytes` with the next status message that is due.
+    #[must_use]
+    pub fn new(bytes: i32) -> Self {
+        Self {
+            window: bytes,
+            is_urgent: false,
+        }
+    }
+
+    /// Sends a status message now.
+    #[must_use]
+    pub fn urgent(self) -> Self {
+        Self {
+            is_urgent: true,
+            ..self
+        }
+    }
+}
+
 /// Progress of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReceiverProgress {
     /// Position of the slowest subscriber.
     pub consumed: i64,
@@ -31,6 +53,27 @@ pub struct ReceiverProgress {
     pub last_sent_position: i64,
     /// A new gap was found since the last update.
     pub has_loss: bool,
+}
+
+impl ReceiverProgress {
+    /// Creates the progress of a stream without loss, for tests of a [`CongestionControl`].
+    #[must_use]
+    pub fn new(consumed: i64, last_sent_position: i64) -> Self {
+        Self {
+            consumed,
+            last_sent_position,
+            has_loss: false,
+        }
+    }
+
+    /// States that a new gap was found.
+    #[must_use]
+    pub fn with_loss(self) -> Self {
+        Self {
+            has_loss: true,
+            ..self
+        }
+    }
 }
 
 /// Sets the receiver window of one image. Called by the receiver thread on the hot path: methods must not block,

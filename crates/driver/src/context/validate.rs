@@ -49,7 +49,7 @@ pub(crate) fn validate_limits(options: &OptionSet, limits: &BufferLimits) -> Vec
 /// more loss or less throughput.
 pub(crate) fn shortfalls(options: &OptionSet, limits: &BufferLimits) -> Vec<DriverWarning> {
     // Linux doubles the requested length and reports the double.
-    let factor = if cfg!(target_os = "linux") { 2 } else { 1 };
+    let factor = 2;
     let buffers = [
         (
             OptionId::SocketReceiveBuffer,

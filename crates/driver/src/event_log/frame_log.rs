@@ -77,10 +77,7 @@ impl NetworkLayer for FrameLog {
 
 impl TransportLayer for FrameLog {
     fn capabilities(&self) -> LayerCapabilities {
-        LayerCapabilities {
-            inspects_received: true,
-            ..LayerCapabilities::default()
-        }
+        LayerCapabilities::default().with_inspection()
     }
 
     fn send(

@@ -41,6 +41,7 @@ struct Queue {
 
 /// A value of an event. [`EventSpec`](taran_protocol::event::EventSpec) declares the fields of each event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FieldValue<'a> {
     /// A 32-bit number.
     Int(i32),

@@ -29,7 +29,7 @@ pub enum AgentPlacement {
 pub struct AgentId(u64);
 
 /// An agent could not be added to a driver; it was dropped.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum AddAgentError {
     /// The driver's thread has ended, see [`MediaDriver::termination`](crate::MediaDriver::termination).
@@ -44,6 +44,8 @@ pub enum AddAgentError {
         source: io::Error,
     },
 }
+
+taran_core::debug_is_display!(AddAgentError);
 
 /// The added agents that are not closed, in order of their addition. Those that have ended by themselves are forgotten when
 /// the next one is added.

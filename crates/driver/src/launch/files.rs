@@ -299,7 +299,6 @@ mod tests {
     }
 
     /// Returns the bytes of a mapped file that are in the page tables of the process; `None` if it is not mapped.
-    #[cfg(target_os = "linux")]
     fn mapped(file: &std::path::Path) -> Option<u64> {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut lines = maps
@@ -312,7 +311,6 @@ mod tests {
     }
 
     /// Waits until `of` returns the expected value.
-    #[cfg(target_os = "linux")]
     fn expect<T: std::fmt::Debug + PartialEq>(of: impl Fn() -> T, wanted: &T) {
         let deadline = Instant::now() + Duration::from_secs(60);
         while of() != *wanted {
@@ -322,17 +320,14 @@ mod tests {
     }
 
     /// Temporary folder in shared memory, deleted on drop.
-    #[cfg(target_os = "linux")]
     struct Folder(PathBuf);
 
-    #[cfg(target_os = "linux")]
     impl Drop for Folder {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.0);
         }
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn pages_of_new_files_are_prefaulted_and_unmapped_on_deletion() {
         const LENGTH: u64 = 3 << 20;

@@ -49,10 +49,7 @@ pub(super) fn build(mut spec: NamesSpec<'_>) -> Result<HostLookups, DriverError>
             let bind = interface(&gossip.interface, spec.resolver.as_mut())?;
             let transport = spec
                 .network
-                .open(&SocketSpec {
-                    offload: false,
-                    ..SocketSpec::bound(bind)
-                })
+                .open(&SocketSpec::bound(bind).with_offload(false))
                 .map_err(|source| DriverError::ResolverInterface {
                     interface: gossip.interface.text.clone(),
                     reason: source.to_string(),

@@ -44,6 +44,7 @@ const EVENT_QUEUE: usize = 256;
 
 /// Platform of a driver: everything that it takes from the outside.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Environment {
     /// Storage of files.
     pub storage: Arc<dyn Storage>,
@@ -59,6 +60,35 @@ pub struct Environment {
     pub wall_clock: Arc<dyn WallClock>,
     /// Process id in `cnc.dat`.
     pub pid: i64,
+}
+
+impl Environment {
+    /// Creates the platform of a driver, with the id of this process. `seed` differs from driver to driver: session ids and
+    /// receiver ids come from it.
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        network: Box<dyn Network>,
+        resolver: Box<dyn NameResolver>,
+        wall_clock: Arc<dyn WallClock>,
+        now: Now,
+        seed: u64,
+    ) -> Self {
+        Self {
+            storage,
+            network,
+            resolver,
+            seed,
+            now,
+            wall_clock,
+            pid: i64::from(std::process::id()),
+        }
+    }
+
+    /// Sets the process id in `cnc.dat`.
+    #[must_use]
+    pub fn with_pid(self, pid: i64) -> Self {
+        Self { pid, ..self }
+    }
 }
 
 /// Agents of a driver, which the caller runs: on threads, or one after the other in virtual time.

@@ -156,10 +156,7 @@ impl Receiver {
     fn add_transport(&mut self, id: EndpointId, transport: Box<ReceiveTransport>, now: Now) {
         if self.endpoint(id).is_none() {
             self.event_sender
-                .send(ConductorEvent::ReceiveTransportReleased {
-                    endpoint: id,
-                    transport,
-                });
+                .send(ConductorEvent::ReceiveTransportReleased(transport));
             return;
         }
         self.with_endpoint(id, now, |endpoint, context| {
@@ -174,10 +171,7 @@ impl Receiver {
             .and_then(|endpoint| endpoint.remove_transport(transport));
         if let Some(transport) = removed {
             self.event_sender
-                .send(ConductorEvent::ReceiveTransportReleased {
-                    endpoint: id,
-                    transport,
-                });
+                .send(ConductorEvent::ReceiveTransportReleased(transport));
             self.update_poller();
         }
     }

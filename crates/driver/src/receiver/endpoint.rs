@@ -28,7 +28,7 @@ const MAX_BYTES_PER_POLL: usize = 128 * 1024;
 #[doc(alias = "ReceiveChannelEndpoint")]
 #[doc(alias = "MultiRcvDestination")]
 #[derive(Debug)]
-pub struct ReceiveEndpoint {
+pub(crate) struct ReceiveEndpoint {
     pub(super) id: EndpointId,
     pub(super) identity: Identity,
     /// A transport keeps its slot for its lifetime.
@@ -55,7 +55,7 @@ struct ReceiveResult {
 impl ReceiveEndpoint {
     /// Creates an endpoint without subscriptions.
     #[must_use]
-    pub fn new(spec: ReceiveEndpointSpec) -> Self {
+    pub(crate) fn new(spec: ReceiveEndpointSpec) -> Self {
         let channel = spec.channel;
         let transports = spec.transports.into_iter();
         Self {
@@ -79,7 +79,7 @@ impl ReceiveEndpoint {
 
     /// Returns the id.
     #[must_use]
-    pub fn id(&self) -> EndpointId {
+    pub(crate) fn id(&self) -> EndpointId {
         self.id
     }
 

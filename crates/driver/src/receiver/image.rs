@@ -31,7 +31,7 @@ use crate::token_bucket::{TokenBucket, rtt_replies};
 /// Receiver's half of an image. Built by the conductor, owned by the receiver.
 #[doc(alias = "PublicationImage")]
 #[derive(Debug)]
-pub struct ReceiverImage {
+pub(crate) struct ReceiverImage {
     // Fields used for every packet.
     pub(super) geometry: TermGeometry,
     /// End of the highest frame that has arrived or was announced by a heartbeat.
@@ -127,7 +127,7 @@ pub(super) fn overrun_threshold(geometry: &TermGeometry, advertised_position: i6
 impl ReceiverImage {
     /// Creates an image that has received nothing.
     #[must_use]
-    pub fn new(mut spec: ReceiverImageSpec) -> Self {
+    pub(crate) fn new(mut spec: ReceiverImageSpec) -> Self {
         let geometry = spec.log.geometry();
         let join_position = spec.join_position;
         Self {
@@ -235,13 +235,13 @@ impl ReceiverImage {
 
     /// Returns the id.
     #[must_use]
-    pub fn id(&self) -> ImageId {
+    pub(crate) fn id(&self) -> ImageId {
         self.spec.id
     }
 
     /// Returns the endpoint that the image belongs to.
     #[must_use]
-    pub fn endpoint(&self) -> EndpointId {
+    pub(crate) fn endpoint(&self) -> EndpointId {
         self.spec.endpoint
     }
 

@@ -63,24 +63,24 @@ const BATCH: usize = 16;
 
 /// Parts from which a [`Receiver`] is built.
 #[derive(Debug)]
-pub struct ReceiverSpec {
+pub(crate) struct ReceiverSpec {
     /// Commands of the conductor.
-    pub commands: queue::Receiver<ReceiverCommand>,
+    pub(crate) commands: queue::Receiver<ReceiverCommand>,
     /// Poller of the sockets. Its waker is used when the conductor sends a command.
-    pub poller: Box<dyn Poller>,
+    pub(crate) poller: Box<dyn Poller>,
     /// Events for the conductor.
-    pub events: queue::Sender<ConductorEvent>,
+    pub(crate) events: queue::Sender<ConductorEvent>,
     /// System counters.
-    pub counters: ReceiverCounters,
+    pub(crate) counters: ReceiverCounters,
     /// Duty cycle tracker.
-    pub cycle: DutyCycleTracker,
+    pub(crate) cycle: DutyCycleTracker,
     /// Log of network errors.
-    pub errors: ErrorHandler,
+    pub(crate) errors: ErrorHandler,
     /// Loss report; the receiver is its only writer.
-    pub losses: LossReport,
+    pub(crate) losses: LossReport,
     /// Interval at which explicit control addresses are checked for silence:
     /// `aeron.driver.reresolution.check.interval`, default 1 s; 0 disables the check.
-    pub re_resolution_check_interval_ns: i64,
+    pub(crate) re_resolution_check_interval_ns: i64,
 }
 
 /// Receiver agent. Does nothing except in `do_work`.
@@ -197,7 +197,7 @@ impl Receiver {
 
     /// Creates a receiver without endpoints.
     #[must_use]
-    pub fn new(spec: ReceiverSpec) -> Self {
+    pub(crate) fn new(spec: ReceiverSpec) -> Self {
         Self {
             endpoints: Vec::new(),
             reporter: ErrorReporter::new(spec.errors),

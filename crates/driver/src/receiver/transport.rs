@@ -20,7 +20,7 @@ const BUFFER_FACTOR: usize = 2;
 /// Socket and control addresses of a receive endpoint or destination. Built by the conductor, owned by the receiver.
 #[doc(alias = "ReceiveDestinationTransport")]
 #[derive(Debug)]
-pub struct ReceiveTransport {
+pub(crate) struct ReceiveTransport {
     pub(super) id: TransportId,
     pub(super) transport: Box<dyn Transport>,
     control_group: Option<SocketAddr>,
@@ -58,7 +58,7 @@ pub(super) enum SendResult {
 impl ReceiveTransport {
     /// Creates a transport on which nothing has arrived. `channel` is for error texts.
     #[must_use]
-    pub fn new(spec: ReceiveTransportSpec, channel: Arc<str>) -> Self {
+    pub(crate) fn new(spec: ReceiveTransportSpec, channel: Arc<str>) -> Self {
         Self {
             id: spec.id,
             receives_parts: spec.transport.capabilities().receives_parts,
@@ -79,7 +79,7 @@ impl ReceiveTransport {
 
     /// Returns the id.
     #[must_use]
-    pub fn id(&self) -> TransportId {
+    pub(crate) fn id(&self) -> TransportId {
         self.id
     }
 

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 const LENGTH_MAX: u64 = 4 << 20;
 
 /// Reason why a file of a key directory cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyFileError {
     /// The system refuses an operation.
@@ -71,6 +71,8 @@ pub enum KeyFileError {
         problem: String,
     },
 }
+
+taran_core::debug_is_display!(KeyFileError);
 
 fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> KeyFileError + 'a {
     move |source| KeyFileError::Io {

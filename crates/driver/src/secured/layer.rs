@@ -47,13 +47,10 @@ impl NetworkLayer for SecuredNetwork {
 
 /// Returns what the layer of a secured socket does.
 pub(super) const fn capabilities() -> LayerCapabilities {
-    LayerCapabilities {
-        inspects_received: true,
-        // Messages of the conductor make datagrams to send and frames to deliver.
-        holds_received: true,
-        transforms: true,
-        expansion: SEALED_OVERHEAD,
-    }
+    // Messages of the conductor make datagrams to send and frames to deliver.
+    LayerCapabilities::NONE
+        .with_holding()
+        .with_transformation(SEALED_OVERHEAD)
 }
 
 /// Layer of a socket that nothing was decided about: it sends and delivers nothing.

@@ -47,6 +47,7 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 const PLAIN_SOURCES_MAX: usize = 256;
 
 /// Keys of a driver: its identity, and what it trusts. The files of `taran.secure.keys.dir` unless a program sets them.
+#[non_exhaustive]
 pub struct DriverKeys {
     /// Identity.
     pub identity: Identity,
@@ -54,6 +55,17 @@ pub struct DriverKeys {
     pub trust: TrustStore,
     /// Source of random bytes.
     pub entropy: Box<dyn Entropy>,
+}
+
+impl DriverKeys {
+    /// Keys that do not come from files.
+    pub fn new(identity: Identity, trust: TrustStore, entropy: Box<dyn Entropy>) -> Self {
+        Self {
+            identity,
+            trust,
+            entropy,
+        }
+    }
 }
 
 impl fmt::Debug for DriverKeys {

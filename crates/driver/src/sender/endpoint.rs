@@ -20,7 +20,7 @@ use crate::token_bucket::{TokenBucket, error_frames, response_setups};
 /// A send endpoint: built by the conductor, owned by the sender.
 #[derive(Debug)]
 #[doc(alias = "SendChannelEndpoint")]
-pub struct SendEndpoint {
+pub(crate) struct SendEndpoint {
     id: EndpointId,
     transport: SendTransport,
     pub(super) control_batch: ControlFrameBatch,
@@ -42,7 +42,7 @@ pub struct SendEndpoint {
 impl SendEndpoint {
     /// Returns an endpoint without publications.
     #[must_use]
-    pub fn new(spec: SendEndpointSpec) -> Self {
+    pub(crate) fn new(spec: SendEndpointSpec) -> Self {
         let capabilities = spec.data.capabilities();
         Self {
             id: spec.id,
@@ -63,7 +63,7 @@ impl SendEndpoint {
 
     /// Returns the id.
     #[must_use]
-    pub fn id(&self) -> EndpointId {
+    pub(crate) fn id(&self) -> EndpointId {
         self.id
     }
 

@@ -64,25 +64,25 @@ const MAX_EXTRA_BATCHES: usize = 3;
 
 /// Parameters of the sender.
 #[derive(Debug)]
-pub struct SenderSpec {
+pub(crate) struct SenderSpec {
     /// Commands from the conductor.
-    pub commands: queue::Receiver<SenderCommand>,
+    pub(crate) commands: queue::Receiver<SenderCommand>,
     /// Poller of the sockets that receive control frames. Its waker is used when a command was sent.
-    pub poller: Box<dyn Poller>,
+    pub(crate) poller: Box<dyn Poller>,
     /// Events to the conductor.
-    pub events: queue::Sender<ConductorEvent>,
+    pub(crate) events: queue::Sender<ConductorEvent>,
     /// System counters.
-    pub counters: SenderCounters,
+    pub(crate) counters: SenderCounters,
     /// Tracker of duty cycle times.
-    pub cycle: DutyCycleTracker,
+    pub(crate) cycle: DutyCycleTracker,
     /// Handler of network errors.
-    pub errors: ErrorHandler,
+    pub(crate) errors: ErrorHandler,
     /// `aeron.send.to.status.poll.ratio`, default 6: duty cycles after which control sockets are polled at the latest.
-    pub status_poll_ratio: u32,
+    pub(crate) status_poll_ratio: u32,
     /// Time after which control sockets are polled at the latest: half of `aeron.rcv.status.message.timeout`.
-    pub status_poll_interval_ns: i64,
+    pub(crate) status_poll_interval_ns: i64,
     /// `aeron.driver.reresolution.check.interval`, default 1 s: interval of the check for silent peers; 0 disables it.
-    pub re_resolution_check_interval_ns: i64,
+    pub(crate) re_resolution_check_interval_ns: i64,
 }
 
 /// Sender agent. Does nothing except in `do_work`.
@@ -196,7 +196,7 @@ impl Sender {
 
     /// Returns a sender without endpoints.
     #[must_use]
-    pub fn new(spec: SenderSpec) -> Self {
+    pub(crate) fn new(spec: SenderSpec) -> Self {
         Self {
             endpoints: Vec::new(),
             reporter: ErrorReporter::new(spec.errors),

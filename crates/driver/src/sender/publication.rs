@@ -35,7 +35,7 @@ pub(super) const SETUP_HEARTBEAT_INTERVAL_NS: i64 = 100_000_000;
 /// The sender's half of a network publication: built by the conductor, owned by the sender.
 #[derive(Debug)]
 #[doc(alias = "NetworkPublication")]
-pub struct SenderPublication {
+pub(crate) struct SenderPublication {
     // Used in every poll.
     pub(super) position: i64,
     pub(super) limit: i64,
@@ -156,7 +156,7 @@ impl BatchResult {
 impl SenderPublication {
     /// Returns a publication that has sent nothing.
     #[must_use]
-    pub fn new(mut spec: SenderPublicationSpec) -> Self {
+    pub(crate) fn new(mut spec: SenderPublicationSpec) -> Self {
         let none = SenderFlowControlSpec::Max {
             retransmit_window_multiple: 1,
         };
@@ -195,13 +195,13 @@ impl SenderPublication {
 
     /// Returns the id.
     #[must_use]
-    pub fn id(&self) -> PublicationId {
+    pub(crate) fn id(&self) -> PublicationId {
         self.spec.id
     }
 
     /// Returns the id of its endpoint.
     #[must_use]
-    pub fn endpoint(&self) -> EndpointId {
+    pub(crate) fn endpoint(&self) -> EndpointId {
         self.spec.endpoint
     }
 

@@ -8,15 +8,15 @@ use crate::event_log::{EventLog, FieldValue};
 
 /// Event log with the identity of a publication.
 #[derive(Clone, Debug)]
-pub struct StreamLog {
+pub(crate) struct StreamLog {
     /// Event log.
-    pub events: EventLog,
+    pub(crate) events: EventLog,
     /// Session.
-    pub session_id: i32,
+    pub(crate) session_id: i32,
     /// Stream.
-    pub stream_id: i32,
+    pub(crate) stream_id: i32,
     /// The publication's channel.
-    pub channel: Arc<str>,
+    pub(crate) channel: Arc<str>,
 }
 
 impl StreamLog {

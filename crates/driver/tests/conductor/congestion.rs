@@ -101,10 +101,7 @@ impl CongestionControl for Narrow {
     }
 
     fn update_window(&mut self, _progress: &ReceiverProgress, _now_ns: i64) -> WindowUpdate {
-        WindowUpdate {
-            window: self.0,
-            is_urgent: false,
-        }
+        WindowUpdate::new(self.0)
     }
 }
 

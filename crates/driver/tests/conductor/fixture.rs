@@ -152,15 +152,15 @@ impl DriverFixture {
             nanos: 1_000_000_000_000,
             epoch_millis: START_MS,
         };
-        let environment = Environment {
-            storage: files,
-            network: Box::new(network.clone()),
-            resolver: Box::new(hosts.clone()),
-            seed: 7,
+        let environment = Environment::new(
+            files,
+            Box::new(network.clone()),
+            Box::new(hosts.clone()),
+            Arc::new(ManualClock::new(now)),
             now,
-            wall_clock: Arc::new(ManualClock::new(now)),
-            pid: 42,
-        };
+            7,
+        )
+        .with_pid(42);
         let parts = DriverParts::build(context, environment).expect("the driver can be built");
         let region = storage
             .open(&PathBuf::from(DIRECTORY).join(CNC_FILE_NAME))

@@ -147,16 +147,10 @@ fn control_frames_are_sent_to_the_control_group() {
     let group = "aeron:udp?endpoint=224.0.1.1:40001|control=10.9.9.9:1";
     driver.add_subscription(client, group, 10).unwrap();
     // A member of the control group, like a publication.
-    let spec = SocketSpec {
-        multicast: Some(MulticastSpec {
-            join: Some(ip("224.0.1.2")),
-            interface: ip("10.1.9.9"),
-            interface_index: 3,
-            ttl: None,
-        }),
-        reuse_address: true,
-        ..SocketSpec::bound(address("0.0.0.0:40001"))
-    };
+    let role = MulticastSpec::sending(ip("10.1.9.9"))
+        .joining(ip("224.0.1.2"))
+        .with_interface_index(3);
+    let spec = SocketSpec::bound(address("0.0.0.0:40001")).with_multicast(role, true);
     let mut socket = TestSocket::open(&driver.network, &spec);
     driver.run_for(SECOND * 3);
     assert_eq!(
@@ -225,16 +219,10 @@ fn with_a_gap(driver: &mut DriverFixture, channel: &str, flags: u8) -> (bool, Te
     let is_group = channel.contains("224.");
     let sender = address("127.0.0.1:45001");
     let spec = if is_group {
-        SocketSpec {
-            multicast: Some(MulticastSpec {
-                join: Some(ip("224.0.1.2")),
-                interface: ip("127.0.0.1"),
-                interface_index: 1,
-                ttl: None,
-            }),
-            reuse_address: true,
-            ..SocketSpec::bound(address("0.0.0.0:40001"))
-        }
+        let role = MulticastSpec::sending(ip("127.0.0.1"))
+            .joining(ip("224.0.1.2"))
+            .with_interface_index(1);
+        SocketSpec::bound(address("0.0.0.0:40001")).with_multicast(role, true)
     } else {
         SocketSpec::bound(sender)
     };

@@ -190,10 +190,7 @@ impl Network for MemoryNetwork {
             return self.buffer_limits();
         }
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        check_backend(&SocketSpec {
-            backend: Some(backend.into()),
-            ..SocketSpec::bound(any)
-        })?;
+        check_backend(&SocketSpec::bound(any).with_backend(backend))?;
         let lengths = BufferLengths {
             send: 1 << 20,
             receive: 1 << 20,
@@ -279,10 +276,9 @@ impl Transport for MemoryTransport {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::PLAIN.below(LayerCapabilities {
-            expansion: self.expansion,
-            ..LayerCapabilities::default()
-        })
+        let mut layer = LayerCapabilities::default();
+        layer.expansion = self.expansion;
+        Capabilities::PLAIN.below(layer)
     }
 
     fn buffer_lengths(&self) -> BufferLengths {

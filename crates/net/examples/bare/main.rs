@@ -33,11 +33,8 @@ fn main() -> Result<(), Failure> {
 /// Returns two sockets that are connected to each other.
 fn pair() -> Result<[Box<dyn Transport>; 2], Failure> {
     let mut network = SocketNetwork::new();
-    let bound = SocketSpec {
-        send_buffer: Some(BUFFER),
-        receive_buffer: Some(BUFFER),
-        ..SocketSpec::bound(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
-    };
+    let bound = SocketSpec::bound(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+        .with_buffers(Some(BUFFER), Some(BUFFER));
     let mut one = network.open(&bound)?;
     let other = network.open(&bound.connected(one.local_address()))?;
     one.connect(other.local_address())?;

@@ -57,7 +57,15 @@ pub trait TransportLayer: Send + Debug {
 }
 
 /// Effects and needs of a layer. The default is a layer that sees sent datagrams only and changes nothing.
+///
+/// ```
+/// let encrypts = taran_net::LayerCapabilities::default()
+///     .with_inspection()
+///     .with_transformation(20);
+/// assert_eq!(20, encrypts.expansion);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LayerCapabilities {
     /// True if received datagrams have to pass [`TransportLayer::receive`], so that
     /// [`Transport::receive_parts`] cannot bypass the layer.
@@ -69,6 +77,45 @@ pub struct LayerCapabilities {
     pub transforms: bool,
     /// Bytes that the layer adds to each sent datagram, and removes from each received one.
     pub expansion: usize,
+}
+
+impl LayerCapabilities {
+    /// A layer that sees sent datagrams only and changes nothing.
+    pub const NONE: Self = Self {
+        inspects_received: false,
+        holds_received: false,
+        transforms: false,
+        expansion: 0,
+    };
+
+    /// States that received datagrams have to pass the layer.
+    #[must_use]
+    pub const fn with_inspection(self) -> Self {
+        Self {
+            inspects_received: true,
+            ..self
+        }
+    }
+
+    /// States that the layer may hold received datagrams until a later call; they have to pass it.
+    #[must_use]
+    pub const fn with_holding(self) -> Self {
+        Self {
+            inspects_received: true,
+            holds_received: true,
+            ..self
+        }
+    }
+
+    /// States that the layer changes the bytes of datagrams, and adds `expansion` bytes to each.
+    #[must_use]
+    pub const fn with_transformation(self, expansion: usize) -> Self {
+        Self {
+            transforms: true,
+            expansion,
+            ..self
+        }
+    }
 }
 
 /// The layers below a layer, and the transport.

@@ -265,7 +265,7 @@ impl Poller for RingPoller {
                         let socket = sockets.get(id).and_then(Option::as_ref);
                         socket.is_some_and(|it| !it.mailbox.lock().unwrap().packets.is_empty())
                     }
-                    Arrivals::Unknown | Arrivals::Descriptor(_) => true,
+                    _ => true,
                 };
                 if has_mail || source.is_always_ready {
                     self.ready.push(index);

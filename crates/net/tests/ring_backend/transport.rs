@@ -209,14 +209,12 @@ impl Transport for RingTransport {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            backend: BACKEND,
-            queues_sends: true,
-            coalesces: true,
-            receives_parts: true,
-            max_datagram: MAX_DATAGRAM,
-            ..Capabilities::PLAIN
-        }
+        Capabilities::PLAIN
+            .with_backend(BACKEND)
+            .with_queued_sends()
+            .with_coalescing(true)
+            .with_parts(true)
+            .with_max_datagram(MAX_DATAGRAM)
     }
 
     fn buffer_lengths(&self) -> BufferLengths {

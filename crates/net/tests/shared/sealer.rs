@@ -36,12 +36,9 @@ struct Sealer {
 
 impl TransportLayer for Sealer {
     fn capabilities(&self) -> LayerCapabilities {
-        LayerCapabilities {
-            inspects_received: true,
-            transforms: true,
-            expansion: EXPANSION,
-            ..LayerCapabilities::default()
-        }
+        LayerCapabilities::default()
+            .with_inspection()
+            .with_transformation(EXPANSION)
     }
 
     fn send(

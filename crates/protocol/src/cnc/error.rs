@@ -1,7 +1,7 @@
 use super::Version;
 
 /// Reason why a `cnc.dat` cannot be used. Each message names the value found and the values allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CncError {
     /// The file is shorter than its sections: the driver is still creating it, or died while doing so.
@@ -41,6 +41,8 @@ pub enum CncError {
         section: &'static str,
     },
 }
+
+taran_core::debug_is_display!(CncError);
 
 impl CncError {
     /// Returns true if a retry may succeed, because a driver may still be creating the file.

@@ -18,7 +18,7 @@ pub enum Problem {
 
 /// Invalid value of an option. The message names the option, the value and its source, the valid values, and the
 /// remedy.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct OptionError {
     /// Option.
     pub option: &'static OptionSpec,
@@ -29,6 +29,8 @@ pub struct OptionError {
     /// Reason.
     pub problem: Problem,
 }
+
+taran_core::debug_is_display!(OptionError);
 
 impl fmt::Display for OptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,8 +71,10 @@ impl fmt::Display for OptionError {
 impl std::error::Error for OptionError {}
 
 /// All invalid values of one source.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct OptionErrors(pub Vec<OptionError>);
+
+taran_core::debug_is_display!(OptionErrors);
 
 impl fmt::Display for OptionErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,7 +4,7 @@
 pub const MAX_LINE_LENGTH: usize = 2047;
 
 /// Reason why a property file cannot be parsed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PropertiesError {
     /// A line has no `=` or `:`, or no name.
@@ -28,6 +28,8 @@ pub enum PropertiesError {
         line: usize,
     },
 }
+
+taran_core::debug_is_display!(PropertiesError);
 
 /// Name and value.
 pub type Define = (String, String);

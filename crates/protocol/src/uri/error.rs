@@ -6,7 +6,7 @@ use crate::error_code::ErrorCode;
 /// valid values.
 ///
 /// Texts of [`ErrorCode::InvalidChannel`] start with `invalid channel`, as in the error logs of the official drivers.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct UriError {
     /// Error code of the driver's response.
@@ -14,6 +14,8 @@ pub struct UriError {
     /// Error text.
     pub text: String,
 }
+
+taran_core::debug_is_display!(UriError);
 
 impl UriError {
     /// Returns an error for a malformed channel (code 1).

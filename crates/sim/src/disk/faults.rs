@@ -64,9 +64,7 @@ impl ServiceTimes for DiskTimes {
             let longest = state.faults.stall_ns.max(0);
             completion_ns = completion_ns.saturating_add(state.rng.i64(0..=longest));
         }
-        ServiceTime {
-            effect_ns: state.rng.i64(0..=completion_ns.max(0)),
-            completion_ns,
-        }
+        let effect_ns = state.rng.i64(0..=completion_ns.max(0));
+        ServiceTime::new(effect_ns, completion_ns)
     }
 }

@@ -224,10 +224,7 @@ impl Disk for ProcessDisk {
             };
             Ok(entries
                 .iter()
-                .map(|(name, id)| DirEntry {
-                    name: name.clone(),
-                    kind: kind(*id),
-                })
+                .map(|(name, id)| DirEntry::new(name.clone(), kind(*id)))
                 .collect())
         })
     }
@@ -236,14 +233,8 @@ impl Disk for ProcessDisk {
         self.run(Operation::Metadata, path, |state| {
             let id = state.names.find(path)?;
             Ok(match state.names.file(id) {
-                Ok(contents) => Metadata {
-                    kind: FileKind::File,
-                    len: contents.len(),
-                },
-                Err(_) => Metadata {
-                    kind: FileKind::Directory,
-                    len: 0,
-                },
+                Ok(contents) => Metadata::new(FileKind::File, contents.len()),
+                Err(_) => Metadata::new(FileKind::Directory, 0),
             })
         })
     }
@@ -277,10 +268,7 @@ impl Disk for ProcessDisk {
     fn space(&self, path: &Path) -> Result<Space, DiskError> {
         self.run(Operation::Space, path, |state| {
             state.names.find(path)?;
-            Ok(Space {
-                free: state.free(),
-                total: state.capacity,
-            })
+            Ok(Space::new(state.free(), state.capacity))
         })
     }
 

@@ -332,18 +332,10 @@ fn multicast_reaches_all_members_of_the_group() {
     let group = IpAddr::from([224, 20, 30, 39]);
     let mut open = |host: usize, join: Option<IpAddr>, port: u16| {
         let interface = address(host as u8 + 1);
-        let role = MulticastSpec {
-            join,
-            interface,
-            interface_index: 2,
-            ttl: None,
-        };
+        let mut role = MulticastSpec::sending(interface).with_interface_index(2);
+        role.join = join;
         let bind = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
-        let spec = SocketSpec {
-            multicast: Some(role),
-            reuse_address: true,
-            ..SocketSpec::bound(bind)
-        };
+        let spec = SocketSpec::bound(bind).with_multicast(role, true);
         pair.hosts[host].open(&spec).unwrap()
     };
     let mut members = [

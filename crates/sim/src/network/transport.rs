@@ -165,14 +165,12 @@ impl Transport for SimTransport {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            max_segments: usize::MAX,
-            coalesces: self.inbox.coalesces,
-            receive_timestamps: self.inbox.timestamps,
-            receives_parts: true,
-            backend: BACKEND,
-            ..Capabilities::PLAIN
-        }
+        Capabilities::PLAIN
+            .with_backend(BACKEND)
+            .with_max_segments(usize::MAX)
+            .with_coalescing(self.inbox.coalesces)
+            .with_receive_timestamps(self.inbox.timestamps)
+            .with_parts(true)
     }
 
     fn grow_receive_buffer(&mut self, bytes: usize) -> Result<(), NetError> {

@@ -66,15 +66,16 @@ impl DriverProcess {
     /// As [`DriverParts::build`].
     pub(super) fn start(env: &mut HostEnv, start: DriverStart) -> Result<Self, DriverError> {
         let now = env.now();
-        let environment = Environment {
-            storage: env.storage(),
-            network: env.network(),
-            resolver: env.resolver(),
-            seed: env.random().u64(..),
+        let seed = env.random().u64(..);
+        let environment = Environment::new(
+            env.storage(),
+            env.network(),
+            env.resolver(),
+            env.wall_clock(),
             now,
-            wall_clock: env.wall_clock(),
-            pid: env.host().0 as i64 + 1,
-        };
+            seed,
+        )
+        .with_pid(env.host().0 as i64 + 1);
         let is_secured = start.keys.is_some();
         let context = match start.keys {
             Some(keys) => start.context.keys(keys.seeded(env.random().u64(..))),

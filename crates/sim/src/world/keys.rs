@@ -61,11 +61,8 @@ impl Entropy for Seeded {
 impl HostKeys {
     /// Returns the keys with random bytes of a seed.
     pub(super) fn seeded(self, seed: u64) -> DriverKeys {
-        DriverKeys {
-            identity: self.identity,
-            trust: self.trust,
-            entropy: Box::new(Seeded(fastrand::Rng::with_seed(seed))),
-        }
+        let entropy = Seeded(fastrand::Rng::with_seed(seed));
+        DriverKeys::new(self.identity, self.trust, Box::new(entropy))
     }
 }
 

@@ -33,10 +33,12 @@ pub struct Subject<'a> {
 /// Runs the suite and leaves the directory empty.
 pub fn run(subject: &mut Subject<'_>) {
     subject.names();
+    subject.locks();
     subject.writes_reads_and_buffers();
     subject.vectored_writes();
     subject.order_within_a_file();
     subject.group_commit();
+    subject.punched_ranges();
     subject.failed_write_is_sticky();
     subject.failed_sync_is_sticky();
     subject.failures_of_other_requests_are_not_sticky();
@@ -174,7 +176,73 @@ impl Subject<'_> {
         self.done(Request::RemoveFile { path: two.clone() });
         let again = self.one(Request::RemoveFile { path: two.clone() }).result;
         assert!(matches!(again, Err(error) if error.is_not_found() && error.path == two));
-        must(self.disk.remove_directory(&directory));
+        let path = directory;
+        self.done(Request::RemoveDirectory { path: path.clone() });
+        let again = self
+            .one(Request::RemoveDirectory { path: path.clone() })
+            .result;
+        assert!(matches!(again, Err(error) if error.is_not_found() && error.path == path));
+    }
+
+    fn locks(&mut self) {
+        let path = self.directory.clone();
+        let lock = |subject: &mut Self| subject.one(Request::Lock { path: path.clone() }).result;
+        let Outcome::Locked(held) = must(lock(self)) else {
+            panic!("the lock");
+        };
+        let refused = lock(self);
+        assert!(matches!(refused, Err(error) if error.is_locked() && error.path == path));
+        self.done(Request::Unlock {
+            path: path.clone(),
+            lock: held,
+        });
+        // A lock that is dropped without a request is released, too.
+        drop(must(lock(self)));
+        drop(must(self.disk.try_lock(&path)));
+    }
+
+    /// Bytes of a punched range are zero. After a failure that is not cleared they stay.
+    fn punched_ranges(&mut self) {
+        let file = self.open("file");
+        let punch = |file: &QueuedFile| Request::PunchHole {
+            file: file.clone(),
+            offset: 0,
+            len: 8_192,
+        };
+        let bytes = |file: &QueuedFile| {
+            let mut bytes = [0];
+            must(file.file().read_exact_at(&mut bytes, 0));
+            bytes[0]
+        };
+        for token in 0..32 {
+            self.write(token, &file, token * 512, 7);
+            self.drain();
+        }
+        self.failures.syncs.store(1, Ordering::SeqCst);
+        self.sync(0, &file);
+        self.drain();
+        let refused = self.one(punch(&file)).result;
+        assert!(is_failed_before(&refused), "{refused:?}");
+        assert_eq!(7, bytes(&file), "not executed after a failure");
+        self.clear(1, &file);
+        self.drain();
+        match self.one(punch(&file)).result {
+            Ok(_) => assert_eq!(0, bytes(&file)),
+            Err(error) => assert_eq!(ErrorKind::Unsupported, error.kind),
+        }
+        assert_eq!(32 * 512, must(file.file().len()), "the length is kept");
+        let outside = self.one(Request::PunchHole {
+            file: file.clone(),
+            offset: u64::MAX,
+            len: 1,
+        });
+        assert!(outside.result.is_err(), "{outside:?}");
+        self.write(2, &file, 0, 8);
+        self.sync(3, &file);
+        for completion in self.drain() {
+            must(completion.result);
+        }
+        self.close(file);
     }
 
     fn writes_reads_and_buffers(&mut self) {
@@ -233,10 +301,7 @@ impl Subject<'_> {
             .map(|number| {
                 let mut buffer = AlignedBuf::new(8);
                 buffer[2..6].copy_from_slice(&number.to_le_bytes());
-                WritePart {
-                    buffer,
-                    range: 2..6,
-                }
+                WritePart::new(buffer, 2..6)
             })
             .collect();
         parts[700].range = 2..2;

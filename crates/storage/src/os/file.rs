@@ -6,11 +6,11 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::io::{Errno, retry_on_intr};
+use rustix::fs::{Advice as SystemAdvice, FallocateFlags, fadvise, fallocate};
+use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
+use taran_core::memory::start_write_back;
 
 use crate::{ALIGNMENT, Advice, DiskError, DiskFile, ErrorKind, Operation, SyncKind};
-
-use super::write_back::start_write_back;
 
 /// Highest offset of a file.
 const MAX_OFFSET: u64 = i64::MAX.cast_unsigned();
@@ -129,9 +129,7 @@ impl DiskFile for OsFile {
         Ok(len)
     }
 
-    #[cfg(target_os = "linux")]
     fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> Result<Option<usize>, DiskError> {
-        use rustix::io::{ReadWriteFlags, preadv2};
         let needed = buffer.len() as u64;
         self.check(Operation::Read, offset, needed)?;
         if self.direct {
@@ -144,12 +142,6 @@ impl DiskFile for OsFile {
             Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(None),
             Err(error) => Err(self.failed(Operation::Read, offset, needed, &error.into())),
         }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> Result<Option<usize>, DiskError> {
-        self.check(Operation::Read, offset, buffer.len() as u64)?;
-        Ok(None)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), DiskError> {
@@ -211,9 +203,7 @@ impl DiskFile for OsFile {
         }
     }
 
-    #[cfg(target_os = "linux")]
     fn allocate(&self, offset: u64, len: u64) -> Result<(), DiskError> {
-        use rustix::fs::{FallocateFlags, fallocate};
         self.check(Operation::Allocate, offset, len)?;
         if len == 0 {
             return Ok(());
@@ -222,16 +212,7 @@ impl DiskFile for OsFile {
             .map_err(|error| self.failed(Operation::Allocate, offset, len, &error.into()))
     }
 
-    #[cfg(not(target_os = "linux"))]
-    fn allocate(&self, offset: u64, len: u64) -> Result<(), DiskError> {
-        self.check(Operation::Allocate, offset, len)?;
-        let kind = ErrorKind::Unsupported;
-        Err(DiskError::new(Operation::Allocate, &self.path, kind))
-    }
-
-    #[cfg(target_os = "linux")]
     fn punch_hole(&self, offset: u64, len: u64) -> Result<(), DiskError> {
-        use rustix::fs::{FallocateFlags, fallocate};
         self.check(Operation::PunchHole, offset, len)?;
         if len == 0 {
             return Ok(());
@@ -239,13 +220,6 @@ impl DiskFile for OsFile {
         let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         retry_on_intr(|| fallocate(&self.file, mode, offset, len))
             .map_err(|error| self.failed(Operation::PunchHole, offset, len, &error.into()))
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn punch_hole(&self, offset: u64, len: u64) -> Result<(), DiskError> {
-        self.check(Operation::PunchHole, offset, len)?;
-        let kind = ErrorKind::Unsupported;
-        Err(DiskError::new(Operation::PunchHole, &self.path, kind))
     }
 
     fn sync(&self, kind: SyncKind) -> Result<(), DiskError> {
@@ -256,16 +230,14 @@ impl DiskFile for OsFile {
         .map_err(|error| self.failed(Operation::Sync, 0, 0, &error))
     }
 
-    #[cfg(target_os = "linux")]
     fn advise(&self, offset: u64, len: u64, advice: Advice) -> Result<(), DiskError> {
-        use rustix::fs::{Advice as System, fadvise};
         self.check(Operation::Advise, offset, len)?;
         let system = match advice {
-            Advice::Normal => System::Normal,
-            Advice::Sequential => System::Sequential,
-            Advice::Random => System::Random,
-            Advice::WillNeed => System::WillNeed,
-            Advice::DontNeed => System::DontNeed,
+            Advice::Normal => SystemAdvice::Normal,
+            Advice::Sequential => SystemAdvice::Sequential,
+            Advice::Random => SystemAdvice::Random,
+            Advice::WillNeed => SystemAdvice::WillNeed,
+            Advice::DontNeed => SystemAdvice::DontNeed,
             Advice::WriteBack => {
                 return start_write_back(&self.file, offset, len)
                     .map_err(|error| self.failed(Operation::Advise, offset, len, &error));
@@ -273,10 +245,5 @@ impl DiskFile for OsFile {
         };
         fadvise(&self.file, offset, NonZeroU64::new(len), system)
             .map_err(|error| self.failed(Operation::Advise, offset, len, &error.into()))
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn advise(&self, offset: u64, len: u64, _: Advice) -> Result<(), DiskError> {
-        self.check(Operation::Advise, offset, len)
     }
 }

@@ -1,13 +1,13 @@
-//! The disk of the operating system.
+//! The disk of the operating system, which is Linux.
 
 mod file;
-mod write_back;
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::{
@@ -35,7 +35,7 @@ impl Disk for OsDisk {
             }
         }
         if options.direct {
-            system.custom_flags(direct_flag());
+            system.custom_flags(OFlags::DIRECT.bits().cast_signed());
         }
         let file = system.open(path).map_err(|error| {
             // The error of file systems without direct I/O.
@@ -70,10 +70,7 @@ impl Disk for OsDisk {
         for entry in fs::read_dir(directory).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let kind = kind_of(entry.file_type().map_err(failed)?);
-            entries.push(DirEntry {
-                name: entry.file_name(),
-                kind,
-            });
+            entries.push(DirEntry::new(entry.file_name(), kind));
         }
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(entries)
@@ -82,10 +79,7 @@ impl Disk for OsDisk {
     fn metadata(&self, path: &Path) -> Result<Metadata, DiskError> {
         let metadata =
             fs::metadata(path).map_err(|error| failed(Operation::Metadata, path, &error))?;
-        Ok(Metadata {
-            kind: kind_of(metadata.file_type()),
-            len: metadata.len(),
-        })
+        Ok(Metadata::new(kind_of(metadata.file_type()), metadata.len()))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
@@ -118,15 +112,12 @@ impl Disk for OsDisk {
             .map_err(|error| failed(Operation::Space, path, &error.into()))?;
         // Some file systems without a limit, such as tmpfs with size=0, report zero blocks.
         Ok(if stat.f_blocks == 0 {
-            Space {
-                free: u64::MAX,
-                total: u64::MAX,
-            }
+            Space::UNLIMITED
         } else {
-            Space {
-                free: stat.f_bavail.saturating_mul(stat.f_frsize),
-                total: stat.f_blocks.saturating_mul(stat.f_frsize),
-            }
+            Space::new(
+                stat.f_bavail.saturating_mul(stat.f_frsize),
+                stat.f_blocks.saturating_mul(stat.f_frsize),
+            )
         })
     }
 
@@ -159,17 +150,6 @@ impl Drop for LockedFile {
         // Closing the file is what remains after an error.
         let _ = self.0.unlock();
     }
-}
-
-#[cfg(target_os = "linux")]
-fn direct_flag() -> i32 {
-    rustix::fs::OFlags::DIRECT.bits().cast_signed()
-}
-
-/// Other systems have other ways to bypass the page cache.
-#[cfg(not(target_os = "linux"))]
-fn direct_flag() -> i32 {
-    0
 }
 
 fn kind_of(kind: fs::FileType) -> FileKind {

@@ -92,7 +92,7 @@ impl Engine {
         loop {
             if self.batch_left == 0 {
                 if let Some(waiter) = self.waiters.first() {
-                    return Some(self.sync_of(&waiter.file.clone()));
+                    return Some(self.sync_of(&waiter.file));
                 }
                 if self.pending.is_empty() {
                     return None;
@@ -176,18 +176,24 @@ impl Engine {
     }
 }
 
+/// Fails if the file has a failure that is not cleared.
+fn check_failure(file: &QueuedFile, operation: Operation) -> Result<(), DiskError> {
+    let Some(first) = file.failure() else {
+        return Ok(());
+    };
+    let kind = ErrorKind::FailedBefore {
+        first: Box::new(first),
+    };
+    Err(DiskError::new(operation, file.path(), kind))
+}
+
 /// Executes an operation whose failure is sticky, unless there was one.
 fn guarded(
     file: &QueuedFile,
     operation: Operation,
     call: impl FnOnce() -> Result<(), DiskError>,
 ) -> Result<(), DiskError> {
-    if let Some(first) = file.failure() {
-        let kind = ErrorKind::FailedBefore {
-            first: Box::new(first),
-        };
-        return Err(DiskError::new(operation, file.path(), kind));
-    }
+    check_failure(file, operation)?;
     let result = unless_panicked(operation, file.path(), call);
     if let Err(error) = &result {
         file.fail(error);
@@ -264,24 +270,31 @@ fn execute(disk: &dyn Disk, token: u64, mut request: Request) -> Completion {
             file.clear_failure();
             Ok(Outcome::Done)
         }
-        Request::Close { .. } => Ok(Outcome::Done),
+        Request::Close { .. } | Request::Unlock { .. } => Ok(Outcome::Done),
+        Request::PunchHole { file, offset, len } => check_failure(file, operation)
+            .and_then(|()| {
+                unless_panicked(operation, file.path(), || {
+                    file.file().punch_hole(*offset, *len)
+                })
+            })
+            .map(|()| Outcome::Done),
         request => {
             let request = &*request;
             unless_panicked(operation, request.path(), || perform(disk, request))
         }
     };
     let (buffer, parts) = request.take_buffers();
-    // Closes the file if this was its last clone.
+    // Closes the file if this was its last clone, or releases the lock.
     let path = match &request {
-        Request::Close { file } => file.path().to_path_buf(),
+        Request::Close { .. } | Request::Unlock { .. } => request.path().to_path_buf(),
         _ => PathBuf::new(),
     };
-    let closed = unless_panicked(operation, &path, move || {
+    let dropped = unless_panicked(operation, &path, move || {
         drop(request);
         Ok(())
     });
-    let result = match closed {
-        Err(error) if operation == Operation::Close => Err(error),
+    let result = match dropped {
+        Err(error) if matches!(operation, Operation::Close | Operation::Unlock) => Err(error),
         _ => result,
     };
     Completion {
@@ -310,15 +323,19 @@ fn perform(disk: &dyn Disk, request: &Request) -> Result<Outcome, DiskError> {
         Request::Rename { from, to } => disk.rename(from, to).map(done),
         Request::RemoveFile { path } => disk.remove_file(path).map(done),
         Request::CreateDirectory { path } => disk.create_directory(path).map(done),
+        Request::RemoveDirectory { path } => disk.remove_directory(path).map(done),
         Request::SyncDirectory { directory } => disk.sync_directory(directory).map(done),
         Request::Space { path } => disk.space(path).map(Outcome::Space),
+        Request::Lock { path } => disk.try_lock(path).map(Outcome::Locked),
         Request::Write { .. }
         | Request::WriteVectored { .. }
         | Request::Read { .. }
         | Request::Sync { .. }
         | Request::SetLength { .. }
+        | Request::PunchHole { .. }
         | Request::ClearFailure { .. }
-        | Request::Close { .. } => Ok(Outcome::Done),
+        | Request::Close { .. }
+        | Request::Unlock { .. } => Ok(Outcome::Done),
     }
 }
 

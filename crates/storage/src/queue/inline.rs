@@ -12,11 +12,23 @@ use super::{Completion, DiskQueue, QueuedFile, RejectReason, Rejected, Request};
 
 /// Times of one operation, in nanoseconds after its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServiceTime {
     /// The operation takes effect: a power cut before it finds nothing done.
     pub effect_ns: i64,
     /// The completion can be polled. Not before the effect.
     pub completion_ns: i64,
+}
+
+impl ServiceTime {
+    /// Creates the times of an operation.
+    #[must_use]
+    pub const fn new(effect_ns: i64, completion_ns: i64) -> Self {
+        Self {
+            effect_ns,
+            completion_ns,
+        }
+    }
 }
 
 /// Durations of operations on a simulated device.

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
 use crate::{
-    Advice, AlignedBuf, DirEntry, DiskError, DiskFile, Metadata, OpenOptions, Operation, Space,
-    SyncKind,
+    Advice, AlignedBuf, DirEntry, DiskError, DiskFile, DiskLock, Metadata, OpenOptions, Operation,
+    Space, SyncKind,
 };
 
 /// A file that is bound to a queue. Clones are the same file. It is closed when all clones are dropped and all its
@@ -78,11 +78,20 @@ impl QueuedFile {
 
 /// A range of a buffer, as a part of [`Request::WriteVectored`].
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct WritePart {
     /// The buffer.
     pub buffer: AlignedBuf,
     /// The range of the buffer.
     pub range: Range<usize>,
+}
+
+impl WritePart {
+    /// Creates a part.
+    #[must_use]
+    pub fn new(buffer: AlignedBuf, range: Range<usize>) -> Self {
+        Self { buffer, range }
+    }
 }
 
 /// A disk operation. Buffers move in and come back with the [`Completion`].
@@ -136,6 +145,17 @@ pub enum Request {
     },
     /// Reserves the blocks of a range. A failure is not sticky.
     Allocate {
+        /// The file.
+        file: QueuedFile,
+        /// Start of the range in bytes.
+        offset: u64,
+        /// Length of the range in bytes.
+        len: u64,
+    },
+    /// Gives the blocks of a range back, whose bytes are zero then. Not executed after a failure that is not cleared: the
+    /// bytes may be all that is left. A failure of this request is not sticky. Wait for the completion of the sync that
+    /// makes the bytes superfluous before this is submitted, because syncs are executed later than other requests.
+    PunchHole {
         /// The file.
         file: QueuedFile,
         /// Start of the range in bytes.
@@ -198,6 +218,11 @@ pub enum Request {
         /// The path.
         path: PathBuf,
     },
+    /// Removes an empty directory.
+    RemoveDirectory {
+        /// The path.
+        path: PathBuf,
+    },
     /// Makes the names in a directory durable.
     SyncDirectory {
         /// The directory.
@@ -207,6 +232,18 @@ pub enum Request {
     Space {
         /// An existing file or directory on it.
         path: PathBuf,
+    },
+    /// Takes the exclusive lock of an existing file or directory, without waiting for its holder: [`Outcome::Locked`].
+    Lock {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Releases a lock on the queue's thread.
+    Unlock {
+        /// The path, for errors.
+        path: PathBuf,
+        /// The lock.
+        lock: DiskLock,
     },
 }
 
@@ -220,6 +257,7 @@ impl Request {
             Self::Sync { .. } => Operation::Sync,
             Self::SetLength { .. } => Operation::SetLength,
             Self::Allocate { .. } => Operation::Allocate,
+            Self::PunchHole { .. } => Operation::PunchHole,
             Self::Advise { .. } => Operation::Advise,
             Self::ClearFailure { .. } => Operation::ClearFailure,
             Self::Close { .. } => Operation::Close,
@@ -227,10 +265,12 @@ impl Request {
             Self::List { .. } => Operation::List,
             Self::Metadata { .. } => Operation::Metadata,
             Self::Rename { .. } => Operation::Rename,
-            Self::RemoveFile { .. } => Operation::Remove,
+            Self::RemoveFile { .. } | Self::RemoveDirectory { .. } => Operation::Remove,
             Self::CreateDirectory { .. } => Operation::CreateDirectory,
             Self::SyncDirectory { .. } => Operation::SyncDirectory,
             Self::Space { .. } => Operation::Space,
+            Self::Lock { .. } => Operation::Lock,
+            Self::Unlock { .. } => Operation::Unlock,
         }
     }
 
@@ -252,6 +292,7 @@ impl Request {
             | Self::Sync { file, .. }
             | Self::SetLength { file, .. }
             | Self::Allocate { file, .. }
+            | Self::PunchHole { file, .. }
             | Self::Advise { file, .. }
             | Self::ClearFailure { file }
             | Self::Close { file } => Some(file),
@@ -261,8 +302,11 @@ impl Request {
             | Self::Rename { .. }
             | Self::RemoveFile { .. }
             | Self::CreateDirectory { .. }
+            | Self::RemoveDirectory { .. }
             | Self::SyncDirectory { .. }
-            | Self::Space { .. } => None,
+            | Self::Space { .. }
+            | Self::Lock { .. }
+            | Self::Unlock { .. } => None,
         }
     }
 
@@ -273,7 +317,10 @@ impl Request {
             | Self::Metadata { path }
             | Self::RemoveFile { path }
             | Self::CreateDirectory { path }
+            | Self::RemoveDirectory { path }
             | Self::Space { path }
+            | Self::Lock { path }
+            | Self::Unlock { path, .. }
             | Self::List { directory: path }
             | Self::SyncDirectory { directory: path }
             | Self::Rename { from: path, .. } => path,
@@ -318,6 +365,8 @@ pub enum Outcome {
     Metadata(Metadata),
     /// Space of a file system.
     Space(Space),
+    /// The lock. Release it with [`Request::Unlock`].
+    Locked(DiskLock),
 }
 
 /// The end of a request.
@@ -350,7 +399,7 @@ pub enum RejectReason {
 }
 
 /// A request that the queue did not accept, with its buffer.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[error("{}", match reason {
     RejectReason::Full => "the disk queue is full: poll its completions, then submit again",
     RejectReason::OtherQueue => "the file is bound to another disk queue: attach it to this one",
@@ -363,3 +412,5 @@ pub struct Rejected {
     /// The request.
     pub request: Request,
 }
+
+taran_core::debug_is_display!(Rejected);

@@ -74,7 +74,6 @@ impl ConductorState {
             ttl: i32::from(group.ttl),
             is_group: group.is_group,
             wants_response: !params.is_response && params.response != ResponseCorrelation::None,
-            is_response: params.is_response,
             signals_end_of_stream: params.eos,
             spies_simulate_connection: params.spies_simulate_connection,
             flow_control,

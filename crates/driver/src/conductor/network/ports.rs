@@ -64,10 +64,7 @@ impl PortRange {
                 continue;
             }
             let bind = SocketAddr::new(spec.bind.ip(), port);
-            match network.open(&SocketSpec {
-                bind,
-                ..spec.clone()
-            }) {
+            match network.open(&spec.clone().with_bind(bind)) {
                 // Another process uses the port.
                 Err(error) if error.is_address_in_use() => {}
                 other => return other.map_err(|error| open_error(&error, channel)),

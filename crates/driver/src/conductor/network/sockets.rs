@@ -156,14 +156,13 @@ impl Sockets {
             .group_spec(resolved, Some(roles.remote_control.ip()))
             .used_by(AgentRole::Sender)
             .tagged(registration_id);
-        let data = SocketSpec {
-            bind: scoped(roles.local, resolved.interface_index),
-            connect: self.connect.then_some(roles.remote_data),
-            reuse_address: false,
-            agent: AgentRole::Sender,
-            tag: registration_id,
-            ..self.group_spec(resolved, None)
-        };
+        let mut data = self
+            .group_spec(resolved, None)
+            .with_bind(scoped(roles.local, resolved.interface_index))
+            .used_by(AgentRole::Sender)
+            .tagged(registration_id);
+        data.connect = self.connect.then_some(roles.remote_data);
+        data.reuse_address = false;
         Ok(SenderSockets {
             control: Some(self.network.open(&control).map_err(open_error)?),
             data: self.network.open(&data).map_err(open_error)?,
@@ -230,14 +229,11 @@ impl Sockets {
         } else {
             self.spec(resolved, data)
         };
-        let spec = SocketSpec {
-            agent: AgentRole::Receiver,
-            tag: registration_id,
-            send_buffer: requested.send,
-            receive_buffer: requested.receive,
-            receive_timestamps: requested.arrival_times,
-            ..spec
-        };
+        let spec = spec
+            .used_by(AgentRole::Receiver)
+            .tagged(registration_id)
+            .with_buffers(requested.send, requested.receive)
+            .with_receive_timestamps(requested.arrival_times);
         let (ports, network) = (&mut self.receiver_ports, self.network.as_mut());
         ports.open(network, &spec, resolved.text(), in_use)
     }
@@ -249,25 +245,18 @@ impl Sockets {
             IpAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        SocketSpec {
-            reuse_address: true,
-            multicast: Some(MulticastSpec {
-                join,
-                interface: roles.local.ip(),
-                interface_index: resolved.interface_index,
-                ttl: self.multicast_ttl(resolved),
-            }),
-            ..self.spec(resolved, SocketAddr::new(any, roles.remote_data.port()))
-        }
+        let mut role = MulticastSpec::sending(roles.local.ip())
+            .with_interface_index(resolved.interface_index)
+            .with_ttl(self.multicast_ttl(resolved));
+        role.join = join;
+        self.spec(resolved, SocketAddr::new(any, roles.remote_data.port()))
+            .with_multicast(role, true)
     }
 
     fn spec(&self, resolved: &ResolvedChannel, bind: SocketAddr) -> SocketSpec {
-        SocketSpec {
-            backend: Some(resolved.backend.clone()),
-            send_buffer: self.send_length(resolved),
-            receive_buffer: self.receive_length(resolved),
-            ..SocketSpec::bound(bind)
-        }
+        SocketSpec::bound(bind)
+            .with_backend(resolved.backend.clone())
+            .with_buffers(self.send_length(resolved), self.receive_length(resolved))
     }
 }
 

@@ -14,6 +14,7 @@ use crate::boundary::SenderFlowControlSpec;
 
 /// An accepted status message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StatusReport {
     /// Id of the receiver.
     pub receiver_id: i64,
@@ -25,6 +26,38 @@ pub struct StatusReport {
     pub window: i32,
     /// True if the receiver has the whole stream, or leaves.
     pub is_end_of_stream: bool,
+}
+
+impl StatusReport {
+    /// Creates the report of a receiver without a group tag, for tests of a [`FlowControl`].
+    #[must_use]
+    pub fn new(receiver_id: i64, position: i64, window: i32) -> Self {
+        Self {
+            receiver_id,
+            group_tag: None,
+            position,
+            window,
+            is_end_of_stream: false,
+        }
+    }
+
+    /// Sets the group tag of the receiver.
+    #[must_use]
+    pub fn with_group_tag(self, group_tag: i64) -> Self {
+        Self {
+            group_tag: Some(group_tag),
+            ..self
+        }
+    }
+
+    /// States that the receiver has the whole stream, or leaves.
+    #[must_use]
+    pub fn at_end_of_stream(self) -> Self {
+        Self {
+            is_end_of_stream: true,
+            ..self
+        }
+    }
 }
 
 /// Flow control strategy of a publication. Computes the sender limit.

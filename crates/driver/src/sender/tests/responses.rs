@@ -15,8 +15,7 @@ fn response_setup(session_id: i32, stream_id: i32) -> ResponseSetup {
 
 #[test]
 fn response_is_sent_to_source_of_setup_request() {
-    let mut fixture =
-        SenderFixture::sending_to(Destination::Learned, |spec| spec.is_response = true);
+    let mut fixture = SenderFixture::sending_to(Destination::Learned, |_| ());
     fixture.cycle_after(101 * MS);
     assert!(fixture.socket.sent().is_empty(), "no peer yet");
     assert!(fixture.counters.short_sends.get() > 0);
@@ -41,8 +40,7 @@ fn response_is_sent_to_source_of_setup_request() {
 /// The publication may share the endpoint by a tag alone, without any response parameter.
 #[test]
 fn response_without_setup_request_is_not_sent() {
-    let mut fixture =
-        SenderFixture::sending_to(Destination::Learned, |spec| spec.is_response = false);
+    let mut fixture = SenderFixture::sending_to(Destination::Learned, |_| ());
     let rttm = Rttm {
         header: Rttm::header(Rttm::REPLY),
         session_id: SESSION.into(),

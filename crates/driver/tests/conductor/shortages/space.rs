@@ -198,15 +198,15 @@ fn start_with_failure_of_any_file_leaves_nothing() {
             nanos: 1,
             epoch_millis: 1_700_000_000_000,
         };
-        let environment = Environment {
-            storage: Arc::new(storage.clone()),
-            network: Box::new(MemoryNetwork::default()),
-            resolver: Box::new(Hosts::default()),
-            seed: 7,
+        let environment = Environment::new(
+            Arc::new(storage.clone()),
+            Box::new(MemoryNetwork::default()),
+            Box::new(Hosts::default()),
+            Arc::new(ManualClock::new(now)),
             now,
-            wall_clock: Arc::new(ManualClock::new(now)),
-            pid: 42,
-        };
+            7,
+        )
+        .with_pid(42);
         let built = DriverParts::build(DriverContext::new().aeron_dir(DIRECTORY), environment);
         if !storage.has_failed() {
             built.expect("a driver with all of its files starts");

@@ -1,15 +1,16 @@
-//! `sync_file_range`, for which rustix has no function.
-
-#![cfg(target_os = "linux")]
+//! Starting to write a range of a file to its device, for which rustix has no function.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Starts writing the unsynced pages of a range to the device, without waiting for the end. `len` zero stands for the
-/// rest of the file. Does nothing where the system does not support it.
-#[expect(unsafe_code, reason = "a call of the C library")]
-pub(super) fn start_write_back(file: &File, offset: u64, len: u64) -> io::Result<()> {
+/// Starts writing the unsynced pages of a range to the device, without waiting for the end and without making them
+/// durable (`sync_file_range`). `len` zero stands for the rest of the file. Does nothing where the system does not support
+/// it.
+///
+/// # Errors
+/// An invalid range, or the system's error.
+pub fn start_write_back(file: &File, offset: u64, len: u64) -> io::Result<()> {
     let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
