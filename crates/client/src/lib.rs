@@ -117,7 +117,8 @@ pub use assembly::{
 };
 #[cfg(feature = "async")]
 pub use asynchronous::{
-    AsyncPublication, AsyncSubscription, Message, Offer, Reactor, ReactorError,
+    AsyncPublication, AsyncReconnecting, AsyncSubscription, IntoAsync, Message, Offer, Reactor,
+    ReactorError,
 };
 pub use builder::ClientBuilder;
 pub use channel_status::ChannelStatus;

@@ -13,10 +13,12 @@
 mod message;
 mod publication;
 mod reactor;
+mod reconnecting;
 mod subscription;
 mod watch;
 
 pub use message::Message;
 pub use publication::{AsyncPublication, Offer};
 pub use reactor::{Reactor, ReactorError};
+pub use reconnecting::{AsyncReconnecting, IntoAsync};
 pub use subscription::AsyncSubscription;

@@ -141,7 +141,10 @@ impl AsyncSubscription {
         self.subscription
     }
 
-    fn poll_message(&mut self, context: &Context<'_>) -> Poll<Result<Message, PollError>> {
+    pub(super) fn poll_message(
+        &mut self,
+        context: &Context<'_>,
+    ) -> Poll<Result<Message, PollError>> {
         for _ in 0..POLLS_PER_TURN {
             let mut assembler = std::mem::take(&mut self.assembler);
             let mut message = None;

@@ -65,7 +65,6 @@ impl ExclusivePublication {
         Ok(Self { core, appender })
     }
 
-    #[cfg(feature = "async")]
     pub(crate) fn core(&self) -> &PublicationCore {
         &self.core
     }

@@ -69,7 +69,6 @@ impl Publication {
         &self.0
     }
 
-    #[cfg(feature = "async")]
     pub(crate) fn core(&self) -> &PublicationCore {
         &self.0.core
     }

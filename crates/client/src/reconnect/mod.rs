@@ -5,12 +5,14 @@
 //! invoker mode. [`ReconnectingClient::state`] is the state after the last call. A [`Reconnecting`] resource may be
 //! moved to another thread; it sees a change when it is asked next.
 
+mod destinations;
 mod resource;
 
 use std::time::Duration;
 
 use taran_core::clock::{Clock, Now, SystemClock, saturating_nanos};
 
+use self::destinations::Resource;
 use self::resource::{Restore, Restorer};
 use crate::builder::ClientBuilder;
 use crate::client::Client;
@@ -82,16 +84,15 @@ impl std::fmt::Display for ConnectionState {
 /// starts a new stream: what a subscriber had not received when the driver was lost is gone, and only the application
 /// knows what has to be sent again; see [`Reconnecting::generation`].
 ///
-/// The application makes anew what was done to a resource or to the client after it was added:
+/// Destinations that are added to the handle (`Reconnecting::add_destination`) are part of the resource. With the feature
+/// `async`, `Reconnecting::into_async` makes a `Stream` or `Sink` that goes on with the resource on the next driver.
 ///
-/// * Destinations ([`Publication::add_destination`], [`Subscription::add_destination`]): the resource on the next driver has
-///   none. They are added again, without waiting, when [`Reconnecting::generation`] changes.
-/// * Streams and sinks of tasks (feature `async`): `into_async` needs the resource itself, while [`Reconnecting::get`] lends
-///   it. A program with tasks adds such resources to [`client`](Self::client) each time that the [`state`](Self::state)
-///   becomes connected; with a lost driver the streams and sinks end with an error.
-/// * Static counters, and handlers that were added to the client: they are added to the next [`client`](Self::client) in
-///   the same way.
-/// * Images that were taken from a subscription: they are taken from the new one.
+/// The application makes anew what was done to the resource itself or to the client:
+///
+/// * Static counters, and handlers that were added to the client: they are added to the next [`client`](Self::client) when
+///   the [`state`](Self::state) becomes connected.
+/// * Images that were taken from a subscription: they are taken from the new one when [`Reconnecting::generation`]
+///   changes.
 ///
 /// ```
 /// use taran::{Client, ReconnectingClient};
@@ -245,7 +246,7 @@ impl ReconnectingClient {
         self.add(move |client| client.async_add_counter(type_id, &key, &label))
     }
 
-    fn add<T: Send + 'static>(
+    fn add<T: Resource + 'static>(
         &mut self,
         add: impl Fn(&Client) -> Result<Pending<T>, CommandError> + Send + 'static,
     ) -> Reconnecting<T> {

@@ -1,20 +1,27 @@
 //! A resource that is made anew on each driver.
 
+use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taran_core::clock::Now;
 
 use super::RETRY_NS;
+use super::destinations::{Destinations, Resource};
 use crate::client::Client;
+use crate::client_core::check_channel;
 use crate::error::CommandError;
 use crate::pending::Pending;
+use crate::publication::{ExclusivePublication, Publication};
+use crate::subscription::Subscription;
 
 /// State that the client and the handle of a resource share.
 #[derive(Debug)]
 struct Slot<T> {
     /// Changes with each resource that is made or lost.
     version: AtomicU64,
+    /// Changes with the wanted destinations.
+    wanted_version: AtomicU64,
     change: Mutex<Change<T>>,
 }
 
@@ -24,8 +31,31 @@ struct Change<T> {
     made: Option<T>,
     /// Number of resources made so far.
     generation: u64,
-    /// Reason why the last attempt to add the resource failed.
+    /// Reason why the last attempt to add the resource or one of its destinations failed.
     failure: Option<CommandError>,
+    /// Destinations of each resource that is made.
+    wanted: Vec<String>,
+    /// The task that waits for a resource.
+    #[cfg(feature = "async")]
+    waker: Option<std::task::Waker>,
+    /// True after the client was dropped: no further resource is made.
+    #[cfg(feature = "async")]
+    has_ended: bool,
+}
+
+impl<T> Change<T> {
+    /// Takes the waker of the task that waits, to be used without the lock.
+    #[cfg(feature = "async")]
+    fn take_waker(&mut self) -> Option<std::task::Waker> {
+        self.waker.take()
+    }
+
+    /// Without the feature no task waits.
+    #[cfg(not(feature = "async"))]
+    #[expect(clippy::unused_self, reason = "the same call as with the feature")]
+    fn take_waker(&mut self) -> Option<std::task::Waker> {
+        None
+    }
 }
 
 impl<T> Slot<T> {
@@ -44,6 +74,25 @@ impl<T> Slot<T> {
 /// there is a driver.
 ///
 /// Dropping it closes the resource; it is not added again.
+///
+/// ```
+/// # use taran::{Client, ReconnectingClient};
+/// # use taran_driver::{DriverContext, MediaDriver};
+/// # fn main() -> Result<(), taran::Error> {
+/// # let driver = MediaDriver::launch_embedded(DriverContext::new().ipc_term_buffer_length(65_536)).unwrap();
+/// # let directory = driver.aeron_dir().to_path_buf();
+/// # let mut client = ReconnectingClient::new(move || Client::builder().aeron_dir(&directory));
+/// let mut publication = client.add_publication("aeron:udp?control-mode=manual|control=127.0.0.1:0", 1001);
+/// // The publication has these destinations on each driver, from the start.
+/// publication.add_destination("aeron:udp?endpoint=127.0.0.1:40456")?;
+/// publication.add_destination("aeron:udp?endpoint=127.0.0.1:40457")?;
+/// while publication.get().is_none() {
+///     client.invoke()?;
+/// }
+/// assert_eq!((1, None), (publication.generation(), publication.failure()));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Reconnecting<T> {
     slot: Arc<Slot<T>>,
@@ -82,19 +131,66 @@ impl<T> Reconnecting<T> {
     }
 
     /// Returns the number of times that the resource was made, as of the last [`get`](Self::get): 1 on the first driver.
-    /// When it changes, a stream has started anew, without the destinations that were added to the last one.
+    /// When it changes, a stream has started anew.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Returns why the last attempt to add the resource failed; `None` after it was added. It is tried again once per
-    /// second.
+    /// Returns why the last attempt to add the resource, or one of its destinations, failed; `None` after all were added.
+    /// What failed is tried again once per second.
     #[must_use]
     pub fn failure(&self) -> Option<CommandError> {
         self.slot.lock().failure.clone()
     }
+
+    fn change_wanted(&self, change: impl FnOnce(&mut Vec<String>)) {
+        change(&mut self.slot.lock().wanted);
+        // Release: pairs with the acquire in `Restorer::update_destinations`.
+        self.slot.wanted_version.fetch_add(1, Ordering::Release);
+    }
 }
+
+/// Implements the methods for destinations for the resources that can have any.
+macro_rules! with_destinations {
+    ($($resource:ty),+) => {
+        $(
+            impl Reconnecting<$resource> {
+                /// Adds a destination to the resource on this and each later driver; its channel has
+                /// `control-mode=manual`. Does not wait: the duty cycle of the client sends the command, and
+                #[doc = "[`get`](Self::get) returns a resource made anew after its destinations were added or refused"]
+                /// ([`failure`](Self::failure)). Has no effect if the resource has the destination.
+                ///
+                /// # Errors
+                /// The channel is too long for a command.
+                pub fn add_destination(&self, channel: impl AsRef<str>) -> Result<(), CommandError> {
+                    let channel = channel.as_ref();
+                    check_channel(channel)?;
+                    self.change_wanted(|wanted| {
+                        if !wanted.iter().any(|known| known == channel) {
+                            wanted.push(channel.to_owned());
+                        }
+                    });
+                    Ok(())
+                }
+
+                /// Removes a destination by the channel that it was added with, from the resource on this and each later
+                /// driver. Does not wait.
+                pub fn remove_destination(&self, channel: impl AsRef<str>) {
+                    self.change_wanted(|wanted| wanted.retain(|known| known != channel.as_ref()));
+                }
+
+                /// Returns the channels of the destinations, in the order in which they were added.
+                #[must_use]
+                pub fn destinations(&self) -> Vec<String> {
+                    self.slot.lock().wanted.clone()
+                }
+            }
+        )+
+    };
+}
+
+with_destinations!(Publication, ExclusivePublication, Subscription);
 
 /// Sends the command that adds a resource.
 type Add<T> = Box<dyn Fn(&Client) -> Result<Pending<T>, CommandError> + Send>;
@@ -104,6 +200,7 @@ pub(super) struct Restorer<T> {
     add: Add<T>,
     slot: Arc<Slot<T>>,
     progress: Restoring<T>,
+    destinations: Destinations,
 }
 
 enum Restoring<T> {
@@ -112,6 +209,9 @@ enum Restoring<T> {
         next_attempt_ns: i64,
     },
     Adding(Pending<T>),
+    /// The resource exists; its destinations are being added.
+    Completing(T),
+    /// The handle has the resource.
     Added,
 }
 
@@ -125,14 +225,20 @@ pub(super) trait Restore: Send {
     fn is_dropped(&self) -> bool;
 }
 
-impl<T: Send> Restorer<T> {
+impl<T: Resource> Restorer<T> {
     pub(super) fn new(add: Add<T>) -> (Reconnecting<T>, Self) {
         let slot = Arc::new(Slot {
             version: AtomicU64::new(0),
+            wanted_version: AtomicU64::new(0),
             change: Mutex::new(Change {
                 made: None,
                 generation: 0,
                 failure: None,
+                wanted: Vec::new(),
+                #[cfg(feature = "async")]
+                waker: None,
+                #[cfg(feature = "async")]
+                has_ended: false,
             }),
         });
         let handle = Reconnecting {
@@ -147,8 +253,44 @@ impl<T: Send> Restorer<T> {
             progress: Restoring::Missing {
                 next_attempt_ns: i64::MIN,
             },
+            destinations: Destinations::default(),
         };
         (handle, restorer)
+    }
+
+    /// Adds and removes destinations. Returns the amount of work done.
+    fn update_destinations(&mut self, now: Now) -> usize {
+        // Acquire: pairs with the release in `Reconnecting::change_wanted`.
+        let version = self.slot.wanted_version.load(Ordering::Acquire);
+        if self.destinations.is_outdated(version) {
+            let wanted = self.slot.lock().wanted.clone();
+            self.destinations.set_wanted(wanted, version);
+        }
+        let slot = &self.slot;
+        let work = self
+            .destinations
+            .do_work(now, |error| slot.lock().failure = Some(error));
+        if work > 0 && self.destinations.is_settled() && !self.destinations.has_failed() {
+            self.slot.lock().failure = None;
+        }
+        work
+    }
+
+    /// Passes a resource with all its destinations to the handle.
+    fn hand_over(&mut self, made: T) {
+        let waker = {
+            let mut change = self.slot.lock();
+            change.made = Some(made);
+            change.generation += 1;
+            if !self.destinations.has_failed() {
+                change.failure = None;
+            }
+            self.slot.bump_version(&change);
+            change.take_waker()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 
     fn fail(&mut self, error: CommandError, now: Now) {
@@ -159,10 +301,22 @@ impl<T: Send> Restorer<T> {
     }
 }
 
-impl<T: Send> Restore for Restorer<T> {
+impl<T: Resource> Restore for Restorer<T> {
     fn do_work(&mut self, client: &Client, now: Now) -> usize {
         match &mut self.progress {
-            Restoring::Added => 0,
+            Restoring::Added => self.update_destinations(now),
+            Restoring::Completing(_) => {
+                let work = self.update_destinations(now);
+                if !self.destinations.is_settled() {
+                    return work;
+                }
+                if let Restoring::Completing(made) =
+                    mem::replace(&mut self.progress, Restoring::Added)
+                {
+                    self.hand_over(made);
+                }
+                work + 1
+            }
             Restoring::Missing { next_attempt_ns } if now.nanos < *next_attempt_ns => 0,
             Restoring::Missing { .. } => {
                 match (self.add)(client) {
@@ -174,15 +328,10 @@ impl<T: Send> Restore for Restorer<T> {
             Restoring::Adding(pending) => match pending.poll() {
                 None => 0,
                 Some(Ok(made)) => {
-                    {
-                        let mut change = self.slot.lock();
-                        change.made = Some(made);
-                        change.generation += 1;
-                        change.failure = None;
-                        self.slot.bump_version(&change);
-                    }
-                    self.progress = Restoring::Added;
-                    1
+                    self.destinations.begin(made.destination_port());
+                    self.progress = Restoring::Completing(made);
+                    // A resource without destinations is handed over in this cycle.
+                    1 + self.do_work(client, now)
                 }
                 Some(Err(error)) => {
                     self.fail(error, now);
@@ -199,6 +348,7 @@ impl<T: Send> Restore for Restorer<T> {
             change.made.take()
         };
         drop(unused);
+        self.destinations.end();
         self.progress = Restoring::Missing {
             next_attempt_ns: i64::MIN,
         };
@@ -206,5 +356,46 @@ impl<T: Send> Restore for Restorer<T> {
 
     fn is_dropped(&self) -> bool {
         Arc::strong_count(&self.slot) == 1
+    }
+}
+
+#[cfg(feature = "async")]
+impl<T> Drop for Restorer<T> {
+    /// Ends the wait of a task for a resource that will never be made.
+    fn drop(&mut self) {
+        let waker = {
+            let mut change = self.slot.lock();
+            change.has_ended = true;
+            change.take_waker()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+#[cfg(feature = "async")]
+impl<T> Reconnecting<T> {
+    /// Takes the resource that was made last out of the handle: waits while there is none, and returns `None` after the
+    /// client was dropped.
+    pub(crate) fn poll_take(
+        &mut self,
+        context: &std::task::Context<'_>,
+    ) -> std::task::Poll<Option<T>> {
+        use std::task::Poll;
+        // Cloning and dropping a waker can run code of the runtime, so no lock is held.
+        let mut waker = Some(context.waker().clone());
+        let mut change = self.slot.lock();
+        self.version = self.slot.version.load(Ordering::Relaxed);
+        self.generation = change.generation;
+        if let Some(made) = self.current.take().or_else(|| change.made.take()) {
+            return Poll::Ready(Some(made));
+        }
+        if change.has_ended {
+            return Poll::Ready(None);
+        }
+        mem::swap(&mut change.waker, &mut waker);
+        drop(change);
+        Poll::Pending
     }
 }

@@ -88,6 +88,10 @@ impl Subscription {
         self.client.reject(image, reason)
     }
 
+    pub(crate) fn client(&self) -> &std::sync::Arc<crate::client_core::ClientCore> {
+        &self.client
+    }
+
     fn check_open(&self, channel: &str) -> Result<i64, CommandError> {
         crate::client_core::check_channel(channel)?;
         if self.state.is_closed() {

@@ -13,6 +13,7 @@ use taran::{
 };
 
 use crate::fake_driver::{Fixture, TERM_LENGTH};
+use crate::reconnect::Machine;
 
 /// A task of a runtime that counts how often it is woken.
 #[derive(Default)]
@@ -473,4 +474,71 @@ fn last_handle_dropped_on_the_thread_of_the_reactor_ends_it() {
         std::thread::yield_now();
     }
     assert_eq!(Arc::strong_count(&task), 1);
+}
+
+/// The stream of one publication over two drivers: the loss of the first one is an item, and the wait for the second one
+/// wakes the task.
+#[test]
+fn reconnecting_stream_and_sink_go_on_with_the_next_driver() {
+    let mut machine = Machine::without_driver();
+    let reactor = Reactor::invoked();
+    let mut messages = machine
+        .client
+        .add_subscription("aeron:ipc", 12)
+        .into_async(&reactor);
+    let mut sink = machine
+        .client
+        .add_publication("aeron:ipc", 12)
+        .into_async(&reactor);
+    for generation in 1..=2 {
+        let (receiver, sender) = (Task::new(), Task::new());
+        assert!(receiver.poll_once(messages.next()).is_pending());
+        assert!(sender.poll_once(sink.send("first")).is_pending());
+        machine.start_driver();
+        assert_eq!((1, 1), (receiver.wake_ups(), sender.wake_ups()));
+        assert!(matches!(
+            sender.poll_once(sink.send("first")),
+            Poll::Ready(Ok(()))
+        ));
+        assert!(matches!(
+            sender.poll_once(sink.offer(b"second")),
+            Poll::Ready(Ok(_))
+        ));
+        for expected in ["first", "second"] {
+            let Poll::Ready(Some(Ok(message))) = receiver.poll_once(messages.next()) else {
+                panic!("{expected} has arrived");
+            };
+            assert_eq!(message.payload(), expected.as_bytes());
+        }
+        assert_eq!(
+            (generation, generation),
+            (messages.generation(), sink.generation())
+        );
+
+        assert!(receiver.poll_once(messages.next()).is_pending());
+        machine.kill_driver();
+        machine.advance(Duration::from_secs(12));
+        reactor.invoke();
+        assert_eq!(2, receiver.wake_ups(), "woken by the loss");
+        let Poll::Ready(Some(Err(error))) = receiver.poll_once(messages.next()) else {
+            panic!("the loss is an item");
+        };
+        assert!(error.lost().is_some(), "{error}");
+        let Poll::Ready(Err(error)) = sender.poll_once(sink.send("third")) else {
+            panic!("the loss is a result");
+        };
+        assert!(error.lost().is_some(), "{error}");
+    }
+
+    let task = Task::new();
+    assert!(task.poll_once(messages.next()).is_pending());
+    drop(machine);
+    assert_eq!(1, task.wake_ups(), "woken by the end of the client");
+    assert!(matches!(task.poll_once(messages.next()), Poll::Ready(None)));
+    let sent = task.poll_once(sink.send("fourth"));
+    assert_eq!(sent, Poll::Ready(Err(OfferError::Closed)));
+    assert_eq!(
+        task.poll_once(messages.get()).map(|it| it.is_some()),
+        Poll::Ready(false)
+    );
 }

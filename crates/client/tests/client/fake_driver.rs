@@ -20,6 +20,8 @@ use taran_protocol::response::Response;
 
 pub(crate) const DIRECTORY: &str = "/fake/aeron";
 pub(crate) const TERM_LENGTH: i32 = 64 * 1024;
+/// Channel of a destination that the driver refuses.
+pub(crate) const REFUSED: &str = "aeron:udp?endpoint=refused:1";
 const WINDOW: i64 = TERM_LENGTH as i64 / 2;
 
 /// A command as read from the ring buffer.
@@ -309,6 +311,15 @@ impl FakeDriver {
                     session_id: 4242,
                 });
             }
+            Command::AddDestination {
+                correlation_id,
+                channel: REFUSED,
+                ..
+            } => self.respond(&Response::Error {
+                correlation_id,
+                error_code: 1,
+                message: b"refused",
+            }),
             Command::AddDestination { correlation_id, .. }
             | Command::RemoveDestination { correlation_id, .. }
             | Command::RemoveDestinationById { correlation_id, .. }

@@ -8,20 +8,22 @@ use taran::{
     ReconnectingClient, Subscription,
 };
 
-use crate::fake_driver::{FakeDriver, START, builder};
+use taran_protocol::command::Command;
+
+use crate::fake_driver::{FakeDriver, REFUSED, START, builder};
 
 /// A machine whose driver is killed and restarted. Each driver has new files.
-struct Machine {
+pub(crate) struct Machine {
     clock: ManualClock,
     storage: Arc<Mutex<MemoryStorage>>,
     driver: Option<FakeDriver>,
-    client: ReconnectingClient,
+    pub(crate) client: ReconnectingClient,
     publication: Reconnecting<Publication>,
     subscription: Reconnecting<Subscription>,
 }
 
 impl Machine {
-    fn without_driver() -> Self {
+    pub(crate) fn without_driver() -> Self {
         let clock = ManualClock::new(START);
         let storage = Arc::new(Mutex::new(MemoryStorage::new()));
         let (files, time) = (Arc::clone(&storage), clock.clone());
@@ -39,7 +41,7 @@ impl Machine {
         }
     }
 
-    fn start_driver(&mut self) {
+    pub(crate) fn start_driver(&mut self) {
         let storage = MemoryStorage::new();
         *self.storage.lock().unwrap() = storage.clone();
         self.driver = Some(FakeDriver::start_in(storage, self.clock.clone()));
@@ -48,11 +50,11 @@ impl Machine {
     }
 
     /// Stops the driver without a shutdown: its files remain, its heartbeat stops.
-    fn kill_driver(&mut self) {
+    pub(crate) fn kill_driver(&mut self) {
         self.driver = None;
     }
 
-    fn advance(&mut self, time: Duration) {
+    pub(crate) fn advance(&mut self, time: Duration) {
         let step = Duration::from_millis(100);
         for _ in 0..time.as_millis() / step.as_millis() {
             self.clock.advance(step);
@@ -62,6 +64,23 @@ impl Machine {
             }
             self.client.do_work(self.clock.read()).unwrap();
         }
+    }
+
+    /// Returns the commands for destinations since the last call, in order: true for an added one.
+    fn destination_commands(&mut self) -> Vec<(bool, String)> {
+        let driver = self.driver.as_mut().expect("there is a driver");
+        let commands = driver.take_commands();
+        let of_destination = commands.iter().filter_map(|command| {
+            let (adds, channel) = match command.command() {
+                Command::AddDestination { channel, .. }
+                | Command::AddReceiveDestination { channel, .. } => (true, channel),
+                Command::RemoveDestination { channel, .. }
+                | Command::RemoveReceiveDestination { channel, .. } => (false, channel),
+                _ => return None,
+            };
+            Some((adds, channel.to_owned()))
+        });
+        of_destination.collect()
     }
 
     /// Sends a message and receives it.
@@ -195,4 +214,82 @@ fn counters_labelled(machine: &Machine, label: &str) -> usize {
         .counters()
         .for_each(|meta| count += usize::from(meta.label.as_str() == label));
     count
+}
+
+const ONE: &str = "aeron:udp?endpoint=127.0.0.1:40456";
+const TWO: &str = "aeron:udp?endpoint=127.0.0.1:40457";
+
+#[test]
+fn destinations_are_added_on_each_driver_before_the_resource_is_there() {
+    let mut machine = Machine::without_driver();
+    machine.publication.add_destination(ONE).unwrap();
+    machine.subscription.add_destination(TWO).unwrap();
+    machine.publication.add_destination(ONE).unwrap();
+    assert_eq!(machine.publication.destinations(), [ONE]);
+    for generation in 1..=2 {
+        machine.start_driver();
+        assert!(machine.publication.get().is_some());
+        assert_eq!(machine.publication.generation(), generation);
+        let mut commands = machine.destination_commands();
+        commands.sort();
+        assert_eq!(commands, [(true, ONE.to_owned()), (true, TWO.to_owned())]);
+        machine.kill_driver();
+        machine.advance(Duration::from_secs(12));
+    }
+
+    // No answer to the command for the destination: the resource is not there yet.
+    machine.start_driver();
+    let mut late = machine.client.add_publication("aeron:ipc", 11);
+    late.add_destination(ONE).unwrap();
+    machine.advance(Duration::from_millis(200));
+    machine.driver.as_mut().unwrap().auto_respond = false;
+    machine.advance(Duration::from_secs(1));
+    assert!(late.get().is_none());
+}
+
+#[test]
+fn changed_destinations_reach_the_driver_and_its_successor() {
+    let mut machine = Machine::without_driver();
+    machine.start_driver();
+    assert_eq!(machine.destination_commands(), []);
+    machine.publication.add_destination(ONE).unwrap();
+    machine.publication.add_destination(TWO).unwrap();
+    machine.advance(Duration::from_secs(1));
+    let added = |channel: &str| (true, channel.to_owned());
+    assert_eq!(machine.destination_commands(), [added(ONE), added(TWO)]);
+    machine.publication.remove_destination(ONE);
+    machine.advance(Duration::from_secs(1));
+    assert_eq!(machine.destination_commands(), [(false, ONE.to_owned())]);
+    machine.kill_driver();
+    machine.advance(Duration::from_secs(12));
+    machine.start_driver();
+    assert_eq!(machine.destination_commands(), [added(TWO)]);
+    assert_eq!(machine.publication.failure(), None);
+}
+
+#[test]
+fn refused_destination_is_reported_and_tried_again() {
+    let mut machine = Machine::without_driver();
+    machine.publication.add_destination(REFUSED).unwrap();
+    machine.publication.add_destination(ONE).unwrap();
+    machine.start_driver();
+    // The publication is usable, and has the other destination.
+    machine.exchange();
+    machine.advance(Duration::from_secs(10));
+    assert!(machine.publication.failure().is_some());
+    let commands = machine.destination_commands();
+    let count = |channel: &str| commands.iter().filter(|(_, it)| it == channel).count();
+    assert!(
+        count(REFUSED) > 5,
+        "tried once per second: {}",
+        count(REFUSED)
+    );
+    assert_eq!(count(ONE), 1);
+    machine.publication.remove_destination(REFUSED);
+    machine.advance(Duration::from_secs(3));
+    assert_eq!(machine.publication.failure(), None);
+    assert_eq!(machine.destination_commands(), []);
+
+    let too_long = "x".repeat(1 << 20);
+    assert!(machine.publication.add_destination(too_long).is_err());
 }
