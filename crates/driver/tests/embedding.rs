@@ -1,6 +1,7 @@
 //! Agents of an embedding program beside those of the driver, in each threading mode, and the driver's diagnostics
 //! (docs/spec/uri-and-configuration.md §2.10).
 
+#![cfg(not(loom))] // needs the modules that start drivers
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;

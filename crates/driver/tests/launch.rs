@@ -1,5 +1,6 @@
 //! Starting and closing a driver on real files, with real threads (docs/spec/shared-memory.md §1.3, docs/spec/uri-and-configuration.md §5.2).
 
+#![cfg(not(loom))] // needs the modules that start drivers
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;

@@ -1,5 +1,6 @@
 //! Tests of a whole driver through its client interface, in memory and virtual time.
 
+#![cfg(not(loom))] // needs the modules that start drivers
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod backends;
