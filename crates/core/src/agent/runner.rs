@@ -221,6 +221,7 @@ impl Drop for RunningAgent {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use std::sync::mpsc;
     use std::time::Instant;

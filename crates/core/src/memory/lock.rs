@@ -41,7 +41,7 @@ impl Drop for LockedFile {
     }
 }
 
-#[cfg(all(test, not(miri)))]
+#[cfg(all(test, not(miri), not(loom)))]
 mod tests {
     use super::*;
 
