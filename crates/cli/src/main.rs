@@ -8,6 +8,7 @@ mod backlog;
 mod bench;
 mod config;
 mod date;
+mod doctor;
 mod driver;
 mod driver_info;
 mod errors;
@@ -49,6 +50,8 @@ enum Command {
     Driver(driver::Arguments),
     /// Run an archive, which records streams and replays them
     Archive(archive::Arguments),
+    /// Check whether this machine is fit for low latency
+    Doctor(doctor::Arguments),
     /// Measure latency and throughput
     Bench(bench::Arguments),
     /// Show the counters of a driver, live
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
     match cli.command {
         Command::Driver(arguments) => driver::run(&arguments),
         Command::Archive(arguments) => archive::run(&arguments),
+        Command::Doctor(arguments) => failure::exit_code(doctor::run(&arguments)),
         Command::Bench(arguments) => failure::exit_code(bench::run(&arguments)),
         Command::Stat(arguments) => failure::exit_code(stat::run(&arguments)),
         Command::Errors(arguments) => failure::exit_code(errors::run(&arguments)),

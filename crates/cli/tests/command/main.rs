@@ -2,6 +2,7 @@
 
 mod bench;
 mod config;
+mod doctor;
 mod documents;
 mod driver;
 mod event_log;
