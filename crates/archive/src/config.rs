@@ -212,6 +212,12 @@ pub struct ArchiveConfig {
     pub retention_interval_ns: i64,
     /// Time between entries of time indexes in nanoseconds; 0 for none.
     pub time_index_interval_ns: i64,
+    /// Bytes per second that verification in the background reads; 0 for no verification.
+    pub verify_rate: u64,
+    /// Time between two passes of verification in nanoseconds.
+    pub verify_interval_ns: i64,
+    /// True if a recording that verification finds damaged becomes INVALID.
+    pub verify_invalidates: bool,
 }
 
 impl ArchiveConfig {
@@ -315,6 +321,9 @@ impl ArchiveConfig {
             retention: RetentionRule::parse_all(options.archive_retention().unwrap_or_default())?,
             retention_interval_ns: options.archive_retention_interval_ns(),
             time_index_interval_ns: options.archive_time_index_interval_ns(),
+            verify_rate: options.archive_verify_rate() as u64,
+            verify_interval_ns: options.archive_verify_interval_ns(),
+            verify_invalidates: options.archive_verify_damage() == "invalidate",
         })
     }
 }

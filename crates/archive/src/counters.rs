@@ -28,6 +28,9 @@ pub(crate) mod type_id {
     pub(crate) const PURGED_BY_RETENTION: i32 = 2102;
     /// A client's: position up to which a named consumer has read a recording.
     pub(crate) const CONSUMER_POSITION: i32 = 2103;
+    pub(crate) const UNAVAILABLE_RECORDINGS: i32 = 2104;
+    pub(crate) const DAMAGED_RECORDINGS: i32 = 2105;
+    pub(crate) const VERIFIED_BYTES: i32 = 2106;
 }
 
 /// Type id, key and label of a counter to allocate.
@@ -68,6 +71,11 @@ impl CounterSpec {
             type_id::RECORDING_SESSIONS => "Archive Recording Sessions",
             type_id::HELD_RECORDINGS => "Archive recordings held back by a full disk",
             type_id::PURGED_BY_RETENTION => "Archive purges by retention",
+            type_id::UNAVAILABLE_RECORDINGS => {
+                "Archive recordings unavailable until the next start"
+            }
+            type_id::DAMAGED_RECORDINGS => "Archive recordings found damaged by verification",
+            type_id::VERIFIED_BYTES => "Archive bytes verified in the background",
             _ => "Archive Replay Sessions",
         };
         Self::of_archive(type_id, text, archive_id)

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use taran::{
@@ -30,12 +31,12 @@ use crate::config::{ArchiveConfig, ArchiveThreadingMode, StreamConfig};
 use crate::counters::{CounterSpec, type_id};
 use crate::disk_io::DiskIo;
 use crate::files::{
-    CatalogError, CatalogFile, CatalogOptions, ClaimError, MarkFile, MarkSettings, RecoveryError,
-    recover,
+    Catalog, CatalogError, CatalogFile, CatalogOptions, ClaimError, MarkFile, MarkSettings,
+    RecoveryError, create_directory, recover,
 };
 use crate::mark::KeptMarkFile;
 use crate::recorder::{
-    Recorder, RecorderCounters, RecorderOptions, RecordingEvents, WriterOptions,
+    CLOSE_TIMEOUT, Recorder, RecorderCounters, RecorderOptions, RecordingEvents, WriterOptions,
 };
 use crate::replayer::{Replayer, ReplayerCounters, ReplayerOptions};
 use crate::security::{AcceptAll, AllowAll, Authenticator, AuthorisationService, DenyAll};
@@ -50,6 +51,8 @@ const DRIVER_POLL_INTERVAL: Duration = Duration::from_millis(50);
 const SPARE_BUFFERS: usize = 8;
 /// Blocks between image and disk per recording.
 const BLOCKS_PER_RECORDING: usize = 4;
+/// Longest time between two duty cycles of the client while recordings are recovered.
+const RECOVERY_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Reason why an archive did not start.
 #[derive(Error)]
@@ -293,34 +296,16 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
         checksum: config.record_checksum,
         sync: config.catalog_sync_level,
     };
-    let (mut file, mut catalog, _) = CatalogFile::open(&disk, &config.dir, catalog_options)?;
     let now_ms = clock.now().epoch_millis;
-    let report = recover(
-        &*disk,
-        &config.dir,
-        &mut catalog,
-        &mut file,
-        config.file_sync_level,
-        now_ms,
-    )?;
-    for (recording_id, error) in &report.failed {
-        error_handler.on_error(
-            now_ms,
-            0,
-            &format!("recording {recording_id} cannot be recovered: {error}"),
-        );
-    }
-    for recovered in report
-        .recovered
-        .iter()
-        .filter(|recovered| !recovered.gaps.is_empty())
-    {
-        let id = recovered.recording_id;
-        error_handler.on_error(
-            now_ms,
-            0,
-            &format!("recording {id} has gaps: {:?}", recovered.gaps),
-        );
+    let (file, catalog, findings) = beside(
+        || open_files(&disk, &config, catalog_options, now_ms),
+        || {
+            client.run_invoked();
+        },
+    )
+    .map_err(ArchiveError::Thread)??;
+    for text in findings {
+        error_handler.on_error(now_ms, 0, &text);
     }
     let store = ThreadedCatalogStore::start(file).map_err(ArchiveError::Thread)?;
 
@@ -392,6 +377,7 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
         is_dedicated
             .then(|| tracker("archive-recorder", config.recorder_cycle_threshold_ns))
             .transpose()?,
+        Box::new(SystemClock::new()),
     );
     let (replay_sender, replay_commands) = spsc(QUEUE_CAPACITY);
     let (replay_report_sender, replay_reports) = spsc(QUEUE_CAPACITY);
@@ -434,6 +420,9 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
         replays: single(type_id::REPLAY_SESSIONS)?,
         held: single(type_id::HELD_RECORDINGS)?,
         purged: single(type_id::PURGED_BY_RETENTION)?,
+        unavailable: single(type_id::UNAVAILABLE_RECORDINGS)?,
+        damaged: single(type_id::DAMAGED_RECORDINGS)?,
+        verified: single(type_id::VERIFIED_BYTES)?,
     };
     let cycle = tracker("archive-conductor", config.conductor_cycle_threshold_ns)?;
     let idle = [config.idle, config.recorder_idle, config.replayer_idle];
@@ -445,6 +434,9 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
         catalog,
         store: Box::new(store),
         io: disk_io(&disk, "archive-files", 1)?,
+        verify_io: (config.verify_rate > 0)
+            .then(|| disk_io(&disk, "archive-verify", 1))
+            .transpose()?,
         recorder: (command_sender, reports),
         replayer: (replay_sender, replay_reports),
         counters,
@@ -531,6 +523,42 @@ fn run(
     })
 }
 
+/// Opens the catalog, recovers the recordings that were active, and returns what has to be told about them.
+fn open_files(
+    disk: &Arc<dyn Disk>,
+    config: &ArchiveConfig,
+    options: CatalogOptions,
+    now_ms: i64,
+) -> Result<(CatalogFile, Catalog, Vec<String>), ArchiveError> {
+    let (mut file, mut catalog, opened) = CatalogFile::open(disk, &config.dir, options)?;
+    let level = config.file_sync_level;
+    let recovered = recover(&**disk, &config.dir, &mut catalog, &mut file, level, now_ms)?;
+    let mut findings = opened.findings();
+    findings.extend(recovered.findings());
+    Ok((file, catalog, findings))
+}
+
+/// Runs `work` on a thread of its own, and `poll` on this one until it is done: the driver gives up a client that does not
+/// run for some seconds.
+fn beside<T: Send>(work: impl FnOnce() -> T + Send, mut poll: impl FnMut()) -> io::Result<T> {
+    let waiting = thread::current();
+    thread::scope(|scope| {
+        let worker = thread::Builder::new().name("archive-recovery".to_owned());
+        let worker = worker.spawn_scoped(scope, move || {
+            let done = work();
+            waiting.unpark();
+            done
+        })?;
+        while !worker.is_finished() {
+            poll();
+            thread::park_timeout(RECOVERY_POLL_INTERVAL);
+        }
+        Ok(worker
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
 /// Records why the archive ends, the first time.
 fn end(fate: &Fate, hook: &Hook, text: &str) {
     let mut first = fate.lock().unwrap_or_else(PoisonError::into_inner);
@@ -547,14 +575,15 @@ fn prepare_directories(config: &mut ArchiveConfig) -> Result<(), ArchiveError> {
         let path = path.to_path_buf();
         move |source| ArchiveError::Directory { path, source }
     };
+    let disk = OsDisk;
     if config.delete_dir_on_start && config.dir.exists() {
         // The lock says that no archive of ours uses the directory.
-        let lock = OsDisk.try_lock(&config.dir)?;
+        let lock = disk.try_lock(&config.dir)?;
         std::fs::remove_dir_all(&config.dir).map_err(failed(&config.dir))?;
         drop(lock);
     }
     for directory in [&mut config.dir, &mut config.mark_file_dir] {
-        std::fs::create_dir_all(&*directory).map_err(failed(directory))?;
+        create_directory(&disk, directory)?;
         *directory = directory.canonicalize().map_err(failed(directory))?;
     }
     Ok(())
@@ -713,6 +742,7 @@ fn disk_io(disk: &Arc<dyn Disk>, name: &str, workers: usize) -> Result<DiskIo, A
     let mut options = ThreadedQueueOptions::default();
     options.workers = workers;
     options.name = name.to_owned();
+    options.close_timeout = CLOSE_TIMEOUT;
     let queue = ThreadedQueue::start(disk, &options).map_err(ArchiveError::Thread)?;
     Ok(DiskIo::new(Box::new(queue)))
 }

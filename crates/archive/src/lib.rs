@@ -8,6 +8,7 @@
 
 mod buffers;
 mod channel;
+mod clock_steps;
 mod conductor;
 mod config;
 mod counters;

@@ -12,6 +12,10 @@ pub(crate) trait MarkKeeper: Send {
 
     /// Called once, when all recordings are stopped.
     fn on_end(&mut self);
+
+    /// Called in place of [`on_end`](Self::on_end) if writes are still under way: the directory stays claimed until the process
+    /// ends.
+    fn on_abandon(&mut self);
 }
 
 /// The mark file of an archive.
@@ -44,5 +48,10 @@ impl MarkKeeper for KeptMarkFile {
     fn on_end(&mut self) {
         // Dropping it releases the claim.
         self.file = None;
+    }
+
+    fn on_abandon(&mut self) {
+        // The system releases the lock.
+        std::mem::forget(self.file.take());
     }
 }

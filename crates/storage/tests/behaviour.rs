@@ -5,11 +5,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use taran_storage::conformance::FailingDisk;
 use taran_storage::{
     ALIGNMENT, AlignedBuf, Disk, DiskQueue, ErrorKind, InlineQueue, OpenOptions, OsDisk, Request,
-    SyncKind,
+    SyncKind, ThreadedQueue, ThreadedQueueOptions,
 };
 
 fn path(name: &str) -> PathBuf {
@@ -84,4 +85,21 @@ fn direct_file_takes_aligned_blocks_and_refuses_others() {
         );
     }
     OsDisk.remove_file(&path).unwrap();
+}
+
+#[test]
+fn queue_with_a_device_that_does_not_answer_is_dropped_after_its_close_timeout() {
+    let failing = FailingDisk::new(Arc::new(OsDisk));
+    let failures = failing.failures();
+    let disk: Arc<dyn Disk> = Arc::new(failing);
+    let mut options = ThreadedQueueOptions::default();
+    options.workers = 2;
+    options.close_timeout = Duration::from_millis(1);
+    let mut queue = ThreadedQueue::start(&disk, &options).unwrap();
+    let gate = failures.gate.lock().unwrap();
+    let path = std::env::temp_dir();
+    queue.submit(1, Request::Metadata { path }).unwrap();
+    // Without the timeout, this waits for the gate for ever.
+    drop(queue);
+    drop(gate);
 }

@@ -6,13 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use crate::files::{CatalogFile, Change};
+use crate::recorder::CLOSE_TIMEOUT;
 
 /// Time between attempts to change the catalog on a full disk.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Time between two looks at the thread at the end.
+const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Number of a change, counted from 1.
 pub(crate) type Ticket = u64;
@@ -39,8 +43,9 @@ pub(crate) trait CatalogStore: Send {
     /// Returns the state.
     fn status(&self) -> StoreStatus;
 
-    /// Waits until all changes are applied and durable; for the end of the archive.
-    fn close(&mut self);
+    /// Waits until all changes are applied and durable; for the end of the archive. Returns false if the disk does not answer,
+    /// so that changes are still under way.
+    fn close(&mut self) -> bool;
 }
 
 #[derive(Debug)]
@@ -146,12 +151,21 @@ impl CatalogStore for ThreadedCatalogStore {
         status.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn close(&mut self) {
+    fn close(&mut self) -> bool {
         self.changes = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been printed.
-            drop(thread.join());
+        let Some(thread) = self.thread.take() else {
+            return true;
+        };
+        let deadline = Instant::now() + CLOSE_TIMEOUT;
+        while !thread.is_finished() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(CLOSE_POLL_INTERVAL);
         }
+        // A panic of the thread has been printed.
+        drop(thread.join());
+        true
     }
 }
 

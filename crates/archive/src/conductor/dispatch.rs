@@ -321,6 +321,9 @@ impl ConductorCore {
     /// Returns a recording of the catalog.
     pub(super) fn known(&self, recording_id: i64) -> Result<&Descriptor, Refusal> {
         let found = self.catalog.get(recording_id);
-        found.ok_or_else(|| Refusal::unknown_recording(recording_id))
+        found.ok_or_else(|| match self.catalog.unavailable(recording_id) {
+            Some(reason) => Refusal::unavailable_recording(recording_id, reason),
+            None => Refusal::unknown_recording(recording_id),
+        })
     }
 }

@@ -80,8 +80,13 @@ impl ConductorCore {
                 },
             ),
             Request::ListRecordingRequest(request) => {
-                if self.known(request.recording_id).is_err() {
-                    self.end_of_recordings(to, request.recording_id);
+                if let Err(refusal) = self.known(request.recording_id) {
+                    // Unavailable is not the same as unknown.
+                    if refusal.code == ErrorCode::UnknownRecording {
+                        self.end_of_recordings(to, request.recording_id);
+                    } else {
+                        self.refuse(to, &refusal);
+                    }
                     return;
                 }
                 (

@@ -18,6 +18,7 @@ mod retention;
 mod segments;
 mod time_index;
 mod truncation;
+mod verification;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ use taran_core::queue::{Receiver, Sender};
 
 pub(crate) use catalog_store::{CatalogStore, StoreStatus, ThreadedCatalogStore, Ticket};
 
+use crate::clock_steps::ClockSteps;
 use crate::config::ArchiveConfig;
 use crate::disk_io::DiskIo;
 use crate::files::{Catalog, Change};
@@ -51,6 +53,7 @@ use request::{Refusal, Requester};
 use retention::Retention;
 use time_index::TimeIndexes;
 use truncation::PendingFileOperation;
+use verification::Verification;
 
 /// Fragments taken from a control stream per duty cycle.
 const FRAGMENT_LIMIT: usize = 10;
@@ -77,6 +80,12 @@ pub(crate) struct ConductorCounters {
     pub(crate) held: Counter,
     /// Purges by retention.
     pub(crate) purged: Counter,
+    /// Recordings that cannot be used until the next start.
+    pub(crate) unavailable: Counter,
+    /// Recordings that verification has found damaged.
+    pub(crate) damaged: Counter,
+    /// Bytes that verification has read.
+    pub(crate) verified: Counter,
 }
 
 /// A stream of requests.
@@ -97,6 +106,8 @@ pub(crate) struct ConductorParts {
     pub(crate) catalog: Catalog,
     pub(crate) store: Box<dyn CatalogStore>,
     pub(crate) io: DiskIo,
+    /// For verification in the background; `None` without it.
+    pub(crate) verify_io: Option<DiskIo>,
     pub(crate) recorder: (Sender<RecorderCommand>, Receiver<RecorderReport>),
     pub(crate) replayer: (Sender<ReplayerCommand>, Receiver<ReplayReport>),
     pub(crate) counters: ConductorCounters,
@@ -169,6 +180,8 @@ struct ConductorCore {
     deletions: Vec<Deletion>,
     time_indexes: TimeIndexes,
     retention: Retention,
+    verification: Verification,
+    clock_steps: ClockSteps,
     file_operations: HashMap<u64, PendingFileOperation>,
     /// Responses and signals that wait for changes of the catalog.
     deferred: VecDeque<(Ticket, Deferred)>,
@@ -183,6 +196,8 @@ enum Deferred {
 
 impl Conductor {
     pub(crate) fn new(parts: ConductorParts) -> Self {
+        let unavailable = parts.catalog.unavailable_count();
+        parts.counters.unavailable.set(unavailable as i64);
         Self {
             controls: parts
                 .controls
@@ -234,6 +249,8 @@ impl Conductor {
                 deletions: Vec::new(),
                 time_indexes: TimeIndexes::default(),
                 retention: Retention::default(),
+                verification: Verification::new(parts.verify_io),
+                clock_steps: ClockSteps::default(),
                 file_operations: HashMap::new(),
                 deferred: VecDeque::new(),
             },
@@ -285,6 +302,7 @@ impl Agent for Conductor {
         }
         let mut work = core.client.do_work(now);
         core.check_client();
+        core.check_wall_clock();
         core.mark.on_duty_cycle(now.epoch_millis);
         work += core.poll_pending_subscriptions();
         work += self.poll_image_events();
@@ -294,6 +312,7 @@ impl Agent for Conductor {
         work += core.poll_disk();
         work += core.poll_pending_recordings() + core.poll_pending_replays();
         work += core.poll_deletions() + core.poll_time_indexes() + core.poll_retention();
+        work += core.poll_verification();
         work += core.poll_replications();
         work += core.poll_deferred();
         work += core.poll_sessions();
@@ -314,9 +333,22 @@ impl Agent for Conductor {
         core.poll_replayer();
         core.close_all_replications();
         core.close_all_sessions();
-        core.store.close();
+        let is_stored = core.store.close();
         core.check_store();
-        core.mark.on_end();
+        if core.recordings.is_empty() && is_stored {
+            core.mark.on_end();
+        } else {
+            let mut ids: Vec<_> = core.recordings.keys().collect();
+            ids.sort_unstable();
+            core.log(
+                ErrorCode::Generic,
+                &format!(
+                    "the disk does not answer, so the archive ends without waiting for it: recordings {ids:?} have no stop \
+                     position and are recovered at the next start; the directory stays claimed until the process ends"
+                ),
+            );
+            core.mark.on_abandon();
+        }
         core.client.close();
     }
 }
@@ -425,6 +457,17 @@ impl ConductorCore {
             self.is_fatal = true;
             self.log(ErrorCode::Generic, text);
             (self.on_fatal)(text);
+        }
+    }
+
+    fn check_wall_clock(&mut self) {
+        if let Some(step_ms) = self.clock_steps.on_reading(self.now) {
+            self.log(
+                ErrorCode::Generic,
+                &format!(
+                    "the wall clock was set forward by {step_ms} ms: retention by age waits until its age has passed since then"
+                ),
+            );
         }
     }
 

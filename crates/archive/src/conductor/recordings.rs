@@ -1,6 +1,6 @@
 //! Starting, extending and stopping recordings (`docs/spec/archive.md` §2.3, §4.1).
 
-use taran::{Counter, Image, ImageHandlers, ImageView, Pending, Subscription};
+use taran::{CommandError, Counter, Image, ImageHandlers, ImageView, Pending, Subscription};
 use taran_archive_client::protocol::{ErrorCode, RecordingSignal, SourceLocation};
 use taran_storage::{DiskError, Request as DiskRequest};
 
@@ -10,12 +10,35 @@ use super::truncation::PendingFileOperation;
 use super::{ConductorCore, Deferred, ImageEvent};
 use crate::channel::RecordedChannel;
 use crate::counters::CounterSpec;
-use crate::files::NewRecording;
+use crate::files::{AddError, NewRecording};
 use crate::recorder::{RecorderCommand, RecorderReport, RecordingSpec, WriterStart};
 use crate::session::Signal;
 
+/// Length of a source identity in bytes that is allowed for.
+const SOURCE_IDENTITY_LENGTH: usize = 100;
 /// Id of a recording subscription that the driver has not added yet.
 const NOT_ADDED: i64 = -1;
+
+/// Returns true if the driver may do later what it could not do now.
+pub(super) fn is_temporary(error: &CommandError) -> bool {
+    match error {
+        CommandError::Registration(error) => {
+            error.code == taran::ErrorCode::ResourceTemporarilyUnavailable
+        }
+        error => error.is_retryable(),
+    }
+}
+
+/// Returns the refusal of a recording for which the catalog has no room.
+fn no_room(error: AddError) -> Refusal {
+    Refusal {
+        code: match error {
+            AddError::Full { .. } => ErrorCode::StorageSpace,
+            _ => ErrorCode::Generic,
+        },
+        ..Refusal::logged(error)
+    }
+}
 
 /// A request to record a stream.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +158,9 @@ impl ConductorCore {
     fn check_recording(&self, request: &RecordingRequest<'_>) -> Result<(), Refusal> {
         self.check_recording_count()?;
         let Some(recording_id) = request.extends else {
-            return Ok(());
+            // Twice the channel, and the source identity.
+            let texts = 2 * request.channel.len() + SOURCE_IDENTITY_LENGTH;
+            return self.catalog.check_room(texts).map_err(no_room);
         };
         let found = self.known(recording_id)?;
         if found.stream_id != request.stream_id {
@@ -311,6 +336,13 @@ impl ConductorCore {
                 }
                 Err(error) => {
                     self.keys.remove(&added.recorded.key);
+                    // The endpoint of the replication before this one may be closing.
+                    if let Some(replication) = replication
+                        && is_temporary(&error)
+                    {
+                        self.on_replication_unavailable(replication, error.to_string());
+                        continue;
+                    }
                     self.refuse_recording(replication, added.to, &Refusal::logged(error));
                 }
             }
@@ -414,7 +446,7 @@ impl ConductorCore {
             original_channel: &found.wanted.channel,
             source_identity: image.source_identity(),
         };
-        let (id, change) = self.catalog.add(&new).map_err(Refusal::logged)?;
+        let (id, change) = self.catalog.add(&new).map_err(no_room)?;
         Ok((id, self.store.submit(change)))
     }
 

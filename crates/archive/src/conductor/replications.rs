@@ -8,7 +8,7 @@ use taran_archive_client::{Recording, ReplayParams, ReplaySession};
 
 use super::ConductorCore;
 use super::catalog_store::Ticket;
-use super::recordings::RecordingRequest;
+use super::recordings::{RecordingRequest, is_temporary};
 use super::request::{Refusal, Requester};
 use crate::files::NewRecording;
 use crate::replication::{
@@ -256,6 +256,10 @@ impl ConductorCore {
         } = found;
         destinations.retain_mut(|pending| match pending.poll() {
             None => true,
+            Some(Err(error)) if is_temporary(&error) => {
+                machine.on_destination_unavailable(error.to_string());
+                false
+            }
             Some(outcome) => {
                 machine.on_destination(outcome.map_err(|error| error.to_string()));
                 false
@@ -467,6 +471,9 @@ impl ConductorCore {
         };
         match subscription.subscription.async_add_destination(destination) {
             Ok(pending) => found.destinations.push(pending),
+            Err(error) if is_temporary(&error) => {
+                found.machine.on_destination_unavailable(error.to_string());
+            }
             Err(error) => found.machine.on_destination(Err(error.to_string())),
         }
     }
@@ -545,6 +552,13 @@ impl ConductorCore {
         if let Some(found) = found {
             found.subscription_id = subscription_id;
             found.machine.on_extended(subscription_id.is_some());
+        }
+    }
+
+    /// Takes note that the subscription of a replication cannot be added yet.
+    pub(super) fn on_replication_unavailable(&mut self, replication: i64, reason: String) {
+        if let Some(found) = self.replications.get_mut(&replication) {
+            found.machine.on_extension_unavailable(reason);
         }
     }
 

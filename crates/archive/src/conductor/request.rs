@@ -46,6 +46,17 @@ impl Refusal {
         }
     }
 
+    /// A refusal of a recording whose files could not be read at the start.
+    pub(super) fn unavailable_recording(recording_id: i64, reason: &str) -> Self {
+        Self::new(
+            ErrorCode::Generic,
+            format!(
+                "the recording {recording_id} is unavailable until the archive starts again, because its end could not be \
+                 found: {reason}"
+            ),
+        )
+    }
+
     pub(super) fn unknown_recording(recording_id: i64) -> Self {
         Self::new(
             ErrorCode::UnknownRecording,

@@ -73,8 +73,7 @@ impl ConductorCore {
             return;
         };
         match rule.age_ms() {
-            None => self.retain(&rule, recording_id, None),
-            Some(age_ms) => {
+            Some(age_ms) if self.is_clock_steady(age_ms) => {
                 self.retention.is_looking = true;
                 let time_ms = self.now.epoch_millis.saturating_sub(age_ms);
                 let bound = Bound::Before {
@@ -83,7 +82,13 @@ impl ConductorCore {
                 };
                 self.look_up(recording_id, bound, LookupFor::Retention);
             }
+            _ => self.retain(&rule, recording_id, None),
         }
+    }
+
+    /// Returns true if the wall clock was not set forward for so long: before, ages that it tells are too high.
+    fn is_clock_steady(&self, age_ms: i64) -> bool {
+        self.clock_steps.steady_ms(self.now) >= age_ms
     }
 
     /// Goes on when the position before which all is too old is known.
@@ -113,7 +118,9 @@ impl ConductorCore {
         }
         let is_consumed = consumed.is_none_or(|position| position >= stop);
         let is_old = rule.age_ms().is_some_and(|age_ms| {
-            stopped_ms != NULL_VALUE && stopped_ms < self.now.epoch_millis.saturating_sub(age_ms)
+            self.is_clock_steady(age_ms)
+                && stopped_ms != NULL_VALUE
+                && stopped_ms < self.now.epoch_millis.saturating_sub(age_ms)
         });
         let is_unused = stop != NULL_VALUE && self.check_unused(recording_id).is_ok();
         let done = if is_old && is_unused && is_consumed {

@@ -14,6 +14,7 @@ mod checksum;
 #[cfg(test)]
 mod crashing_disk;
 mod descriptor;
+mod directory;
 mod layout;
 mod mark;
 mod recovery;
@@ -33,12 +34,14 @@ pub use catalog::{
 };
 pub use checksum::{Checksum, ChecksumDigest, UnknownChecksum};
 pub use descriptor::{Descriptor, InvalidDescriptor, NULL_VALUE, NewRecording, RecordingTexts};
+pub use directory::create_directory;
 pub use layout::{InvalidLayout, RecordingLayout, SEGMENT_LENGTH_MAX};
 pub use mark::{
     ClaimError, ERROR_LOG_LENGTH_MIN, HEADER_LENGTH as MARK_HEADER_LENGTH, LINK_FILE,
     LIVENESS_TIMEOUT_MS, MARK_FILE, MarkFile, MarkFileError, MarkFileInfo, MarkSettings,
 };
 pub use recovery::{RecoveredRecording, RecoveryError, RecoveryReport, recover};
+pub(crate) use segments::FrameChecker;
 pub use segments::{
     Frame, FrameFault, FrameWalker, GapReason, RecordingScan, ScanTarget, SegmentCreator,
     SegmentDirectory, SegmentEnd, SegmentFileName, SegmentGap, SegmentName,

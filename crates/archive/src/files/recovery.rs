@@ -6,8 +6,11 @@ use taran_storage::{Disk, DiskError};
 use thiserror::Error;
 
 use super::SyncLevel;
-use super::catalog::{Catalog, CatalogError, CatalogFile, EntryState, UpdateError};
-use super::segments::{FrameFault, ScanTarget, SegmentDirectory, SegmentGap};
+use super::catalog::{Catalog, CatalogError, CatalogFile, UpdateError};
+use super::segments::{FrameFault, RecordingScan, ScanTarget, SegmentDirectory, SegmentGap};
+
+/// Attempts to read and repair the files of one recording. An error of a device can pass.
+const ATTEMPTS: u32 = 4;
 
 /// Recovery could not write the catalog.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -46,8 +49,9 @@ pub struct RecoveredRecording {
 pub struct RecoveryReport {
     /// Recordings that were active.
     pub recovered: Vec<RecoveredRecording>,
-    /// Recordings whose files cannot be read or repaired; they are INVALID now.
-    pub failed: Vec<(i64, DiskError)>,
+    /// Recordings whose files cannot be read or repaired now. Their entries are as before, and the catalog does not show them
+    /// until it is opened again.
+    pub unavailable: Vec<(i64, DiskError)>,
     /// Segment files whose names are no bases of their recording.
     pub misplaced: Vec<String>,
     /// Names with the suffix of segment files that no archive makes.
@@ -56,8 +60,70 @@ pub struct RecoveryReport {
     pub unlisted: Vec<String>,
 }
 
+impl RecoveryReport {
+    /// Returns a sentence for each finding that is more than a recording that was active.
+    #[must_use]
+    pub fn findings(&self) -> Vec<String> {
+        let mut findings = Vec::new();
+        for (id, error) in &self.unavailable {
+            findings.push(format!(
+                "recording {id} is unavailable until the archive starts again, because its end could not be found: {error}"
+            ));
+        }
+        for recovered in &self.recovered {
+            findings.extend(recovered.findings());
+        }
+        for (names, what) in [
+            (
+                &self.misplaced,
+                "segment files begin at no segment of their recording",
+            ),
+            (
+                &self.foreign,
+                "files have the suffix of segment files and a name that no archive makes",
+            ),
+            (
+                &self.unlisted,
+                "segment files belong to recordings that the catalog does not list (see taran recordings orphans)",
+            ),
+        ] {
+            if let Some(first) = names.first() {
+                findings.push(format!("{} {what}: the first one is {first}", names.len()));
+            }
+        }
+        findings
+    }
+}
+
+impl RecoveredRecording {
+    fn findings(&self) -> Vec<String> {
+        let id = self.recording_id;
+        let mut findings = Vec::new();
+        if !self.side_files.is_empty() {
+            let names: Vec<_> = self
+                .side_files
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            let reason = self
+                .fault
+                .map_or_else(String::new, |fault| format!(" ({fault})"));
+            findings.push(format!(
+                "recording {id} ends at position {}; what followed it{reason} is in {}",
+                self.stop_position,
+                names.join(", ")
+            ));
+        }
+        for gap in &self.gaps {
+            findings.push(format!("recording {id} cannot be read at {gap}"));
+        }
+        findings
+    }
+}
+
 /// Finds the stop positions of all active recordings, and stops them at `now_ms` (epoch). What follows the last good frame
-/// is cut off and kept in side files. A recording that cannot be repaired does not keep the archive from starting.
+/// is cut off and kept in side files. A recording that cannot be read or repaired, after some attempts, does not keep the
+/// archive from starting: it is [unavailable](Catalog::set_unavailable), and the next recovery tries again.
 ///
 /// # Errors
 ///
@@ -108,12 +174,7 @@ pub fn recover(
             stream_id,
             checksum,
         };
-        let scanned = target.scan_stream(names.of(recording_id), Some(session_id));
-        let repaired = scanned.and_then(|scan| {
-            target
-                .repair(&scan, sync)
-                .map(|side_files| (scan, side_files))
-        });
+        let repaired = scan_and_repair(&target, &names, recording_id, session_id, sync);
         match repaired {
             Ok((scan, side_files)) => {
                 let change = catalog.stop(recording_id, scan.end, now_ms)?;
@@ -129,11 +190,136 @@ pub fn recover(
                 });
             }
             Err(error) => {
-                let change = catalog.set_state(recording_id, EntryState::Invalid)?;
-                file.apply(&change)?;
-                report.failed.push((recording_id, error));
+                catalog.set_unavailable(recording_id, error.to_string());
+                report.unavailable.push((recording_id, error));
             }
         }
     }
     Ok(report)
+}
+
+/// Finds the end of a recording and cuts off what follows it; returns the side files, too. Each attempt begins anew.
+fn scan_and_repair(
+    target: &ScanTarget<'_>,
+    names: &SegmentDirectory,
+    recording_id: i64,
+    session_id: i32,
+    sync: SyncLevel,
+) -> Result<(RecordingScan, Vec<PathBuf>), DiskError> {
+    let repair = |names: &SegmentDirectory| {
+        let scan = target.scan_stream(names.of(recording_id), Some(session_id))?;
+        let side_files = target.repair(&scan, sync)?;
+        Ok((scan, side_files))
+    };
+    let mut result = repair(names);
+    for _ in 1..ATTEMPTS {
+        if result.is_ok() {
+            break;
+        }
+        // The attempt before may have moved files aside.
+        result =
+            SegmentDirectory::list(target.disk, target.directory).and_then(|names| repair(&names));
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use taran_storage::Operation;
+
+    use super::super::CatalogOptions;
+    use super::super::crashing_disk::{CrashingDisk, DIRECTORY};
+    use super::super::descriptor::NewRecording;
+    use super::super::test_streams::{SESSION, STREAM, TERM, Writer, layout};
+    use super::*;
+
+    const NOW: i64 = 1_700_000_000_000;
+
+    /// Two active recordings of 4096 bytes.
+    fn active() -> CrashingDisk {
+        let crashing = CrashingDisk::new(1, false);
+        let disk = crashing.disk();
+        let (mut file, mut catalog, _) = open(&disk);
+        for _ in 0..2 {
+            let new = NewRecording {
+                start_timestamp: NOW,
+                start_position: 0,
+                initial_term_id: 7,
+                segment_file_length: 2 * TERM,
+                term_buffer_length: TERM,
+                mtu_length: 1408,
+                session_id: SESSION,
+                stream_id: STREAM,
+                stripped_channel: "aeron:ipc",
+                original_channel: "aeron:ipc",
+                source_identity: "aeron:ipc",
+            };
+            let (id, change) = catalog.add(&new).unwrap();
+            file.apply(&change).unwrap();
+            Writer::new(&*disk, layout(0), id).fill_to(4096);
+        }
+        file.close().unwrap();
+        crashing
+    }
+
+    fn open(disk: &Arc<dyn Disk>) -> (CatalogFile, Catalog, super::super::CatalogReport) {
+        CatalogFile::open(disk, Path::new(DIRECTORY), CatalogOptions::default()).unwrap()
+    }
+
+    /// Recovers with a number of reads that fail.
+    fn recover_with(crashing: &CrashingDisk, failures: u32) -> (Catalog, RecoveryReport) {
+        let disk = crashing.disk();
+        let (mut file, mut catalog, _) = open(&disk);
+        for _ in 0..failures {
+            crashing.sim().fail_next(Operation::Read);
+        }
+        let directory = Path::new(DIRECTORY);
+        let report = recover(
+            &*disk,
+            directory,
+            &mut catalog,
+            &mut file,
+            SyncLevel::None,
+            NOW,
+        );
+        (catalog, report.unwrap())
+    }
+
+    #[test]
+    fn read_error_that_passes_costs_no_recording() {
+        for failures in 1..ATTEMPTS {
+            let (catalog, report) = recover_with(&active(), failures);
+            assert_eq!(report.unavailable, []);
+            assert_eq!(report.findings(), Vec::<String>::new());
+            let stops = catalog.recordings(0).map(|found| found.stop_position);
+            assert_eq!(stops.collect::<Vec<_>>(), [4096, 4096]);
+        }
+    }
+
+    #[test]
+    fn recording_that_cannot_be_read_is_unavailable_until_the_next_recovery() {
+        let crashing = active();
+        let (catalog, report) = recover_with(&crashing, ATTEMPTS);
+        assert_eq!(report.unavailable.len(), 1);
+        assert_eq!(catalog.unavailable_count(), 1);
+        assert!(catalog.unavailable(0).is_some() && catalog.get(0).is_none());
+        assert_eq!((catalog.len(), catalog.next_recording_id()), (1, 2));
+        assert!(
+            catalog
+                .recordings_of(0, STREAM, "")
+                .all(|found| found.recording_id == 1)
+        );
+        let findings = report.findings();
+        assert!(
+            findings[0].contains("recording 0 is unavailable"),
+            "{findings:?}"
+        );
+        // Nothing was written about it, so that it is whole again.
+        let (catalog, report) = recover_with(&crashing, 0);
+        assert_eq!(report.recovered.len(), 1);
+        let found = catalog.get(0).unwrap();
+        assert_eq!(found.stop_position, 4096);
+    }
 }

@@ -1,5 +1,6 @@
 //! The recorder: copies images to segment files (`docs/spec/archive.md` §4).
 
+mod ahead;
 mod block;
 #[cfg(test)]
 pub(crate) use block::testing;
@@ -9,9 +10,11 @@ mod recording;
 mod tests;
 mod writer;
 
+use std::time::Duration;
+
 use taran::{Counter, Image};
 use taran_core::agent::{Agent, AgentEnd, DutyCycleTracker};
-use taran_core::clock::Now;
+use taran_core::clock::{Clock, Now};
 use taran_core::queue::{Receiver, Sender};
 
 pub(crate) use events::RecordingEvents;
@@ -24,6 +27,9 @@ use crate::outgoing::Outgoing;
 use crate::slots::Slots;
 use recording::Recording;
 use writer::TOKEN_BITS;
+
+/// Time for which the end of the archive waits for a disk that completes nothing.
+pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Commands of the conductor.
 #[derive(Debug)]
@@ -100,6 +106,8 @@ pub(crate) struct Recorder {
     events: RecordingEvents,
     counters: RecorderCounters,
     cycle: Option<DutyCycleTracker>,
+    /// Tells how much time passes at the end, when there are no duty cycles any more.
+    clock: Box<dyn Clock>,
     now: Now,
 }
 
@@ -111,6 +119,7 @@ impl Recorder {
         events: RecordingEvents,
         counters: RecorderCounters,
         cycle: Option<DutyCycleTracker>,
+        clock: Box<dyn Clock>,
     ) -> Self {
         Self {
             buffers: BufferPool::new(options.block_length, options.max_blocks),
@@ -122,6 +131,7 @@ impl Recorder {
             events,
             counters,
             cycle,
+            clock,
             now: Now::default(),
         }
     }
@@ -215,20 +225,29 @@ impl Agent for Recorder {
         "archive-recorder"
     }
 
-    /// Ends all recordings and waits for their last writes. A device that does not answer holds this up; what it was not
-    /// given then is not acknowledged either.
+    /// Ends all recordings and waits for their last writes. A recording whose writes a device does not complete for
+    /// [`CLOSE_TIMEOUT`] has no report: it has no stop position, and is recovered at the next start.
     fn on_close(&mut self) {
         self.poll_commands();
         for recording in self.recordings.iter_mut() {
             recording.stop();
         }
+        let (last_now_ns, start_ns) = (self.now.nanos, self.clock.now().nanos);
+        let mut last_work_ns = last_now_ns;
         loop {
+            let passed_ns = self.clock.now().nanos.saturating_sub(start_ns);
+            self.now.nanos = last_now_ns.saturating_add(passed_ns);
             let work = self.poll_completions() + self.poll_recordings();
             self.reports.forward();
             if self.is_idle() {
                 return;
             }
-            if work == 0 {
+            let now_ns = self.now.nanos;
+            if work > 0 {
+                last_work_ns = now_ns;
+            } else if now_ns.saturating_sub(last_work_ns) >= CLOSE_TIMEOUT.as_nanos() as i64 {
+                return;
+            } else {
                 std::thread::yield_now();
             }
         }

@@ -143,7 +143,8 @@ fn writer_rolls_to_the_next_segment_when_a_frame_for_it_is_there() {
     fixture.pad();
     fixture.run();
     assert_eq!(fixture.writer.position(), i64::from(SEGMENT));
-    assert_eq!(fixture.names(), ["5-0.rec"]);
+    // The next file is there, under a name that no recovery takes for a segment.
+    assert_eq!(fixture.names(), ["5-0.rec", "5-131072.rec.next"]);
     fixture.push(32, 3);
     fixture.run();
     assert_eq!(fixture.writer.position(), i64::from(SEGMENT) + 64);
@@ -331,4 +332,100 @@ fn extension_without_its_file_and_new_recording_with_one_are_refused() {
     again.run();
     assert!(matches!(again.writer.status(), WriterStatus::Failed(_)));
     assert_eq!(&again.bytes(0), b"data");
+}
+
+#[test]
+fn next_segment_is_made_ahead_and_removed_if_it_is_not_needed() {
+    let mut fixture = Fixture::new(SyncLevel::Data);
+    fixture.push(32, 1);
+    fixture.run();
+    assert_eq!(fixture.names(), ["5-0.rec"]);
+    fixture.pad();
+    fixture.run();
+    assert_eq!(fixture.names(), ["5-0.rec", "5-131072.rec.next"]);
+    fixture.writer.close(&mut fixture.io);
+    fixture.run();
+    assert!(fixture.writer.is_closed());
+    assert_eq!(fixture.names(), ["5-0.rec"]);
+}
+
+#[test]
+fn frames_of_the_next_segment_are_acknowledged_when_it_has_its_name() {
+    for sync in [SyncLevel::None, SyncLevel::Data] {
+        let mut fixture = Fixture::new(sync);
+        fixture.pad();
+        fixture.run();
+        fixture.pad();
+        fixture.push(32, 3);
+        let mut steps = Vec::new();
+        while fixture.writer.position() <= i64::from(SEGMENT) {
+            let completion = fixture.io.poll(0).expect("something is in flight");
+            fixture.writer.on_completion(completion, 0, &mut fixture.io);
+            steps.push(fixture.names());
+        }
+        assert_eq!(
+            steps.last().map(Vec::as_slice),
+            Some(&["5-0.rec".to_owned(), "5-131072.rec".to_owned()][..])
+        );
+        fixture
+            .disk
+            .process()
+            .sync_directory(Path::new("/"))
+            .unwrap();
+        if sync == SyncLevel::Data {
+            fixture.disk.power_cut();
+            let bytes = fixture.bytes(i64::from(SEGMENT));
+            assert_eq!(bytes[..64], frame(&stream(), i64::from(SEGMENT), 32, 3));
+        }
+    }
+}
+
+#[test]
+fn segment_that_cannot_be_made_ahead_is_made_when_it_is_needed() {
+    let mut fixture = Fixture::new(SyncLevel::Data);
+    let path = segment_path(&directory(), 5, i64::from(SEGMENT));
+    let file = fixture
+        .process
+        .open(&path, OpenOptions::create_new())
+        .unwrap();
+    file.write_at(b"data", 0).unwrap();
+    fixture.pad();
+    fixture.run();
+    assert_eq!(fixture.writer.status(), WriterStatus::Working);
+    assert_eq!(fixture.names(), ["5-0.rec", "5-131072.rec"]);
+    fixture.pad();
+    fixture.run();
+    assert_eq!(fixture.writer.position(), i64::from(SEGMENT));
+    // The name is taken, as Aeron finds out at this time, too.
+    fixture.push(32, 1);
+    fixture.run();
+    assert!(matches!(fixture.writer.status(), WriterStatus::Failed(_)));
+    assert_eq!(fixture.writer.position(), i64::from(SEGMENT));
+    assert_eq!(&fixture.bytes(i64::from(SEGMENT))[..4], b"data");
+}
+
+#[test]
+fn full_disk_at_a_segment_boundary_holds_what_is_in_the_next_segment() {
+    let mut fixture = Fixture::new(SyncLevel::Data);
+    fixture.pad();
+    fixture.run();
+    fixture.pad();
+    fixture.run();
+    fixture.disk.fill(0);
+    fixture.push(8192, 2);
+    fixture.run();
+    assert!(matches!(fixture.writer.status(), WriterStatus::Held(_)));
+    assert_eq!(fixture.writer.position(), i64::from(SEGMENT));
+    fixture.disk.restore_capacity();
+    fixture.now_ns = 2 * SECOND;
+    fixture.run();
+    assert_eq!(fixture.writer.position(), fixture.next);
+    assert_eq!(
+        fixture.bytes(i64::from(SEGMENT))[..8224],
+        frame(&stream(), i64::from(SEGMENT), 8192, 2)
+    );
+    fixture.writer.close(&mut fixture.io);
+    fixture.run();
+    assert!(fixture.writer.is_closed());
+    assert_eq!(fixture.names(), ["5-0.rec", "5-131072.rec"]);
 }

@@ -8,6 +8,7 @@ use taran_storage::{
     QueuedFile, Request,
 };
 
+use super::ahead::Ahead;
 use super::block::Block;
 use crate::config::DiskFullPolicy;
 use crate::disk_io::DiskIo;
@@ -26,20 +27,25 @@ enum Op {
     Cut,
     Extend,
     SyncDirectory,
+    Rename,
     Write,
     Sync,
+    /// Makes the next segment.
+    Ahead,
     /// Clears a failure, or closes a file: nothing depends on it.
     Other,
 }
 
-const OPS: [Op; 8] = [
+const OPS: [Op; 10] = [
     Op::Examine,
     Op::Open,
     Op::Cut,
     Op::Extend,
     Op::SyncDirectory,
+    Op::Rename,
     Op::Write,
     Op::Sync,
+    Op::Ahead,
     Op::Other,
 ];
 
@@ -85,6 +91,18 @@ enum State {
     Failed(DiskError),
 }
 
+/// Progress of a segment file to its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Naming {
+    /// The file has another name until the segment before it is complete: a recovery does not look for frames behind a hole.
+    Waiting,
+    Renaming,
+    /// The name is not durable.
+    Renamed,
+    Syncing,
+    Done,
+}
+
 /// A segment file.
 #[derive(Debug)]
 struct Segment {
@@ -92,7 +110,9 @@ struct Segment {
     /// Identifies the segment in tokens.
     sequence: u32,
     file: Option<QueuedFile>,
+    /// The file can be written.
     is_ready: bool,
+    naming: Naming,
     /// End of the last block that was submitted.
     submitted: i64,
     /// Position up to which it is durable.
@@ -143,6 +163,7 @@ pub(crate) struct SegmentWriter {
     segments: VecDeque<Segment>,
     queued: VecDeque<Block>,
     in_flight: VecDeque<InFlight>,
+    ahead: Ahead,
     next_sequence: u32,
     requests: usize,
     position: i64,
@@ -153,7 +174,10 @@ pub(crate) struct SegmentWriter {
 impl SegmentWriter {
     /// A writer whose requests have tokens from `token` on, of which the low [`TOKEN_BITS`] bits are zero.
     pub(crate) fn new(options: WriterOptions, start: WriterStart, token: u64) -> Self {
+        // Segment lengths are positive.
+        let length = u64::from(start.layout.segment_length().unsigned_abs());
         Self {
+            ahead: Ahead::new(options.directory.clone(), length),
             options,
             token,
             state: State::Working,
@@ -266,6 +290,11 @@ impl SegmentWriter {
         let (op, sequence) = parse_token(completion.token);
         let mut completed = Completed::default();
         match completion.result {
+            result if op == Op::Ahead => match self.ahead.on_completion(result, io) {
+                Some(request) => self.submit(Op::Ahead, 0, request, io),
+                None if self.ahead.has_failed() => self.abandon_ahead(io),
+                None => {}
+            },
             Ok(outcome) => {
                 self.on_success(op, sequence, outcome, io, &mut completed, completion.buffer);
             }
@@ -310,7 +339,22 @@ impl SegmentWriter {
             (Op::Open, Outcome::Opened(file)) => self.on_opened(file, io),
             (Op::Cut, _) => self.submit_extend(io),
             (Op::Extend, _) => self.on_extended(io),
-            (Op::SyncDirectory, _) => self.on_ready(),
+            (Op::Rename, _) => {
+                let is_synced = self.options.sync == SyncLevel::None;
+                if let Some(segment) = self.segment_mut(sequence) {
+                    segment.naming = if is_synced {
+                        Naming::Done
+                    } else {
+                        Naming::Renamed
+                    };
+                }
+            }
+            (Op::SyncDirectory, _) => {
+                if let Some(segment) = self.segment_mut(sequence) {
+                    segment.naming = Naming::Done;
+                    segment.is_ready = true;
+                }
+            }
             (Op::Write, _) => {
                 let write = self
                     .in_flight
@@ -352,10 +396,13 @@ impl SegmentWriter {
                 (_, buffer) => completed.buffer = buffer,
             }
         }
-        if op == Op::Sync
-            && let Some(segment) = self.segment_mut(sequence)
-        {
-            segment.syncing = None;
+        if let Some(segment) = self.segment_mut(sequence) {
+            match (op, segment.naming) {
+                (Op::Sync, _) => segment.syncing = None,
+                (Op::Rename, _) => segment.naming = Naming::Waiting,
+                (Op::SyncDirectory, Naming::Syncing) => segment.naming = Naming::Renamed,
+                _ => {}
+            }
         }
         let can_wait = match &error.kind {
             // Nothing was synced, because an earlier write found no space: the sync is repeated with it.
@@ -411,13 +458,20 @@ impl SegmentWriter {
     fn advance(&mut self, io: &mut DiskIo) {
         if matches!(self.state, State::Working) {
             self.submit_blocks(io);
+            self.acknowledge(io);
             self.submit_syncs(io);
+            self.submit_name(io);
+            self.prepare_next(io);
         }
         let is_complete = match self.state {
             State::Working => {
                 self.queued.is_empty()
                     && self.in_flight.is_empty()
-                    && self.segments.back().is_none_or(|segment| segment.is_ready)
+                    && !self.ahead.is_working()
+                    && self
+                        .segments
+                        .iter()
+                        .all(|segment| segment.is_ready && segment.naming == Naming::Done)
                     && self.is_synced()
             }
             State::Held { .. } => false,
@@ -426,44 +480,145 @@ impl SegmentWriter {
         if self.is_closing && is_complete && !self.has_closed_files {
             self.has_closed_files = true;
             while let Some(segment) = self.segments.pop_front() {
+                let has_name = matches!(segment.naming, Naming::Renamed | Naming::Done);
+                let path = self.name_of(segment.base).map(|name| {
+                    // Nothing of it is acknowledged.
+                    name.reserved_path(&self.options.directory)
+                });
                 self.close_file(segment, io);
+                if !has_name && let Some(path) = path {
+                    self.submit(Op::Other, 0, Request::RemoveFile { path }, io);
+                }
             }
+            self.abandon_ahead(io);
+        }
+    }
+
+    /// Removes the file that was made ahead, if there is one.
+    fn abandon_ahead(&mut self, io: &mut DiskIo) {
+        for request in self.ahead.abandon() {
+            self.submit(Op::Other, 0, request, io);
         }
     }
 
     fn submit_blocks(&mut self, io: &mut DiskIo) {
         while let Some(block) = self.queued.front() {
-            let base = self.start.layout.base_of(block.start());
-            // A power cut must not leave frames in a segment behind a hole in the one before, which a recovery does not
-            // read.
-            let is_behind = self.options.sync != SyncLevel::None && self.segments.len() > 1;
-            match self.segments.back_mut() {
-                Some(segment) if segment.base == base => {
-                    if !segment.is_ready || is_behind {
-                        return;
-                    }
-                    segment.submitted = block.end();
-                    let segment = segment.sequence;
-                    let Some(block) = self.queued.pop_front() else {
-                        return;
-                    };
-                    let sequence = self.next_sequence();
-                    let (start, length) = (block.start(), block.length());
-                    self.in_flight.push_back(InFlight {
-                        sequence,
-                        segment,
-                        start,
-                        length,
-                        state: InFlightState::Submitted,
-                    });
-                    self.submit_write(sequence, segment, start, length, block.into_buffer(), io);
-                }
-                _ => {
-                    self.open_segment(base, io);
-                    return;
-                }
+            let (start, end) = (block.start(), block.end());
+            let base = self.start.layout.base_of(start);
+            let is_there = self.segments.back().is_some_and(|last| last.base == base);
+            if !is_there && !self.take_ahead(base) {
+                self.open_next(base, io);
+                return;
             }
+            let Some(segment) = self.segments.back_mut().filter(|last| last.is_ready) else {
+                return;
+            };
+            segment.submitted = end;
+            let segment = segment.sequence;
+            let Some(block) = self.queued.pop_front() else {
+                return;
+            };
+            let (sequence, length) = (self.next_sequence(), block.length());
+            self.in_flight.push_back(InFlight {
+                sequence,
+                segment,
+                start,
+                length,
+                state: InFlightState::Submitted,
+            });
+            self.submit_write(sequence, segment, start, length, block.into_buffer(), io);
         }
+    }
+
+    /// Makes a segment that was not made ahead. A crash must not leave frames in it behind a hole in the one before, so it waits
+    /// for that.
+    fn open_next(&mut self, base: i64, io: &mut DiskIo) {
+        if !self.ahead.is_working() && self.segments.len() < 2 && self.is_last_complete() {
+            self.open_segment(base, io);
+        }
+    }
+
+    /// Returns true if all frames of the last segment are written and as durable as the sync level asks for.
+    fn is_last_complete(&self) -> bool {
+        self.segments
+            .back()
+            .is_none_or(|segment| self.position >= self.start.layout.next_base(segment.base))
+    }
+
+    /// Goes on in the file that was made ahead, if it is ready. It gets its name later.
+    fn take_ahead(&mut self, base: i64) -> bool {
+        let name = self.name_of(base);
+        // At most one segment waits for another.
+        let file = (self.segments.len() < 2)
+            .then(|| self.ahead.take(name))
+            .flatten();
+        let Some(file) = file else {
+            return false;
+        };
+        let sequence = self.next_sequence();
+        self.segments.push_back(Segment {
+            base,
+            sequence,
+            file: Some(file),
+            is_ready: true,
+            naming: Naming::Waiting,
+            submitted: base,
+            synced: base,
+            syncing: None,
+        });
+        true
+    }
+
+    /// Makes the file of the segment behind the one that is written, when half of that is full.
+    fn prepare_next(&mut self, io: &mut DiskIo) {
+        let Some(segment) = self.segments.back() else {
+            return;
+        };
+        let layout = &self.start.layout;
+        let half = i64::from(layout.segment_length() / 2);
+        let next = self.name_of(layout.next_base(segment.base));
+        if self.is_closing
+            || !segment.is_ready
+            || segment.naming != Naming::Done
+            || segment.submitted - segment.base < half
+            || self.ahead.is_working()
+            || self.ahead.is_for(next)
+        {
+            return;
+        }
+        if let Some(request) = self.ahead.begin(next) {
+            self.submit(Op::Ahead, 0, request, io);
+        }
+    }
+
+    /// Names the segment that is first now, and makes its name durable if the sync level asks for that.
+    fn submit_name(&mut self, io: &mut DiskIo) {
+        let Some(segment) = self.segments.front_mut() else {
+            return;
+        };
+        let (base, sequence) = (segment.base, segment.sequence);
+        match segment.naming {
+            Naming::Waiting => {
+                segment.naming = Naming::Renaming;
+                let from = self
+                    .name_of(base)
+                    .map(|name| name.reserved_path(&self.options.directory));
+                let rename = Request::Rename {
+                    from: from.unwrap_or_default(),
+                    to: self.path(base),
+                };
+                self.submit(Op::Rename, sequence, rename, io);
+            }
+            Naming::Renamed => {
+                segment.naming = Naming::Syncing;
+                self.sync_directory(sequence, io);
+            }
+            Naming::Renaming | Naming::Syncing | Naming::Done => {}
+        }
+    }
+
+    fn name_of(&self, base: i64) -> Option<SegmentName> {
+        SegmentName::new(self.start.recording_id, base)
     }
 
     fn submit_write(
@@ -526,7 +681,9 @@ impl SegmentWriter {
             let Some(segment) = self.segments.front() else {
                 return;
             };
-            let reached = if self.options.sync == SyncLevel::None {
+            let reached = if segment.naming != Naming::Done {
+                self.position
+            } else if self.options.sync == SyncLevel::None {
                 // All that was submitted to this segment is written, unless it is in flight.
                 match first_in_flight {
                     Some(start) => start.min(segment.submitted),
@@ -562,6 +719,7 @@ impl SegmentWriter {
             sequence,
             file: None,
             is_ready: false,
+            naming: Naming::Done,
             submitted: begin,
             synced: begin,
             syncing: None,
@@ -623,23 +781,21 @@ impl SegmentWriter {
     }
 
     fn on_extended(&mut self, io: &mut DiskIo) {
+        let Some(segment) = self.segments.back_mut() else {
+            return;
+        };
         if self.options.sync == SyncLevel::None {
-            self.on_ready();
+            segment.is_ready = true;
         } else {
-            let directory = self.options.directory.clone();
-            self.submit(
-                Op::SyncDirectory,
-                0,
-                Request::SyncDirectory { directory },
-                io,
-            );
+            let sequence = segment.sequence;
+            self.sync_directory(sequence, io);
         }
     }
 
-    fn on_ready(&mut self) {
-        if let Some(segment) = self.segments.back_mut() {
-            segment.is_ready = true;
-        }
+    fn sync_directory(&mut self, sequence: u32, io: &mut DiskIo) {
+        let directory = self.options.directory.clone();
+        let sync = Request::SyncDirectory { directory };
+        self.submit(Op::SyncDirectory, sequence, sync, io);
     }
 
     // --- requests ---

@@ -14,6 +14,11 @@ const POSITION_ATTEMPTS: u32 = 3;
 /// Interval between two requests for the source's position while the live stream is joined, in nanoseconds.
 const POSITION_INTERVAL_NS: i64 = 10_000_000;
 
+/// First pause before an action that the driver could not do yet is repeated, in nanoseconds. It doubles each time.
+const RETRY_DELAY_MIN_NS: i64 = 20_000_000;
+/// Longest pause.
+const RETRY_DELAY_MAX_NS: i64 = 640_000_000;
+
 /// Parameters of a replication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -158,6 +163,15 @@ pub(crate) enum Action {
     End,
 }
 
+/// An action that the driver could not do yet.
+#[derive(Clone, Debug)]
+struct Retry {
+    action: Action,
+    reason: String,
+    /// Time of the next attempt; `None` until the time is known.
+    at_ns: Option<i64>,
+}
+
 /// A replication of one recording (`docs/spec/archive.md` §6.3).
 ///
 /// Contract: [`step`](Self::step) takes what the owner sees and returns one action at a time, until `None`; call it in each
@@ -182,6 +196,8 @@ pub(crate) struct Replication {
     replay: Option<ReplaySession>,
     is_extended: bool,
     is_live_added: bool,
+    retry: Option<Retry>,
+    retry_delay_ns: i64,
 }
 
 impl Replication {
@@ -200,6 +216,8 @@ impl Replication {
             replay: None,
             is_extended: false,
             is_live_added: false,
+            retry: None,
+            retry_delay_ns: RETRY_DELAY_MIN_NS,
             plan,
         }
     }
@@ -353,12 +371,31 @@ impl Replication {
         }
     }
 
+    /// Takes note that the recording subscription cannot be added yet, for instance because an endpoint with the same address
+    /// is being closed. The requester was not told.
+    pub(crate) fn on_extension_unavailable(&mut self, reason: String) {
+        if self.state == State::Extend
+            && let Some(action) = self.extension()
+        {
+            self.retry_later(action, reason);
+        }
+    }
+
+    /// Takes note that a destination cannot be added yet.
+    pub(crate) fn on_destination_unavailable(&mut self, reason: String) {
+        match self.state {
+            State::AddDestination => self.retry_later(Action::AddReplayDestination, reason),
+            State::AttemptLiveJoin => self.retry_later(Action::AddLiveDestination, reason),
+            _ => {}
+        }
+    }
+
     /// Takes the outcome of adding a destination.
     pub(crate) fn on_destination(&mut self, outcome: Result<(), String>) {
         match outcome {
             Err(text) => self.fail(ErrorCode::Generic, text),
             Ok(()) if self.state == State::AddDestination => self.enter(State::ResolveEndpoint),
-            Ok(()) => {}
+            Ok(()) => self.retry = None,
         }
     }
 
@@ -414,6 +451,20 @@ impl Replication {
             // The requester has been told why.
             self.finish();
             return;
+        }
+        if let Some(retry) = &mut self.retry {
+            let delay_ns = self.retry_delay_ns;
+            let at_ns = *retry
+                .at_ns
+                .get_or_insert(facts.now_ns.saturating_add(delay_ns));
+            if facts.now_ns >= at_ns {
+                self.retry_delay_ns = (2 * delay_ns).min(RETRY_DELAY_MAX_NS);
+                let action = retry.action.clone();
+                // The reason stays for the text of a timeout.
+                retry.at_ns = Some(i64::MAX);
+                self.actions.push_back(action);
+                return;
+            }
         }
         match self.state {
             State::ResolveEndpoint if facts.is_endpoint_known => self.start_replay(),
@@ -504,16 +555,18 @@ impl Replication {
         let is_limited = matches!(
             self.state,
             State::Extend | State::AddDestination | State::ResolveEndpoint | State::AwaitImage
-        );
+        ) || self.retry.is_some();
         let deadline = *self
             .deadline_ns
             .get_or_insert(facts.now_ns.saturating_add(self.plan.timeout_ns));
         if is_limited && facts.now_ns >= deadline {
             let seconds = self.plan.timeout_ns / 1_000_000_000;
             let what = self.state.waiting_for();
+            let reason = self.retry.take();
+            let reason = reason.map_or_else(String::new, |retry| format!(": {}", retry.reason));
             self.fail(
                 ErrorCode::Generic,
-                format!("timeout after {seconds} s, while waiting for {what}"),
+                format!("timeout after {seconds} s, while waiting for {what}{reason}"),
             );
         }
     }
@@ -547,14 +600,26 @@ impl Replication {
     }
 
     fn extend(&mut self) {
-        let Some(source) = &self.source else { return };
-        let action = Action::Extend {
+        let action = self.extension();
+        self.actions.extend(action);
+        self.enter(State::Extend);
+    }
+
+    fn extension(&self) -> Option<Action> {
+        let source = self.source.as_ref()?;
+        Some(Action::Extend {
             recording_id: self.recording_id,
             stream_id: source.stream_id,
             session_id: self.session_id(source),
-        };
-        self.actions.push_back(action);
-        self.enter(State::Extend);
+        })
+    }
+
+    fn retry_later(&mut self, action: Action, reason: String) {
+        self.retry = Some(Retry {
+            action,
+            reason,
+            at_ns: None,
+        });
     }
 
     fn start_replay(&mut self) {
@@ -645,5 +710,7 @@ impl Replication {
     fn enter(&mut self, state: State) {
         self.state = state;
         self.deadline_ns = None;
+        self.retry = None;
+        self.retry_delay_ns = RETRY_DELAY_MIN_NS;
     }
 }

@@ -463,6 +463,70 @@ fn refused_extension_ends_without_a_second_error() {
 }
 
 #[test]
+fn extension_that_meets_a_closing_endpoint_is_repeated_with_growing_pauses() {
+    let (mut world, actions) = World::stored(plan(), &source(0, Some(TERM)));
+    assert_eq!(actions, [extend(SESSION)]);
+    let mut attempts = Vec::new();
+    for _ in 0..4 {
+        let begin = world.facts.now_ns;
+        world
+            .replication
+            .on_extension_unavailable("the endpoint is closing".to_owned());
+        assert_eq!(world.step(), []);
+        let mut actions = Vec::new();
+        while actions.is_empty() {
+            world.facts.now_ns += 10_000_000;
+            actions = world.step();
+        }
+        assert_eq!(actions, [extend(SESSION)]);
+        attempts.push((world.facts.now_ns - begin) / 1_000_000);
+        // One attempt at a time.
+        assert_eq!(world.wait(), []);
+        world.facts.now_ns -= 1_000_000_000;
+    }
+    assert_eq!(attempts, [20, 40, 80, 160]);
+    world.replication.on_extended(true);
+    world.facts.is_endpoint_known = true;
+    assert!(matches!(world.step()[..], [Action::StartReplay { .. }]));
+}
+
+#[test]
+fn endpoint_that_stays_closing_ends_the_replication_with_its_reason() {
+    let (mut world, _) = World::stored(plan(), &source(0, Some(TERM)));
+    let actions = loop {
+        world
+            .replication
+            .on_extension_unavailable("the endpoint is closing".to_owned());
+        let actions = world.wait();
+        if !matches!(actions[..], [] | [Action::Extend { .. }]) {
+            break actions;
+        }
+    };
+    let (code, text, rest) = failure(&actions);
+    assert_eq!(code, ErrorCode::Generic);
+    assert!(text.contains("timeout after 10 s"), "{text}");
+    assert!(text.contains("the endpoint is closing"), "{text}");
+    assert_eq!(rest, [end(), Action::End]);
+}
+
+#[test]
+fn destination_that_cannot_be_added_yet_is_repeated() {
+    let (mut world, _) = World::stored(live(), &source(0, None));
+    world.replication.on_source_position(Ok(Some(0)));
+    world.step();
+    world.replication.on_extended(true);
+    assert_eq!(world.step(), [Action::AddReplayDestination]);
+    world
+        .replication
+        .on_destination_unavailable("closing".to_owned());
+    assert_eq!(world.step(), []);
+    assert_eq!(world.wait(), [Action::AddReplayDestination]);
+    world.replication.on_destination(Ok(()));
+    world.facts.is_endpoint_known = true;
+    assert!(matches!(world.step()[..], [Action::StartReplay { .. }]));
+}
+
+#[test]
 fn closed_recording_subscription_ends_without_a_second_error() {
     let mut world = World::replicating(plan(), &source(0, None));
     world.facts.is_subscribed = false;

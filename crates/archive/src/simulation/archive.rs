@@ -9,12 +9,13 @@ use taran::{
     Subscription,
 };
 use taran_core::agent::Agent;
+use taran_core::clock::{Clock, Now};
 use taran_core::error_log::ErrorHandler;
 use taran_core::queue::spsc;
 use taran_protocol::option::{OptionSet, Source};
 use taran_sim::disk::ProcessDisk;
 use taran_sim::{AfterKill, CycleContext, HostEnv, Process, Violation};
-use taran_storage::{Disk, DiskError, InlineQueue};
+use taran_storage::{Disk, InlineQueue};
 
 use super::hooked_disk::{Defect, HookedDisk};
 use super::journal::Journal;
@@ -25,8 +26,8 @@ use crate::config::ArchiveConfig;
 use crate::counters::{CounterSpec, type_id};
 use crate::disk_io::DiskIo;
 use crate::files::{
-    CATALOG_FILE, Catalog, CatalogError, CatalogFile, CatalogOptions, Checksum, EntryState,
-    MarkFile, MarkSettings, SyncLevel, recover,
+    CATALOG_FILE, CatalogError, CatalogFile, CatalogOptions, Checksum, MarkFile, MarkSettings,
+    SyncLevel, create_directory, recover,
 };
 use crate::mark::KeptMarkFile;
 use crate::recorder::{
@@ -51,7 +52,7 @@ const REPLAYER: usize = 2;
 const CATALOG: usize = 3;
 
 /// Counters with one value per archive, in the order in which they are added.
-const SINGLE: [i32; 11] = [
+const SINGLE: [i32; 14] = [
     type_id::RECORDER_MAX_WRITE_TIME,
     type_id::RECORDER_TOTAL_WRITE_BYTES,
     type_id::RECORDER_TOTAL_WRITE_TIME,
@@ -63,6 +64,9 @@ const SINGLE: [i32; 11] = [
     type_id::REPLAY_SESSIONS,
     type_id::HELD_RECORDINGS,
     type_id::PURGED_BY_RETENTION,
+    type_id::UNAVAILABLE_RECORDINGS,
+    type_id::DAMAGED_RECORDINGS,
+    type_id::VERIFIED_BYTES,
 ];
 
 /// Properties of an archive that differ between worlds.
@@ -443,12 +447,6 @@ impl Adding {
                 return Ok(Err(error.to_string()));
             }
         };
-        let invalid = |catalog: &Catalog, id: i64| {
-            catalog.entry(id).map(crate::files::Entry::state) == Some(EntryState::Invalid)
-        };
-        let journal = context.shared::<Journal>();
-        let ids = journal.recordings().map(|(id, _)| id);
-        let valid: Vec<i64> = ids.filter(|id| !invalid(&catalog, *id)).collect();
         let recovered = recover(
             &*disk,
             &config.dir,
@@ -459,13 +457,7 @@ impl Adding {
         );
         let report = match recovered {
             Ok(report) => report,
-            Err(error) => {
-                // Recordings that it could not repair before it failed.
-                for id in valid.into_iter().filter(|id| invalid(&catalog, *id)) {
-                    context.shared::<Journal>().recording(id).is_invalid = true;
-                }
-                return Ok(Err(error.to_string()));
-            }
+            Err(error) => return Ok(Err(error.to_string())),
         };
         let files = RecoveredFiles {
             disk: &sim_disk,
@@ -505,6 +497,9 @@ impl Adding {
             replays: next(),
             held: next(),
             purged: next(),
+            unavailable: next(),
+            damaged: next(),
+            verified: next(),
         };
         let io = |workers: usize| {
             let times = sim_disk.times();
@@ -531,6 +526,7 @@ impl Adding {
             RecordingEvents::new(None),
             recorder_counters,
             None,
+            Box::new(CloseClock::default()),
         );
         let (replay_sender, replay_commands) = spsc(QUEUE_CAPACITY);
         let (replay_report_sender, replay_reports) = spsc(QUEUE_CAPACITY);
@@ -558,6 +554,7 @@ impl Adding {
             catalog,
             store: Box::new(SteppedStore::new(Arc::clone(&store))),
             io: io(1),
+            verify_io: (config.verify_rate > 0).then(|| io(1)),
             recorder: (command_sender, reports),
             replayer: (replay_sender, replay_reports),
             counters: conductor_counters,
@@ -590,6 +587,17 @@ impl Adding {
     }
 }
 
+/// A clock for the end of an archive, which passes a millisecond with each reading.
+#[derive(Default)]
+struct CloseClock(Now);
+
+impl Clock for CloseClock {
+    fn now(&mut self) -> Now {
+        self.0.nanos += 1_000_000;
+        self.0
+    }
+}
+
 /// Removes a catalog of which a power cut without syncs took a part, as an operator without a backup does. Otherwise the archive
 /// must not refuse its catalog.
 fn lose_catalog(
@@ -607,17 +615,6 @@ fn lose_catalog(
     let removed = disk.remove_file(&config.dir.join(CATALOG_FILE));
     let _ = removed.and_then(|()| disk.sync_directory(&config.dir));
     Ok(())
-}
-
-/// Creates the directory of the archive, and makes its name durable.
-fn create_directory(disk: &dyn Disk, directory: &std::path::Path) -> Result<(), DiskError> {
-    if disk
-        .metadata(directory)
-        .is_err_and(|error| error.is_not_found())
-    {
-        disk.create_directory(directory)?;
-    }
-    disk.sync_directory(directory.parent().unwrap_or(directory))
 }
 
 impl Running {

@@ -118,8 +118,10 @@ pub(super) struct Known {
     pub(super) may_be_gone: bool,
     /// True if its deletion was confirmed.
     pub(super) is_gone: bool,
-    /// True if a failed recovery has hidden it.
-    pub(super) is_invalid: bool,
+    /// True if the last recovery could not read its files.
+    pub(super) is_unavailable: bool,
+    /// Events since its files were checked last: a power cut, a failed write.
+    pub(super) unchecked: (bool, bool),
     /// Ranges that a power cut may have damaged without a trace.
     pub(super) suspects: Vec<(i64, i64)>,
     /// Lowest position up to which it was asked to be truncated since it was extended last.
@@ -253,7 +255,7 @@ impl Journal {
     /// Forgets recordings of which nothing was acknowledged.
     pub(super) fn forget_unknown(&mut self) {
         self.recordings.retain(|_, known| {
-            known.floor > 0 || known.first_start.is_some() || known.is_gone || known.is_invalid
+            known.floor > 0 || known.first_start.is_some() || known.is_gone || known.is_unavailable
         });
     }
 

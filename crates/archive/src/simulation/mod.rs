@@ -14,6 +14,8 @@
 //! [`Defect`]s are planted, and have to be found.
 
 mod archive;
+mod faults;
+mod fixture;
 mod hooked_disk;
 mod journal;
 mod operations;
@@ -262,7 +264,7 @@ fn finish(world: &mut World) -> Result<(), Violation> {
         .shared::<Journal>()
         .into_iter()
         .flat_map(Journal::recordings)
-        .filter(|(_, known)| !known.may_be_gone && !known.is_gone && !known.is_invalid)
+        .filter(|(_, known)| !known.may_be_gone && !known.is_gone && !known.is_unavailable)
         .filter(|(_, known)| {
             known.suspects.is_empty() && known.first_start.is_some_and(|start| known.floor > start)
         })

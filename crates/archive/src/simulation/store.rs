@@ -82,7 +82,7 @@ impl CatalogStore for SteppedStore {
         self.lock().status.clone()
     }
 
-    fn close(&mut self) {
+    fn close(&mut self) -> bool {
         let mut state = self.lock();
         while state.step() > 0 {}
         if let Some(file) = state.file.take()
@@ -90,5 +90,6 @@ impl CatalogStore for SteppedStore {
         {
             state.status = StoreStatus::Failed(error.to_string());
         }
+        true
     }
 }

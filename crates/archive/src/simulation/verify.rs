@@ -1,6 +1,7 @@
 //! Checks of the files of an archive against what its users know.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use taran_protocol::frame::{DataHeader, FrameType};
@@ -38,11 +39,17 @@ fn is_lost(gap: &SegmentGap, known: &Known) -> bool {
     known.is_suspect(first) && (gap.reason != GapReason::Missing || known.is_suspect(last))
 }
 
+/// Returns the name of the segment of which this file may have been made ahead.
+fn segment_of(name: &OsStr) -> &OsStr {
+    let name_of_next = name.to_str().and_then(|name| name.strip_suffix(".next"));
+    name_of_next.map_or(name, OsStr::new)
+}
+
 /// Returns the recordings with a segment file of which a write failed.
 fn torn_recordings(failed: &BTreeSet<PathBuf>) -> BTreeSet<i64> {
     let names = failed.iter().filter_map(|path| path.file_name());
     names
-        .filter_map(|name| match SegmentFileName::parse(name) {
+        .filter_map(|name| match SegmentFileName::parse(segment_of(name)) {
             Some(SegmentFileName::Segment(name)) => Some(name.recording_id()),
             _ => None,
         })
@@ -59,28 +66,40 @@ impl RecoveredFiles<'_> {
         let was_cut = journal.take_power_cut();
         let torn = torn_recordings(&journal.hooks().take_failed_writes());
         journal.counts.recoveries += 1;
-        for (id, _) in &self.report.failed {
-            journal.recording(*id).is_invalid = true;
-        }
         let forgets = was_cut && self.sync == SyncLevel::None;
         let ids: Vec<i64> = journal.recordings().map(|(id, _)| id).collect();
         for id in ids {
+            let known = journal.recording(id);
+            let unavailable = &self.report.unavailable;
+            known.is_unavailable = unavailable.iter().any(|(found, _)| *found == id);
+            known.unchecked.0 |= was_cut;
+            known.unchecked.1 |= torn.contains(&id);
             self.check_entry(id, forgets, journal)?;
         }
         journal.forget_unknown();
         for descriptor in self.catalog.recordings(0) {
-            let is_torn = torn.contains(&descriptor.recording_id);
-            self.check_recording(descriptor, was_cut, is_torn, journal)?;
+            let id = descriptor.recording_id;
+            let (was_cut, is_torn) = std::mem::take(&mut journal.recording(id).unchecked);
+            self.check_recording(descriptor, was_cut, is_torn || torn.contains(&id), journal)?;
         }
         Ok(())
     }
 
     fn check_entry(&self, id: i64, forgets: bool, journal: &mut Journal) -> Result<(), Violation> {
         let state = self.catalog.entry(id).map(crate::files::Entry::state);
+        let is_there = self.catalog.get(id).is_some() || self.catalog.unavailable(id).is_some();
         let known = journal.recording(id);
         match state {
             Some(EntryState::Valid) if known.is_gone && !forgets => {
                 violation(format!("recording {id} was deleted and is there again"))
+            }
+            // Without syncs, a power cut takes a part of an entry.
+            Some(EntryState::Valid) if !is_there && forgets => {
+                *known = Default::default();
+                Ok(())
+            }
+            Some(EntryState::Valid) if !is_there => {
+                violation(format!("the catalog entry of recording {id} is damaged"))
             }
             Some(EntryState::Valid) => {
                 if known.is_gone {
@@ -94,7 +113,6 @@ impl RecoveredFiles<'_> {
                 *known = Default::default();
                 Ok(())
             }
-            Some(EntryState::Invalid) if known.is_invalid => Ok(()),
             _ if known.may_be_gone || known.is_gone => {
                 known.is_gone = true;
                 Ok(())

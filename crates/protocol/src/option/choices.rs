@@ -29,6 +29,7 @@ pub(super) const ARCHIVE_THREADING_MODE: &[Choice] =
 pub(super) const SECURE_MODE: &[Choice] = &[choice("off"), choice("channels"), choice("all")];
 
 pub(super) const ARCHIVE_DISK_FULL: &[Choice] = &[choice("hold"), choice("stop")];
+pub(super) const ARCHIVE_VERIFY_DAMAGE: &[Choice] = &[choice("report"), choice("invalidate")];
 
 pub(super) const CHECKSUM: &[Choice] = &[
     choice_with_aliases(

@@ -4,10 +4,10 @@
 //! options that only the C driver has, and only as a variable, the property name is derived from the variable.
 
 use super::choices::{
-    ARCHIVE_DISK_FULL, ARCHIVE_THREADING_MODE, AUTHENTICATOR, AUTHORISATION, CHECKSUM,
-    CONGESTION_CONTROL, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL, MULTICAST_STRATEGY,
-    NAME_RESOLVER, PROFILE, RANDOM, SECURE_MODE, TERMINATION_VALIDATOR, THREADING_MODE,
-    UNICAST_FLOW_CONTROL, UNICAST_STRATEGY,
+    ARCHIVE_DISK_FULL, ARCHIVE_THREADING_MODE, ARCHIVE_VERIFY_DAMAGE, AUTHENTICATOR, AUTHORISATION,
+    CHECKSUM, CONGESTION_CONTROL, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL,
+    MULTICAST_STRATEGY, NAME_RESOLVER, PROFILE, RANDOM, SECURE_MODE, TERMINATION_VALIDATOR,
+    THREADING_MODE, UNICAST_FLOW_CONTROL, UNICAST_STRATEGY,
 };
 use super::kind::{Affinity, Form, Kind, Value};
 use super::set::OptionSet;
@@ -636,6 +636,12 @@ options! {
         "time between two passes of retention over all recordings";
     ArchiveTimeIndexInterval archive_time_index_interval_ns: Archive duration(0) "taran.archive.time.index.interval" "TARAN_ARCHIVE_TIME_INDEX_INTERVAL" = "1s",
         "time between entries of the time index of an active recording; 0 writes none";
+    ArchiveVerifyRate archive_verify_rate: Archive size(0, UNLIMITED) "taran.archive.verify.rate" "TARAN_ARCHIVE_VERIFY_RATE" = "0",
+        "bytes per second that the verification of recordings in the background reads; 0 verifies nothing";
+    ArchiveVerifyInterval archive_verify_interval_ns: Archive duration(MS) "taran.archive.verify.interval" "TARAN_ARCHIVE_VERIFY_INTERVAL" = "86400s",
+        "time between two passes of verification over all recordings";
+    ArchiveVerifyDamage archive_verify_damage: Archive choice(ARCHIVE_VERIFY_DAMAGE) "taran.archive.verify.damage" "TARAN_ARCHIVE_VERIFY_DAMAGE" = "report",
+        "what verification does with a damaged recording: report it, or also invalidate it, so that it is not used";
 
     // Archive client (docs/spec/archive.md §8.2)
     ArchiveMessageTimeout archive_message_timeout_ns: Archive duration(MS) "aeron.archive.message.timeout" "AERON_ARCHIVE_MESSAGE_TIMEOUT" = "10s",

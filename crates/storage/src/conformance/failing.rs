@@ -2,8 +2,8 @@
 
 use std::io::IoSlice;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{
     Advice, DirEntry, Disk, DiskError, DiskFile, DiskLock, ErrorKind, Metadata, OpenOptions,
@@ -21,6 +21,8 @@ pub struct Failures {
     pub panics: AtomicUsize,
     /// Syncs executed, failed ones included.
     pub syncs_executed: AtomicUsize,
+    /// Readings of metadata wait while this is locked, as for a device that does not answer.
+    pub gate: Mutex<()>,
 }
 
 impl Failures {
@@ -78,6 +80,12 @@ impl Disk for FailingDisk {
     }
 
     fn metadata(&self, path: &Path) -> Result<Metadata, DiskError> {
+        drop(
+            self.failures
+                .gate
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         self.failures.panic();
         self.inner.metadata(path)
     }

@@ -18,6 +18,9 @@ use super::engine::{Engine, Submission};
 use super::inline::worker_of_file;
 use super::{Completion, DiskQueue, QueuedFile, RejectReason, Rejected, Request};
 
+/// Time between two looks at a thread that is to end.
+const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(1);
+
 /// Options of a [`ThreadedQueue`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -31,6 +34,9 @@ pub struct ThreadedQueueOptions {
     pub name: String,
     /// Woken when there are completions, for an owner that parks.
     pub waker: Option<AgentWaker>,
+    /// Time for which dropping the queue waits for accepted requests. Threads whose device does not answer by then go on
+    /// without an owner, until it does or the process ends. [`Duration::MAX`]: without a limit.
+    pub close_timeout: Duration,
 }
 
 impl Default for ThreadedQueueOptions {
@@ -42,12 +48,13 @@ impl Default for ThreadedQueueOptions {
             depth: 256,
             name: "disk".to_owned(),
             waker: None,
+            close_timeout: Duration::MAX,
         }
     }
 }
 
 /// A [`DiskQueue`] whose operations run on threads. Dropping it ends the threads after all accepted requests, and waits for
-/// that.
+/// that, for [`close_timeout`](ThreadedQueueOptions::close_timeout) at most.
 #[derive(Debug)]
 pub struct ThreadedQueue {
     identity: Arc<()>,
@@ -55,6 +62,7 @@ pub struct ThreadedQueue {
     next_worker: usize,
     /// The worker whose completions are polled next.
     next_poll: usize,
+    close_timeout: Duration,
 }
 
 /// The owner's end of a worker.
@@ -90,7 +98,24 @@ impl ThreadedQueue {
             workers: workers?,
             next_worker: 0,
             next_poll: 0,
+            close_timeout: options.close_timeout,
         })
+    }
+}
+
+impl Drop for ThreadedQueue {
+    fn drop(&mut self) {
+        if self.close_timeout == Duration::MAX {
+            // Each worker waits for its thread.
+            return;
+        }
+        let deadline = Instant::now().checked_add(self.close_timeout);
+        for worker in &self.workers {
+            worker.stop();
+        }
+        for worker in &mut self.workers {
+            worker.leave_after(deadline);
+        }
     }
 }
 
@@ -133,11 +158,28 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
-    fn drop(&mut self) {
+impl Worker {
+    fn stop(&self) {
         // Releases all submissions to the acquire in `Service::run`.
         self.shared.stop.store(true, Ordering::Release);
         self.wake();
+    }
+
+    /// Waits for the end of the thread, and leaves it to itself at the deadline.
+    fn leave_after(&mut self, deadline: Option<Instant>) {
+        while !self.shared.stopped.load(Ordering::Acquire) {
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                drop(self.thread.take());
+                return;
+            }
+            std::thread::sleep(CLOSE_POLL_INTERVAL);
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stop();
         if let Some(thread) = self.thread.take() {
             // An error is a panic of the thread, which it has printed.
             let _ = thread.join();

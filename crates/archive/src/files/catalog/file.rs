@@ -29,6 +29,50 @@ pub struct CatalogReport {
     pub tail_file: Option<PathBuf>,
 }
 
+impl CatalogReport {
+    /// Returns a sentence for each finding.
+    #[must_use]
+    pub fn findings(&self) -> Vec<String> {
+        let ParseReport {
+            next_id,
+            impossible_stops,
+            unusable,
+            wrong_checksums,
+            ..
+        } = &self.contents;
+        let mut findings = Vec::new();
+        if let Some(path) = &self.tail_file {
+            findings.push(format!(
+                "the catalog had bytes behind its last entry, which are in {} now",
+                path.display()
+            ));
+        }
+        if let Some(found) = next_id {
+            findings.push(format!(
+                "the catalog had the next recording id {}, which was used already: it is {} now",
+                found.stored, found.used
+            ));
+        }
+        for (id, stop) in impossible_stops {
+            findings.push(format!(
+                "recording {id} had the impossible stop position {stop}: its end is found in its files"
+            ));
+        }
+        for (id, reason) in unusable {
+            findings.push(format!(
+                "recording {id} cannot be used, because its catalog entry is damaged: {reason}"
+            ));
+        }
+        for id in wrong_checksums {
+            findings.push(format!(
+                "the catalog entry of recording {id} does not have its checksum: verify the recording (taran recordings \
+                 verify)"
+            ));
+        }
+        findings
+    }
+}
+
 /// The file of a [`Catalog`], which applies its changes. Calls block for as long as the disk does.
 ///
 /// The caller holds the lock of the archive: see [`MarkFile`](super::super::MarkFile).

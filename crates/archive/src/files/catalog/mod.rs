@@ -15,6 +15,8 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use taran_archive_client::codecs::control::catalog_header::CatalogHeaderEncoder;
 
 use super::SyncLevel;
@@ -43,6 +45,8 @@ const HEADER: u64 = 32;
 /// Alignment of entries in new catalogs.
 const ALIGNMENT: u64 = 64;
 const NEXT_ID_AT: u64 = 8;
+/// Length of an entry without its texts in bytes: header, fields, lengths of three texts.
+const FIXED_LENGTH: u64 = 32 + 80 + 12;
 /// Bytes that a disk writes at once, at least.
 const SECTOR: u64 = 512;
 
@@ -85,6 +89,8 @@ pub struct Catalog {
     streams: StreamIndex,
     texts: Texts,
     usable: usize,
+    /// Recordings that cannot be used until the catalog is opened again, with the reasons.
+    unavailable: BTreeMap<i64, String>,
 }
 
 impl Catalog {
@@ -100,6 +106,7 @@ impl Catalog {
             streams: StreamIndex::default(),
             texts: Texts::default(),
             usable: 0,
+            unavailable: BTreeMap::new(),
         }
     }
 
@@ -157,11 +164,43 @@ impl Catalog {
         self.usable == 0
     }
 
-    /// Returns a recording. Entries that are not VALID, and those whose fields contradict each other, are none.
+    /// Makes a recording unavailable until the catalog is opened again: queries do not find it. Its entry in the file stays
+    /// as it is.
+    pub fn set_unavailable(&mut self, recording_id: i64, reason: String) {
+        let Ok((_, entry)) = self.known(recording_id) else {
+            return;
+        };
+        let stream_id = entry.descriptor.stream_id;
+        self.streams.remove(stream_id, recording_id);
+        self.usable -= 1;
+        self.unavailable.insert(recording_id, reason);
+    }
+
+    /// Returns why a recording is unavailable; `None` if it is not.
+    #[must_use]
+    pub fn unavailable(&self, recording_id: i64) -> Option<&str> {
+        self.unavailable.get(&recording_id).map(String::as_str)
+    }
+
+    /// Returns the number of unavailable recordings.
+    #[must_use]
+    pub fn unavailable_count(&self) -> usize {
+        self.unavailable.len()
+    }
+
+    fn is_usable(&self, entry: &Entry) -> bool {
+        is_usable(entry)
+            && !self
+                .unavailable
+                .contains_key(&entry.descriptor.recording_id)
+    }
+
+    /// Returns a recording. Entries that are not VALID, those whose fields contradict each other, and those of
+    /// [unavailable](Self::set_unavailable) recordings are none.
     #[must_use]
     pub fn get(&self, recording_id: i64) -> Option<&Descriptor> {
         self.entry(recording_id)
-            .filter(|entry| is_usable(entry))
+            .filter(|entry| self.is_usable(entry))
             .map(Entry::descriptor)
     }
 
@@ -172,7 +211,7 @@ impl Catalog {
             .partition_point(|entry| entry.descriptor.recording_id < from);
         self.entries[start..]
             .iter()
-            .filter(|entry| is_usable(entry))
+            .filter(|entry| self.is_usable(entry))
             .map(Entry::descriptor)
     }
 
@@ -212,6 +251,17 @@ impl Catalog {
                 descriptor.session_id == session_id && matcher.matches(&descriptor.texts)
             })
             .map(|descriptor| descriptor.recording_id)
+    }
+
+    /// Checks that a recording with texts of this length in bytes can be added.
+    ///
+    /// # Errors
+    ///
+    /// The catalog is full.
+    pub fn check_room(&self, texts: usize) -> Result<(), AddError> {
+        // Behind entries of purged recordings, which are used again only at the end.
+        let end = self.end + (FIXED_LENGTH + texts as u64).next_multiple_of(self.alignment);
+        self.capacity_for(end).map(|_| ())
     }
 
     /// Adds an active recording, and returns its id.
@@ -566,9 +616,10 @@ impl Catalog {
     fn edit(&mut self, at: usize, edit: impl FnOnce(&mut Entry)) {
         let entry = &mut self.entries[at];
         let id = entry.descriptor.recording_id;
-        let (was, stream) = (is_usable(entry), entry.descriptor.stream_id);
+        let is_available = !self.unavailable.contains_key(&id);
+        let (was, stream) = (is_usable(entry) && is_available, entry.descriptor.stream_id);
         edit(entry);
-        let (is, new_stream) = (is_usable(entry), entry.descriptor.stream_id);
+        let (is, new_stream) = (is_usable(entry) && is_available, entry.descriptor.stream_id);
         if was && (!is || stream != new_stream) {
             self.streams.remove(stream, id);
         }
@@ -598,7 +649,7 @@ impl Catalog {
     fn known(&self, recording_id: i64) -> Result<(usize, &Entry), UpdateError> {
         self.position(recording_id)
             .map(|at| (at, &self.entries[at]))
-            .filter(|(_, entry)| is_usable(entry))
+            .filter(|(_, entry)| self.is_usable(entry))
             .ok_or(UpdateError::Unknown { recording_id })
     }
 

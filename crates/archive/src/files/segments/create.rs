@@ -1,12 +1,12 @@
 //! Creating segment files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use taran_storage::{Disk, DiskError, DiskFile, OpenOptions};
 
 use super::super::SyncLevel;
 use super::super::side_file;
-use super::name::{RESERVED_SUFFIX, SegmentName};
+use super::name::SegmentName;
 use super::scan::reserve;
 
 /// Creates segment files with reserved space in one directory.
@@ -30,7 +30,7 @@ impl SegmentCreator<'_> {
     ///
     /// The disk is full or failed. Nothing is left behind.
     pub fn reserve(&self, name: SegmentName, length: i32) -> Result<(), DiskError> {
-        let path = self.reserved_path(name);
+        let path = name.reserved_path(self.directory);
         match self.disk.remove_file(&path) {
             Err(error) if !error.is_not_found() => return Err(error),
             _ => (),
@@ -65,12 +65,13 @@ impl SegmentCreator<'_> {
             Err(error) if error.is_not_found() => (),
             Err(error) => return Err(error),
         }
-        match self.disk.metadata(&self.reserved_path(name)) {
+        match self.disk.metadata(&name.reserved_path(self.directory)) {
             Ok(_) => (),
             Err(error) if error.is_not_found() => self.reserve(name, length)?,
             Err(error) => return Err(error),
         }
-        self.disk.rename(&self.reserved_path(name), &path)?;
+        self.disk
+            .rename(&name.reserved_path(self.directory), &path)?;
         let file = self.disk.open(&path, OpenOptions::write())?;
         if let Some(kind) = self.sync.kind() {
             file.sync(kind)?;
@@ -85,14 +86,9 @@ impl SegmentCreator<'_> {
     ///
     /// The disk failed.
     pub fn release(&self, name: SegmentName) -> Result<(), DiskError> {
-        match self.disk.remove_file(&self.reserved_path(name)) {
+        match self.disk.remove_file(&name.reserved_path(self.directory)) {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
         }
-    }
-
-    fn reserved_path(&self, name: SegmentName) -> PathBuf {
-        self.directory
-            .join(format!("{}{RESERVED_SUFFIX}", name.file_name()))
     }
 }

@@ -4,6 +4,7 @@ mod create;
 mod frames;
 mod name;
 mod scan;
+mod stretch;
 #[cfg(test)]
 mod tests;
 
@@ -11,5 +12,6 @@ pub use create::SegmentCreator;
 pub use frames::{Frame, FrameFault, FrameWalker, SegmentEnd};
 pub use name::{SegmentDirectory, SegmentFileName, SegmentName};
 pub use scan::{GapReason, RecordingScan, ScanTarget, SegmentGap};
+pub(crate) use stretch::FrameChecker;
 
 pub(super) use frames::{check_header, compute as compute_frame_checksum, verify as verify_frame};

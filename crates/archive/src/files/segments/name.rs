@@ -11,7 +11,7 @@ const SUFFIX: &str = ".rec";
 const DELETED_SUFFIX: &str = ".del";
 
 /// Suffix of a segment file that is reserved and not in use yet, behind [`SUFFIX`].
-pub(super) const RESERVED_SUFFIX: &str = ".next";
+const RESERVED_SUFFIX: &str = ".next";
 
 /// A segment file: recording and base position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,6 +63,11 @@ impl SegmentName {
     #[must_use]
     pub fn path(self, directory: &Path) -> PathBuf {
         directory.join(self.file_name())
+    }
+
+    /// Returns the path of the file before it is in use: a name that Aeron ignores, and recovery removes.
+    pub(crate) fn reserved_path(self, directory: &Path) -> PathBuf {
+        directory.join(format!("{}{RESERVED_SUFFIX}", self.file_name()))
     }
 }
 

@@ -431,7 +431,7 @@ fn recovery_after_a_power_cut_at_any_operation_ends_with_usable_recordings() {
             )
             .unwrap();
             assert!(
-                report.failed.is_empty(),
+                report.unavailable.is_empty(),
                 "seed={seed} cut={cut}: {report:?}"
             );
             for descriptor in catalog.recordings(0) {
