@@ -2,20 +2,17 @@
 
 use std::time::Duration;
 
-use taran_archive_client::{ArchiveConnection, Call, RequestError};
-use taran_sim::disk::SimDisk;
 use taran_sim::{HostIndex, HostSpec, World};
 use taran_storage::Disk;
 
 use super::archive::{DIRECTORY, Settings};
 use super::journal::Journal;
-use super::operations::cut_power;
 use super::user::{Media, UserProcess, WantedReplay};
 use super::{
     ARCHIVE_HOST, HOSTS, RECOVERY_BOUND, are_idle, await_all, boot, is_ready, no_sessions, set_up,
     users, with_journal,
 };
-use crate::files::{Checksum, SyncLevel};
+use crate::files::SyncLevel;
 
 /// Length of segments in bytes.
 pub(super) const SEGMENT: i64 = 64 << 10;
@@ -29,13 +26,6 @@ pub(super) struct Fixture {
 
 impl Fixture {
     pub(super) fn new(options: &'static [(&'static str, &'static str)]) -> Self {
-        Self::with_checksum(options, None)
-    }
-
-    pub(super) fn with_checksum(
-        options: &'static [(&'static str, &'static str)],
-        checksum: Option<Checksum>,
-    ) -> Self {
         let mut world = World::new(11);
         for _ in 0..HOSTS {
             world.add_host_without_driver(HostSpec::new());
@@ -43,7 +33,7 @@ impl Fixture {
         set_up(&mut world);
         let settings = Settings {
             sync: SyncLevel::Data,
-            checksum,
+            checksum: None,
             segment_length: SEGMENT as i32,
             stops_when_full: false,
             options,
@@ -63,51 +53,6 @@ impl Fixture {
     pub(super) fn user<T>(&mut self, call: impl FnOnce(&mut UserProcess, &mut Journal) -> T) -> T {
         let local = users(&self.world)[0];
         with_journal(&mut self.world, local, call)
-    }
-
-    /// Returns the disk of the archive.
-    pub(super) fn disk(&self) -> SimDisk {
-        self.world.disk(HostIndex::at(ARCHIVE_HOST)).clone()
-    }
-
-    /// Makes a request, and returns its answer.
-    pub(super) fn ask<T>(
-        &mut self,
-        request: impl FnOnce(&mut ArchiveConnection) -> Call<T>,
-    ) -> Result<T, RequestError> {
-        let mut call = self.user(|user, _| request(user.connection().expect("it is connected")));
-        loop {
-            if let Some(answer) = call.poll() {
-                return answer;
-            }
-            self.run_for(10);
-        }
-    }
-
-    /// Replays all of a recording until now; returns the first and last position.
-    pub(super) fn replay(&mut self, recording_id: i64) -> Option<(i64, i64)> {
-        self.begin_replay(recording_id);
-        await_all(&mut self.world, "the replay has ended", BOUND * 2, are_idle).unwrap();
-        self.world.shared_mut::<Journal>().last_replay
-    }
-
-    pub(super) fn begin_replay(&mut self, recording_id: i64) {
-        let wanted = WantedReplay {
-            recording_id,
-            position: None,
-            time_ms: None,
-            length: None,
-            until_now: true,
-            must_reach: None,
-        };
-        self.world.shared_mut::<Journal>().last_replay = None;
-        assert!(self.user(|user, journal| user.replay(wanted, true, journal)));
-    }
-
-    /// Cuts the power of the archive's host, and waits until the archive has recovered.
-    pub(super) fn cut_power(&mut self) {
-        cut_power(&mut self.world);
-        await_all(&mut self.world, "ready", RECOVERY_BOUND, is_ready).unwrap();
     }
 
     pub(super) fn run_for(&mut self, ms: u64) {

@@ -14,7 +14,6 @@
 //! [`Defect`]s are planted, and have to be found.
 
 mod archive;
-mod faults;
 mod fixture;
 mod hooked_disk;
 mod journal;

@@ -79,8 +79,9 @@ impl RecoveredFiles<'_> {
         journal.forget_unknown();
         for descriptor in self.catalog.recordings(0) {
             let id = descriptor.recording_id;
-            let (was_cut, is_torn) = std::mem::take(&mut journal.recording(id).unchecked);
-            self.check_recording(descriptor, was_cut, is_torn || torn.contains(&id), journal)?;
+            let (cut_before, torn_before) = std::mem::take(&mut journal.recording(id).unchecked);
+            let is_torn = torn_before || torn.contains(&id);
+            self.check_recording(descriptor, was_cut || cut_before, is_torn, journal)?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use taran_storage::{Create, Disk, DiskError, DiskFile, ErrorKind, OpenOptions, SyncKind};
 
+use super::super::SyncLevel;
 use super::super::rewrite::rewrite;
 use super::super::segments::SegmentDirectory;
 use super::super::side_file;
@@ -195,7 +196,7 @@ impl CatalogFile {
             // The first bytes first: without a length, the rest is behind the end again.
             let head = tail.bytes.len().min(4);
             self.file.write_at(&ZEROS[..head], tail.offset)?;
-            self.file.sync(SyncKind::Data)?;
+            self.sync()?;
             zero(&*self.file, tail.offset, tail.bytes.len() as u64)?;
         }
         let stops = report.impossible_stops.iter().map(|(id, _)| *id);
@@ -210,10 +211,20 @@ impl CatalogFile {
             self.file
                 .write_at(&catalog.next_id.to_le_bytes(), super::NEXT_ID_AT)?;
         }
-        // What an earlier process has written may be in the page cache only, also after a sync, if that failed.
-        rewrite(&*self.file, 0..catalog.end)?;
-        self.file.sync(SyncKind::Data)?;
+        if self.options.sync != SyncLevel::None {
+            // What an earlier process has written may be in the page cache only, also after a sync, if that failed.
+            rewrite(&*self.file, 0..catalog.end)?;
+            self.sync()?;
+        }
         Ok(tail_file)
+    }
+
+    /// Makes changes durable if the sync level asks for that. Without, a sync that fails would take what is in the page cache.
+    fn sync(&self) -> Result<(), DiskError> {
+        match self.options.sync.kind() {
+            Some(kind) => self.file.sync(kind),
+            None => Ok(()),
+        }
     }
 
     /// Returns the path of the file.
@@ -252,10 +263,7 @@ impl CatalogFile {
             Step::Grow { len } => grow(&*self.file, *len),
             Step::Write { offset, bytes } => self.file.write_at(bytes, *offset),
             Step::Zero { offset, len } => zero(&*self.file, *offset, *len),
-            Step::Sync => match self.options.sync.kind() {
-                Some(kind) => self.file.sync(kind),
-                None => Ok(()),
-            },
+            Step::Sync => self.sync(),
             Step::Rewrite { pieces, len } => {
                 let old = Some(&*self.file);
                 self.file = write_new(&*self.disk, &self.directory, old, pieces, *len)?;

@@ -789,38 +789,3 @@ proptest! {
         prop_assert_eq!(snapshot(&opened.catalog), snapshot(&again.catalog));
     }
 }
-
-#[test]
-fn catalog_near_two_gibibytes_refuses_a_recording_and_keeps_the_others() {
-    let crashing = CrashingDisk::new(1, false);
-    let disk = crashing.disk();
-    let mut opened = open(&disk, options(SyncLevel::Data)).unwrap();
-    let first = opened.add(&recording(1, "aeron:ipc"));
-    // As after millions of recordings; the file is sparse.
-    let length = opened.catalog.end - HEADER;
-    let limit = CATALOG_LENGTH_MAX / ALIGNMENT * ALIGNMENT;
-    opened.catalog.end = limit - length - ALIGNMENT;
-    opened.catalog.check_room(100).unwrap();
-    let last = opened.add(&recording(1, "aeron:ipc"));
-    assert_eq!(opened.catalog.end, limit - ALIGNMENT);
-    let before = (opened.catalog.next_id, opened.catalog.len());
-    for error in [
-        opened.catalog.check_room(100).unwrap_err(),
-        opened.catalog.add(&recording(1, "aeron:ipc")).unwrap_err(),
-    ] {
-        assert!(matches!(error, AddError::Full { .. }), "{error}");
-        assert!(error.to_string().contains("compact"), "{error}");
-    }
-    assert_eq!((opened.catalog.next_id, opened.catalog.len()), before);
-    // All else goes on.
-    for id in [first, last] {
-        let change = opened.catalog.stop(id, 128, 5);
-        opened.apply(change);
-    }
-    let len = disk
-        .open(&path("archive.catalog"), OpenOptions::read())
-        .unwrap()
-        .len()
-        .unwrap();
-    assert!(len <= CATALOG_LENGTH_MAX, "{len}");
-}

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use taran_storage::{Disk, DiskError, DiskFile, ErrorKind, OpenOptions, SyncKind};
+use taran_storage::{Disk, DiskError, DiskFile, ErrorKind, OpenOptions};
 use thiserror::Error;
 
 use super::super::SyncLevel;
@@ -268,7 +268,7 @@ impl ScanTarget<'_> {
             file.sync(kind)?;
         }
         if let Some((name, range)) = &scan.behind {
-            side_files.push(self.cut(*name, range.clone())?);
+            side_files.push(self.cut(*name, range.clone(), sync)?);
         }
         let mut is_removed = false;
         for name in &scan.later {
@@ -290,7 +290,12 @@ impl ScanTarget<'_> {
     }
 
     /// Cuts a range off a segment file; the file keeps its full length, with zeros.
-    fn cut(&self, name: SegmentName, range: Range<u64>) -> Result<PathBuf, DiskError> {
+    fn cut(
+        &self,
+        name: SegmentName,
+        range: Range<u64>,
+        sync: SyncLevel,
+    ) -> Result<PathBuf, DiskError> {
         let path = name.path(self.directory);
         let file = self.disk.open(&path, OpenOptions::write())?;
         let side = side_file::keep(self.disk, &path, &*file, range.clone())?;
@@ -299,7 +304,9 @@ impl ScanTarget<'_> {
             &*file,
             u64::from(self.layout.segment_length().unsigned_abs()),
         )?;
-        file.sync(SyncKind::Data)?;
+        if let Some(kind) = sync.kind() {
+            file.sync(kind)?;
+        }
         Ok(side)
     }
 

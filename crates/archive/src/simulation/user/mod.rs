@@ -345,11 +345,6 @@ impl UserProcess {
         true
     }
 
-    /// Reads no replay, or goes on with that.
-    pub(super) fn hold_replays(&mut self, holds: bool) {
-        self.holds_replays = holds;
-    }
-
     /// Adds a counter with a value, which is kept as long as the client.
     pub(super) fn add_counter(&mut self, type_id: i32, key: &[u8], value: i64) {
         if let ClientState::Connected(client) = &self.client
