@@ -7,7 +7,7 @@ use taran_archive::security::{Authenticator, AuthorisationService, SessionProxy}
 use taran_archive::{Archive, ArchiveConfig};
 use taran_protocol::option::{OptionSet, Source};
 
-use crate::archive_client::fixture::OfficialArchive;
+use crate::archive_client::fixture::TestArchive;
 use crate::archives::TaranArchive;
 use crate::drivers::Driver;
 use crate::exchange::port;
@@ -33,7 +33,7 @@ fn arguments(aeron_dir: &Path, control: &str) -> Vec<String> {
 #[test]
 fn java_client_changes_recordings_like_those_of_the_official_archive() {
     require_java!();
-    let official = OfficialArchive::with_driver("history-official");
+    let official = TestArchive::with_driver("history-official");
     let control = official.control_channel();
     let expected = java::start("history", &arguments(official.aeron_dir(), &control)).finish();
     assert_eq!(expected.last().map(String::as_str), Some("DONE"));

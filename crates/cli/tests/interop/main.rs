@@ -24,6 +24,7 @@ mod taran_driver;
 mod victim;
 
 mod archive_client;
+mod archive_files;
 mod archives;
 mod archiving_drivers;
 mod between_drivers;

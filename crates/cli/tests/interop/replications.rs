@@ -9,7 +9,7 @@ use taran_archive_client::{
     ArchiveClient, ArchiveContext, ArchiveError, ArchiveEvent, ReplayParams, ReplicationParams,
 };
 
-use crate::archive_client::fixture::{OfficialArchive, await_recorded, message, publish};
+use crate::archive_client::fixture::{TestArchive, await_recorded, message, publish};
 use crate::archives::TaranArchive;
 use crate::drivers::Driver;
 use crate::exchange::{await_true, connect, port};
@@ -27,7 +27,7 @@ const SEGMENT: i64 = 64 * 1024;
 /// An archive with a driver.
 enum Site {
     Taran(Box<(Driver, TaranArchive)>),
-    Official(Box<OfficialArchive>),
+    Official(Box<TestArchive>),
 }
 
 impl Site {
@@ -48,7 +48,7 @@ impl Site {
     }
 
     fn official(name: &str) -> Self {
-        Self::Official(Box::new(OfficialArchive::with_driver(name)))
+        Self::Official(Box::new(TestArchive::with_driver(name)))
     }
 
     fn client(&self) -> Client {
@@ -484,7 +484,7 @@ fn official_archive_merges_with_the_live_stream_of_a_taran_source() {
 fn taran_archive_resumes_when_its_official_source_is_back() {
     require_java!();
     // The driver of the source lives on.
-    let source = OfficialArchive::beside_taran("resume-official", &[]);
+    let source = TestArchive::beside_taran("resume-official", &[]);
     let source = Site::Official(Box::new(source));
     resume_after_death(source, Site::taran("resume-to-taran", &[]));
 }

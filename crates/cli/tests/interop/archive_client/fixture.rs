@@ -1,6 +1,7 @@
-//! An official archive, beside a driver of this project or with one of its own.
+//! An archive of either implementation, beside a driver of this project or with one of its own.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use taran::{Client, ExclusivePublication, Position};
@@ -14,7 +15,15 @@ use crate::program::Program;
 /// Term length of all streams, so that segments are short.
 const TERM: &str = "64k";
 
-pub(crate) struct OfficialArchive {
+/// Implementation of an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Implementation {
+    Official,
+    Taran,
+}
+
+pub(crate) struct TestArchive {
+    implementation: Implementation,
     process: Option<Program>,
     /// A driver of this project; `None` if the archive has one.
     driver: Option<Driver>,
@@ -26,29 +35,40 @@ pub(crate) struct OfficialArchive {
     arguments: Vec<String>,
 }
 
-impl OfficialArchive {
-    /// Starts an archive with a driver of its own.
+impl TestArchive {
+    /// Starts an official archive with a driver of its own.
     pub(crate) fn with_driver(name: &str) -> Self {
-        Self::start(name, None, &[argument("driver", true)])
-    }
-
-    /// Starts an archive beside a driver of this project.
-    pub(crate) fn beside_taran(name: &str, arguments: &[String]) -> Self {
-        let driver = Driver::taran(
+        Self::start(
+            Implementation::Official,
             name,
-            &[
-                ("AERON_TERM_BUFFER_LENGTH", TERM),
-                ("AERON_IPC_TERM_BUFFER_LENGTH", TERM),
-            ],
-        );
-        Self::start(name, Some(driver), arguments)
+            None,
+            &[argument("driver", true)],
+        )
     }
 
-    fn start(name: &str, driver: Option<Driver>, arguments: &[String]) -> Self {
+    /// Starts an official archive beside a driver of this project.
+    pub(crate) fn beside_taran(name: &str, arguments: &[String]) -> Self {
+        let driver = Some(taran_driver(name));
+        Self::start(Implementation::Official, name, driver, arguments)
+    }
+
+    /// Starts an archive of this project beside a driver of this project.
+    pub(crate) fn taran(name: &str) -> Self {
+        let driver = Some(taran_driver(name));
+        Self::start(Implementation::Taran, name, driver, &[])
+    }
+
+    fn start(
+        implementation: Implementation,
+        name: &str,
+        driver: Option<Driver>,
+        arguments: &[String],
+    ) -> Self {
         let aeron_dir = driver
             .as_ref()
             .map_or_else(|| directory(name), |driver| driver.dir().to_owned());
         let mut archive = Self {
+            implementation,
             process: None,
             driver,
             aeron_dir,
@@ -85,17 +105,34 @@ impl OfficialArchive {
         .iter()
         .map(|(name, value)| format!("-D{name}={value}"))
         .collect();
-        let mut arguments = vec![
-            argument("dir", self.aeron_dir.display()),
-            argument("archive-dir", self.archive_dir.display()),
-        ];
-        arguments.extend_from_slice(&self.arguments);
-        let mut process = java::start_with("archive", &options, &arguments);
-        process.expect("READY");
-        self.process = Some(process);
+        self.process = Some(match self.implementation {
+            Implementation::Official => {
+                let mut arguments = vec![
+                    argument("dir", self.aeron_dir.display()),
+                    argument("archive-dir", self.archive_dir.display()),
+                ];
+                arguments.extend_from_slice(&self.arguments);
+                let mut process = java::start_with("archive", &options, &arguments);
+                process.expect("READY");
+                process
+            }
+            // Clients wait until it is there.
+            Implementation::Taran => Program::start(
+                "taran archive",
+                Command::new(env!("CARGO_BIN_EXE_taran"))
+                    .arg("archive")
+                    .env_clear()
+                    .env("AERON_DIR", &self.aeron_dir)
+                    .env("AERON_ARCHIVE_DIR", &self.archive_dir)
+                    .args(&options)
+                    .arg("-Daeron.archive.threading.mode=SHARED")
+                    // Tests run on small file systems in memory.
+                    .arg("-Daeron.archive.low.storage.space.threshold=1m"),
+            ),
+        });
     }
 
-    /// `kill -9`. The mark file is removed, which the next process would take for that of a live one.
+    /// `kill -9`. The mark file is removed, which the next official process would take for that of a live one.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill();
@@ -144,7 +181,17 @@ impl OfficialArchive {
     }
 }
 
-impl Drop for OfficialArchive {
+fn taran_driver(name: &str) -> Driver {
+    Driver::taran(
+        name,
+        &[
+            ("AERON_TERM_BUFFER_LENGTH", TERM),
+            ("AERON_IPC_TERM_BUFFER_LENGTH", TERM),
+        ],
+    )
+}
+
+impl Drop for TestArchive {
     fn drop(&mut self) {
         self.process = None;
         if self.driver.is_none() {

@@ -9,7 +9,7 @@ use taran_archive_client::{
     PersistentSubscription, ReplayMerge, StartPosition,
 };
 
-use super::fixture::{OfficialArchive, await_recorded, message, publish};
+use super::fixture::{TestArchive, await_recorded, message, publish};
 use crate::exchange::{await_true, port};
 use crate::require_java;
 
@@ -113,22 +113,30 @@ fn read_all(
 #[test]
 fn persistent_subscriptions_read_the_recording_and_then_live() {
     require_java!();
-    let mut official = OfficialArchive::beside_taran("archive-persistent", &[]);
-    let client = official.client();
+    read_persistently(TestArchive::beside_taran("archive-persistent", &[]));
+}
+
+#[test]
+fn persistent_subscriptions_read_the_recording_of_taran_and_then_live() {
+    read_persistently(TestArchive::taran("taran-persistent"));
+}
+
+fn read_persistently(mut tested: TestArchive) {
+    let client = tested.client();
     let live = format!("aeron:udp?endpoint=127.0.0.1:{}", port());
     let mut publication = client
         .add_exclusive_publication(format!("{live}|ssc=true"), STREAM)
         .unwrap();
-    let archive = &mut official.udp().connect(&client).unwrap();
+    let archive = &mut tested.udp().connect(&client).unwrap();
     let recording_id = record(archive, &mut publication, &live, 200);
     // All live subscriptions share one image of the driver; the publication waits for the slowest.
     let fixed = format!("aeron:udp?endpoint=127.0.0.1:{}", port());
     let mut readers = [
-        (official.udp(), "aeron:udp?endpoint=127.0.0.1:0".to_owned()),
-        (official.udp(), fixed),
-        (OfficialArchive::ipc(), "aeron:ipc".to_owned()),
+        (tested.udp(), "aeron:udp?endpoint=127.0.0.1:0".to_owned()),
+        (tested.udp(), fixed),
+        (TestArchive::ipc(), "aeron:ipc".to_owned()),
         (
-            OfficialArchive::ipc(),
+            TestArchive::ipc(),
             "aeron:ipc?control-mode=response".to_owned(),
         ),
     ]
@@ -137,7 +145,7 @@ fn persistent_subscriptions_read_the_recording_and_then_live() {
     assert!(readers.iter().all(|reader| reader.joins == 1));
 
     // The live stream needs no archive.
-    official.kill();
+    tested.kill();
     let sent = read_all(archive, &mut readers, &mut publication, sent, sent + 50);
     // The archive is there again, without these messages: it has recorded nothing meanwhile.
     assert!(sent >= 450);
@@ -146,15 +154,23 @@ fn persistent_subscriptions_read_the_recording_and_then_live() {
 #[test]
 fn persistent_subscription_reads_over_ipc_and_continues_an_extended_recording() {
     require_java!();
-    let official = OfficialArchive::with_driver("archive-persistent-ipc");
-    let client = official.client();
+    continue_extended(&TestArchive::with_driver("archive-persistent-ipc"));
+}
+
+#[test]
+fn persistent_subscription_continues_an_extended_recording_of_taran() {
+    continue_extended(&TestArchive::taran("taran-persistent-ipc"));
+}
+
+fn continue_extended(tested: &TestArchive) {
+    let client = tested.client();
     let live = "aeron:ipc";
     let mut publication = client.add_exclusive_publication(live, STREAM).unwrap();
-    let archive = &mut OfficialArchive::ipc().connect(&client).unwrap();
+    let archive = &mut TestArchive::ipc().connect(&client).unwrap();
     let recording_id = record(archive, &mut publication, live, 30);
     let mut readers = [Reader::new(
         &client,
-        OfficialArchive::ipc(),
+        TestArchive::ipc(),
         recording_id,
         live,
         live,
@@ -194,8 +210,16 @@ fn persistent_subscription_reads_over_ipc_and_continues_an_extended_recording() 
 #[test]
 fn replay_merge_reads_the_recording_and_then_live_in_one_image() {
     require_java!();
-    let official = OfficialArchive::beside_taran("archive-merge", &[]);
-    let client = official.client();
+    merge(&TestArchive::beside_taran("archive-merge", &[]));
+}
+
+#[test]
+fn replay_merge_reads_the_recording_of_taran_and_then_live() {
+    merge(&TestArchive::taran("taran-merge"));
+}
+
+fn merge(tested: &TestArchive) {
+    let client = tested.client();
     let control = format!("127.0.0.1:{}", port());
     let mut publication = client
         .add_exclusive_publication(
@@ -203,7 +227,7 @@ fn replay_merge_reads_the_recording_and_then_live_in_one_image() {
             STREAM,
         )
         .unwrap();
-    let archive = &mut official.udp().connect(&client).unwrap();
+    let archive = &mut tested.udp().connect(&client).unwrap();
     let session_id = publication.session_id();
     let recorded =
         format!("aeron:udp?control-mode=dynamic|control={control}|session-id={session_id}");

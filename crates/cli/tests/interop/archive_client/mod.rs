@@ -1,6 +1,7 @@
-//! The archive client of this project on the official archive.
+//! Archive clients on archives: that of this project on both, the official one on that of this project.
 
 pub(crate) mod fixture;
+mod joining;
 mod live;
 mod requests;
 mod sessions;

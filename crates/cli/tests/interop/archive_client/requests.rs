@@ -6,7 +6,7 @@ use taran_archive_client::{
     ArchiveClient, RecordingEvents, ReplayParams, ReplicationParams, RequestError,
 };
 
-use super::fixture::{OfficialArchive, await_recorded, message, publish};
+use super::fixture::{TestArchive, await_recorded, message, publish};
 use crate::exchange::{await_true, port};
 use crate::require_java;
 
@@ -72,13 +72,21 @@ fn record(
 #[test]
 fn each_request_works_on_the_official_archive() {
     require_java!();
-    let official = OfficialArchive::with_driver("archive-requests");
-    let client = official.client();
-    let mut events = RecordingEvents::subscribe(&client, &official.events_context()).unwrap();
+    request_everything(&TestArchive::with_driver("archive-requests"));
+}
+
+#[test]
+fn each_request_works_on_taran() {
+    request_everything(&TestArchive::taran("taran-requests"));
+}
+
+fn request_everything(tested: &TestArchive) {
+    let client = tested.client();
+    let mut events = RecordingEvents::subscribe(&client, &tested.events_context()).unwrap();
     await_true("the recording events channel", || {
         events.subscription().is_connected()
     });
-    let archive = &mut official.udp().connect(&client).unwrap();
+    let archive = &mut tested.udp().connect(&client).unwrap();
 
     // Recording by a recorded publication.
     let mut publication = archive
@@ -226,7 +234,7 @@ fn each_request_works_on_the_official_archive() {
     let replication = archive
         .replicate(
             second,
-            &official.control_channel(),
+            &tested.control_channel(),
             10,
             &ReplicationParams::new(),
         )
@@ -279,16 +287,24 @@ fn each_request_works_on_the_official_archive() {
 #[test]
 fn replay_to_response_channels_of_the_official_archive() {
     require_java!();
-    let official = OfficialArchive::beside_taran("archive-response-replay", &[]);
-    let client = official.client();
-    let archive = &mut official.responses().connect(&client).unwrap();
+    replay_to_response_channels(&TestArchive::beside_taran("archive-response-replay", &[]));
+}
+
+#[test]
+fn replay_to_response_channels_of_taran() {
+    replay_to_response_channels(&TestArchive::taran("taran-response-replay"));
+}
+
+fn replay_to_response_channels(tested: &TestArchive) {
+    let client = tested.client();
+    let archive = &mut tested.responses().connect(&client).unwrap();
     let (id, _) = record(&client, archive, STREAM, 100);
-    let channel = official.responses().response_channel_in_force().to_owned();
+    let channel = tested.responses().response_channel_in_force().to_owned();
     let (_, mut replayed) = archive
         .replay(id, &channel, REPLAYS, &ReplayParams::new())
         .unwrap();
     expect_messages(archive, &mut replayed, 0..100);
-    let ipc = &mut OfficialArchive::ipc().connect(&client).unwrap();
+    let ipc = &mut TestArchive::ipc().connect(&client).unwrap();
     let (_, mut replayed) = ipc
         .replay(
             id,
@@ -306,9 +322,17 @@ type Refused = (&'static str, Result<(), RequestError>, ErrorCode);
 #[test]
 fn bad_requests_have_the_codes_of_the_specification() {
     require_java!();
-    let official = OfficialArchive::beside_taran("archive-bad-requests", &[]);
-    let client = official.client();
-    let archive = &mut official.udp().connect(&client).unwrap();
+    request_badly(&TestArchive::beside_taran("archive-bad-requests", &[]));
+}
+
+#[test]
+fn bad_requests_have_the_same_codes_on_taran() {
+    request_badly(&TestArchive::taran("taran-bad-requests"));
+}
+
+fn request_badly(tested: &TestArchive) {
+    let client = tested.client();
+    let archive = &mut tested.udp().connect(&client).unwrap();
     let (stopped, _) = record(&client, archive, STREAM, 200);
     let stop = 200 * 1024;
     let mut publication = archive
@@ -539,7 +563,7 @@ fn bad_requests_have_the_codes_of_the_specification() {
         archive.stop_replication(none),
         UnknownReplication,
     );
-    let control = official.control_channel();
+    let control = tested.control_channel();
     for (name, params, code) in [
         (
             "replicate to unknown",

@@ -5,7 +5,7 @@ use taran_archive_client::protocol::ErrorCode;
 use taran_archive_client::session::SessionError;
 use taran_archive_client::{ConnectError, Credentials, ReconnectingArchive, RequestError};
 
-use super::fixture::OfficialArchive;
+use super::fixture::TestArchive;
 use crate::exchange::await_true;
 use crate::java::argument;
 use crate::require_java;
@@ -13,13 +13,21 @@ use crate::require_java;
 #[test]
 fn client_connects_over_udp_ipc_and_response_channels() {
     require_java!();
-    let archive = OfficialArchive::beside_taran("archive-channels", &[]);
+    connect_over_all_channels(&TestArchive::beside_taran("archive-channels", &[]));
+}
+
+#[test]
+fn client_connects_to_taran_over_udp_ipc_and_response_channels() {
+    connect_over_all_channels(&TestArchive::taran("taran-channels"));
+}
+
+fn connect_over_all_channels(archive: &TestArchive) {
     let client = archive.client();
     let contexts = [
         archive.udp(),
-        OfficialArchive::ipc(),
+        TestArchive::ipc(),
         archive.responses(),
-        OfficialArchive::ipc().response_channel("aeron:ipc?control-mode=response"),
+        TestArchive::ipc().response_channel("aeron:ipc?control-mode=response"),
     ];
     let mut connected: Vec<_> = contexts
         .iter()
@@ -71,7 +79,7 @@ impl Credentials for Reversing {
 fn client_answers_the_challenge_of_the_archive() {
     require_java!();
     let auth = [argument("auth", "challenge")];
-    let archive = OfficialArchive::beside_taran("archive-challenge", &auth);
+    let archive = TestArchive::beside_taran("archive-challenge", &auth);
     let client = archive.client();
     let mut connected = archive
         .udp()
@@ -94,7 +102,15 @@ fn client_answers_the_challenge_of_the_archive() {
 #[test]
 fn client_connects_again_when_the_archive_comes_back() {
     require_java!();
-    let mut archive = OfficialArchive::beside_taran("archive-comes-back", &[]);
+    connect_again(TestArchive::beside_taran("archive-comes-back", &[]));
+}
+
+#[test]
+fn client_connects_again_when_taran_comes_back() {
+    connect_again(TestArchive::taran("taran-comes-back"));
+}
+
+fn connect_again(mut archive: TestArchive) {
     let client = archive.client();
     let mut clock = SystemClock::new();
     let mut reconnecting = ReconnectingArchive::new(archive.udp(), client).unwrap();

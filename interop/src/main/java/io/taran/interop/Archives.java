@@ -21,7 +21,8 @@ final class Archives
 
     /**
      * The official archive in {@code archive-dir}, beside the driver in {@code dir}, or with a driver of its own there if
-     * {@code driver=true}; its other settings come as {@code -Daeron...} properties. With {@code auth=challenge} it
+     * {@code driver=true}; the archive has {@code threading=SHARED} unless told otherwise. Its other settings come as
+     * {@code -Daeron...} properties. With {@code auth=challenge} it
      * challenges clients whose credentials are "me", and rejects others. Says READY, ends when standard input is closed.
      */
     static void run(final Args args) throws Exception
@@ -29,7 +30,7 @@ final class Archives
         final Archive.Context archive = new Archive.Context()
             .aeronDirectoryName(args.text("dir"))
             .archiveDir(new File(args.text("archive-dir")))
-            .threadingMode(ArchiveThreadingMode.SHARED);
+            .threadingMode(ArchiveThreadingMode.valueOf(args.text("threading", "SHARED")));
         if ("challenge".equals(args.text("auth", "none")))
         {
             archive.authenticatorSupplier(Challenging::new);

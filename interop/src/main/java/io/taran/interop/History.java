@@ -4,10 +4,14 @@ import io.aeron.Aeron;
 import io.aeron.ChannelUriStringBuilder;
 import io.aeron.Counter;
 import io.aeron.ExclusivePublication;
+import io.aeron.Publication;
 import io.aeron.Subscription;
 import io.aeron.archive.client.AeronArchive;
 import io.aeron.archive.client.ArchiveException;
+import io.aeron.archive.client.RecordingDescriptorConsumer;
+import io.aeron.archive.client.RecordingSubscriptionDescriptorConsumer;
 import io.aeron.archive.client.ReplayParams;
+import io.aeron.archive.client.ReplicationParams;
 import io.aeron.archive.codecs.RecordingSignal;
 import io.aeron.archive.codecs.SourceLocation;
 import io.aeron.logbuffer.FragmentHandler;
@@ -87,7 +91,9 @@ final class History
         {
             final long first = history.recordAndExtend();
             history.changeSegments(first);
-            history.migrate();
+            final long merged = history.migrate();
+            history.ask(merged);
+            history.refuse(merged);
             history.bounded(first);
             history.respond(first);
             history.purge(first);
@@ -193,7 +199,7 @@ final class History
     }
 
     /** Records one stream in two recordings, which become one. */
-    private void migrate()
+    private long migrate()
     {
         final int termId = 7;
         final long before = record(termId, 0, 64);
@@ -207,6 +213,102 @@ final class History
         describe("migrated", after);
         describe("emptied", before);
         Main.say("REPLAYED %d", replayAll(after, 0, 160 * FRAME));
+        return after;
+    }
+
+    /** Requests that read, and a recorded publication. */
+    private void ask(final long id)
+    {
+        Main.say("ARCHIVE %s", archive.archiveId() != Aeron.NULL_VALUE);
+        archive.updateChannel(id, "aeron:ipc?alias=renamed");
+        final RecordingDescriptorConsumer print = (session, correlation, recording, startTime, stopTime, start, stop,
+            initialTermId, segmentLength, termLength, mtu, sessionId, stream, stripped, original, source) ->
+            Main.say("DESCRIPTOR id=%d start=%d stop=%d term=%d segment=%d mtu=%d stream=%d %s %s", recording, start,
+                stop, termLength, segmentLength, mtu, stream, stripped, original);
+        Main.say("LISTED %d", archive.listRecording(id, print));
+        Main.say("LISTED %d", archive.listRecordings(0, 100, print));
+        Main.say("LISTED %d", archive.listRecordings(id, 1, print));
+        Main.say("LISTED %d", archive.listRecordings(1_000, 1, print));
+        Main.say("LISTED %d", archive.listRecordingsForUri(0, 100, "renamed", STREAM_ID, print));
+        Main.say("LISTED %d", archive.listRecordingsForUri(0, 100, "renamed", STREAM_ID + 1, print));
+        archive.stopAllReplays(id);
+        archive.stopAllReplays(Aeron.NULL_VALUE);
+        archive.stopReplay(4_711);
+        final Publication publication = archive.addRecordedPublication(CHANNEL, STREAM_ID + 2);
+        while (publication.offer(message) <= 0)
+        {
+            check("publication");
+        }
+        subscriptions(0, 10, "ipc", true);
+        subscriptions(0, 10, "", false);
+        subscriptions(0, 10, "udp", false);
+        subscriptions(0, 1, "", false);
+        subscriptions(1, 1, "", false);
+        subscriptions(-1, 1, "", false);
+        archive.stopRecording(publication);
+        refusal("stop-publication", () -> archive.stopRecording(publication));
+        Main.say("TRIED %s", archive.tryStopRecording(CHANNEL, STREAM_ID));
+        Main.say("TRIED %s", archive.tryStopRecording(4_711));
+        Main.say("TRIED %s", archive.tryStopReplication(4_711));
+        subscriptions(0, 10, "", false);
+        publication.close();
+    }
+
+    private void subscriptions(final int index, final int count, final String fragment, final boolean isOfStream)
+    {
+        final RecordingSubscriptionDescriptorConsumer print = (session, correlation, subscription, stream, channel) ->
+            Main.say("SUBSCRIPTION stream=%d %s", stream, channel.replaceAll("session-id=-?[0-9]+", "session-id"));
+        Main.say("LISTED %d", archive.listRecordingSubscriptions(index, count, fragment, STREAM_ID + 2, isOfStream, print));
+    }
+
+    /** Requests with wrong parameters, for a stopped recording and an active one. */
+    private void refuse(final long id)
+    {
+        final long end = archive.getStopPosition(id);
+        final String replay = "aeron:ipc";
+        final String response = "aeron:udp?control-mode=response|control=127.0.0.1:9";
+        final String control = args.text("control");
+        started = -1;
+        stopped = -1;
+        try (ExclusivePublication publication = archive.addRecordedExclusivePublication(CHANNEL, STREAM_ID + 2))
+        {
+            publish(publication, 4);
+            await(() -> started >= 0, "START");
+            final long active = started;
+            awaitRecorded(active, publication.position());
+            Main.say("ACTIVE %d %d", archive.getRecordingPosition(active), archive.getStopPosition(active));
+            refusal("replay-unaligned", () -> archive.startReplay(id, 33, 10, replay, REPLAY_STREAM_ID));
+            refusal("replay-inside", () -> archive.startReplay(id, 64, 10, replay, REPLAY_STREAM_ID));
+            refusal("replay-at-end", () -> archive.startReplay(id, end, 10, replay, REPLAY_STREAM_ID));
+            refusal("replay-negative", () -> archive.startReplay(id, 0, -7, replay, REPLAY_STREAM_ID));
+            refusal("replay-ahead", () -> archive.startReplay(active, 1 << 20, 10, replay, REPLAY_STREAM_ID));
+            refusal("replay-short", () -> archive.startReplay(
+                id, replay, REPLAY_STREAM_ID, new ReplayParams().position(0).fileIoMaxLength(64)));
+            refusal("bounded-by-nothing", () -> archive.startBoundedReplay(
+                id, 0, 10, 20_000, replay, REPLAY_STREAM_ID));
+            refusal("replay-without-token", () -> archive.startReplay(id, 0, 10, response, REPLAY_STREAM_ID));
+            refusal("replicate-to-unknown", () -> archive.replicate(
+                id, 10, control, new ReplicationParams().dstRecordingId(4_711)));
+            refusal("replicate-to-active", () -> archive.replicate(
+                id, 10, control, new ReplicationParams().dstRecordingId(active)));
+            refusal("replicate-live-response", () -> archive.replicate(id, 10, control, new ReplicationParams()
+                .replicationChannel(response).liveDestination("aeron:udp?endpoint=127.0.0.1:9")));
+            refusal("replicate-tagged-response", () -> archive.replicate(id, 10, control, new ReplicationParams()
+                .replicationChannel(response).channelTagId(7).subscriptionTagId(8)));
+            refusal("stop-replication", () -> archive.stopReplication(4_711));
+            refusal("update-unknown", () -> archive.updateChannel(4_711, CHANNEL));
+            refusal("extend-stream", () -> archive.extendRecording(id, CHANNEL, 77, SourceLocation.LOCAL));
+            refusal("extend-running", () -> archive.extendRecording(
+                active, CHANNEL, STREAM_ID + 2, SourceLocation.LOCAL));
+            refusal("migrate-active", () -> archive.migrateSegments(active, id));
+            refusal("attach-unknown", () -> archive.attachSegments(4_711));
+            refusal("find-negative", () -> archive.findLastMatchingRecording(-1, "", STREAM_ID, 0));
+            refusal("start-nowhere", () -> archive.startRecording("aeron:tcp", STREAM_ID, SourceLocation.LOCAL));
+            Main.say("TRIED %s", archive.tryStopRecordingByIdentity(active));
+            await(() -> stopped == active, "STOP");
+            Main.say("TRIED %s", archive.tryStopRecordingByIdentity(active));
+            describe("stopped", active);
+        }
     }
 
     private long record(final int termId, final long position, final int count)

@@ -26,6 +26,10 @@ public final class Main
             case "ask" -> Responses.ask(parsed);
             case "driver" -> Driver.run(parsed);
             case "archive" -> Archives.run(parsed);
+            case "archive-record" -> ArchiveFiles.record(parsed);
+            case "archive-check" -> ArchiveFiles.check(parsed);
+            case "persist" -> Joining.persist(parsed);
+            case "merge" -> Joining.merge(parsed);
             case "counters" -> Inspect.counters(parsed);
             case "errors" -> Inspect.errors(parsed);
             case "alive" -> Inspect.alive(parsed);
