@@ -36,11 +36,11 @@ pub(super) struct ReplayFields<'a> {
     channel: &'a str,
 }
 
-/// A request to replay from a time, while the position is looked up.
+/// A request to replay that waits.
 #[derive(Clone, Debug)]
-pub(super) struct TimedReplay {
+pub(super) struct WaitingReplay {
     recording_id: i64,
-    time_ms: i64,
+    position: i64,
     length: i64,
     limit_counter_id: Option<i32>,
     stream_id: i32,
@@ -51,6 +51,13 @@ pub(super) struct TimedReplay {
     image: i64,
 }
 
+/// A request to replay from a time, while the position is looked up.
+#[derive(Clone, Debug)]
+pub(super) struct TimedReplay {
+    time_ms: i64,
+    request: WaitingReplay,
+}
+
 /// A token with which a client may start a replay from another image.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReplayToken {
@@ -59,12 +66,28 @@ pub(super) struct ReplayToken {
     deadline_ns: i64,
 }
 
-/// A replay whose publication the driver has not added yet.
+/// A replay that waits for the driver.
 #[derive(Debug)]
-pub(super) struct PendingReplay {
-    pending: Pending<ExclusivePublication>,
-    plan: ReplayPlan,
-    to: Requester,
+pub(super) enum PendingReplay {
+    /// The recording is about to be active: the driver has not added the counter with its position yet.
+    Recording(Box<WaitingReplay>),
+    /// The driver has not added the publication yet.
+    Publication {
+        pending: Pending<ExclusivePublication>,
+        plan: Box<ReplayPlan>,
+        to: Requester,
+    },
+}
+
+impl PendingReplay {
+    /// Returns the position from which it reads the recording, if it is a replay of this one.
+    fn position(&self, recording_id: i64) -> Option<i64> {
+        let (id, position) = match self {
+            PendingReplay::Recording(request) => (request.recording_id, request.position),
+            PendingReplay::Publication { plan, .. } => (plan.recording_id, plan.position),
+        };
+        (id == recording_id).then_some(position)
+    }
 }
 
 /// A replay in the replayer.
@@ -79,7 +102,7 @@ pub(super) struct ActiveReplay {
 
 /// Plan of a replay.
 #[derive(Debug)]
-struct ReplayPlan {
+pub(super) struct ReplayPlan {
     recording_id: i64,
     layout: RecordingLayout,
     recorded_stream_id: i32,
@@ -125,10 +148,41 @@ impl<'a> ReplayFields<'a> {
         is_time.then_some(self.position / -32)
     }
 
+    /// Returns a copy of the request that can wait.
+    fn waiting(&self, to: Requester, image: i64) -> WaitingReplay {
+        WaitingReplay {
+            recording_id: self.recording_id,
+            position: self.position,
+            length: self.length,
+            limit_counter_id: self.limit_counter_id,
+            stream_id: self.stream_id,
+            io_max_length: self.io_max_length,
+            channel: self.channel.to_owned(),
+            to,
+            image,
+        }
+    }
+
     /// Returns true if the request is admitted by a token and not by its session.
     pub(super) fn has_token(&self) -> bool {
         self.token != NULL_VALUE
             && ChannelUri::parse(self.channel).is_ok_and(|channel| channel.is_response())
+    }
+}
+
+impl WaitingReplay {
+    fn fields(&self, position: i64) -> ReplayFields<'_> {
+        ReplayFields {
+            recording_id: self.recording_id,
+            position,
+            length: self.length,
+            limit_counter_id: self.limit_counter_id,
+            stream_id: self.stream_id,
+            io_max_length: self.io_max_length,
+            // It was admitted before.
+            token: NULL_VALUE,
+            channel: &self.channel,
+        }
     }
 }
 
@@ -210,15 +264,8 @@ impl ConductorCore {
             let end = self.recorded_position(fields.recording_id);
             let position = end.unwrap_or(found.stop_position);
             let replay = TimedReplay {
-                recording_id: fields.recording_id,
                 time_ms,
-                length: fields.length,
-                limit_counter_id: fields.limit_counter_id,
-                stream_id: fields.stream_id,
-                io_max_length: fields.io_max_length,
-                channel: fields.channel.to_owned(),
-                to,
-                image,
+                request: fields.waiting(to, image),
             };
             let bound = Bound::Before { time_ms, position };
             self.look_up(
@@ -235,24 +282,16 @@ impl ConductorCore {
 
     /// Goes on with a replay from a time: at the last entry of the time index before it, or the start of the recording.
     pub(super) fn start_timed_replay(&mut self, replay: &TimedReplay, found: Option<TimeEntry>) {
-        let known = self.known(replay.recording_id);
+        let request = &replay.request;
+        let known = self.known(request.recording_id);
         let start = known.map_or(NULL_VALUE, |found| found.start_position);
-        let fields = ReplayFields {
-            recording_id: replay.recording_id,
-            position: found.map_or(start, |found| found.position.max(start)),
-            length: replay.length,
-            limit_counter_id: replay.limit_counter_id,
-            stream_id: replay.stream_id,
-            io_max_length: replay.io_max_length,
-            token: NULL_VALUE,
-            channel: &replay.channel,
-        };
-        if let Err(mut refusal) = self.try_start_replay(&fields, replay.to, replay.image) {
+        let fields = request.fields(found.map_or(start, |found| found.position.max(start)));
+        if let Err(mut refusal) = self.try_start_replay(&fields, request.to, request.image) {
             refusal.text = format!(
                 "a replay from the time {} ms: {}",
                 replay.time_ms, refusal.text
             );
-            self.refuse(replay.to, &refusal);
+            self.refuse(request.to, &refusal);
         }
     }
 
@@ -288,6 +327,11 @@ impl ConductorCore {
             ));
         }
         let found = self.known(fields.recording_id)?;
+        if bound.is_none() && self.is_about_to_be_active(fields.recording_id) {
+            let request = Box::new(fields.waiting(to, image));
+            self.pending_replays.push(PendingReplay::Recording(request));
+            return Ok(());
+        }
         let plan = self.plan_replay(fields, found, bound)?;
         let origin = ReplayOrigin {
             position: plan.position,
@@ -303,9 +347,19 @@ impl ConductorCore {
             .client
             .async_add_exclusive_publication(channel, fields.stream_id)
             .map_err(Refusal::logged)?;
-        self.pending_replays
-            .push(PendingReplay { pending, plan, to });
+        self.pending_replays.push(PendingReplay::Publication {
+            pending,
+            plan: Box::new(plan),
+            to,
+        });
         Ok(())
+    }
+
+    /// Returns true if the catalog has the recording as an active one, and its position is not there yet.
+    fn is_about_to_be_active(&self, recording_id: i64) -> bool {
+        self.pending_recordings
+            .iter()
+            .any(|recording| recording.start.recording_id == recording_id)
     }
 
     fn plan_replay(
@@ -371,7 +425,7 @@ impl ConductorCore {
                 "the position {position} is beyond the limit {limit} of the replay"
             )));
         }
-        // A recording that is about to be active has nothing yet.
+        // Without a limit the recording has stopped.
         let available = limit.unwrap_or(if stop == NULL_VALUE { start } else { stop });
         let length = match (fields.length, limit) {
             (NULL_VALUE, Some(_)) => i64::MAX - position,
@@ -410,16 +464,35 @@ impl ConductorCore {
     pub(super) fn poll_pending_replays(&mut self) -> usize {
         let mut work = 0;
         let mut at = 0;
-        while at < self.pending_replays.len() {
-            let Some(result) = self.pending_replays[at].pending.poll() else {
+        while let Some(pending) = self.pending_replays.get_mut(at) {
+            let (recording_id, polled) = match pending {
+                PendingReplay::Recording(request) => (Some(request.recording_id), None),
+                PendingReplay::Publication { pending, .. } => (None, pending.poll()),
+            };
+            let is_ready = match recording_id {
+                Some(recording_id) => !self.is_about_to_be_active(recording_id),
+                None => polled.is_some(),
+            };
+            if !is_ready {
                 at += 1;
                 continue;
-            };
+            }
             work += 1;
-            let PendingReplay { plan, to, .. } = self.pending_replays.swap_remove(at);
-            match result {
-                Ok(publication) => self.start_in_replayer(plan, publication, to),
-                Err(error) => self.refuse(to, &Refusal::logged(error)),
+            match (self.pending_replays.swap_remove(at), polled) {
+                (PendingReplay::Publication { plan, to, .. }, Some(Ok(publication))) => {
+                    self.start_in_replayer(*plan, publication, to);
+                }
+                (PendingReplay::Publication { to, .. }, Some(Err(error))) => {
+                    self.refuse(to, &Refusal::logged(error));
+                }
+                (PendingReplay::Recording(request), _) => {
+                    let fields = request.fields(request.position);
+                    let started = self.try_start_replay(&fields, request.to, request.image);
+                    if let Err(refusal) = started {
+                        self.refuse(request.to, &refusal);
+                    }
+                }
+                (PendingReplay::Publication { .. }, None) => {}
             }
         }
         work
@@ -530,12 +603,9 @@ impl ConductorCore {
             .values()
             .filter(|replay| replay.recording_id == recording_id);
         let active = active.map(|replay| replay.position.load(Ordering::Relaxed));
-        let pending = self
-            .pending_replays
-            .iter()
-            .filter(|replay| replay.plan.recording_id == recording_id);
+        let pending = self.pending_replays.iter();
         active
-            .chain(pending.map(|replay| replay.plan.position))
+            .chain(pending.filter_map(|replay| replay.position(recording_id)))
             .min()
     }
 }
