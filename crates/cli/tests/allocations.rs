@@ -1,9 +1,14 @@
 //! Verifies that the data path allocates nothing: offers, claims, sender, receiver, polls, and the duty cycles of the
-//! conductors, under a counting allocator.
+//! conductors, under a counting allocator. So do recordings and replays of an archive.
 //!
 //! Driver and client are invoked on the thread of the test, so every allocation of theirs is counted. Counts are per
 //! thread; other threads of the test harness do not matter.
 
+#[path = "allocations/archive.rs"]
+mod archive;
+#[allow(dead_code, reason = "a part of other tests")]
+#[path = "../../archive/tests/invoked/fixture.rs"]
+mod invoked;
 #[allow(dead_code, clippy::unwrap_used, reason = "a part of other tests")]
 #[path = "../../net/tests/ring_backend/network.rs"]
 mod network;
