@@ -44,7 +44,7 @@ fn defines(text: &str, name: &str) -> bool {
 }
 
 /// The specifications: their chapters, each with its number of sections; 0 for a chapter without.
-const PARTS: [(&str, &[(u32, u32)]); 3] = [
+const PARTS: [(&str, &[(u32, u32)]); 4] = [
     (
         "docs/spec/shared-memory.md",
         &[
@@ -79,6 +79,21 @@ const PARTS: [(&str, &[(u32, u32)]); 3] = [
     (
         "docs/spec/uri-and-configuration.md",
         &[(1, 14), (2, 15), (3, 3), (4, 3), (5, 8), (6, 0), (7, 0)],
+    ),
+    (
+        "docs/spec/archive.md",
+        &[
+            (1, 11),
+            (2, 9),
+            (3, 8),
+            (4, 6),
+            (5, 4),
+            (6, 7),
+            (7, 3),
+            (8, 2),
+            (9, 0),
+            (10, 0),
+        ],
     ),
 ];
 
