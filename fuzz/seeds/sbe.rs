@@ -68,7 +68,7 @@ const SCHEMAS: [(&str, &str); 16] = [
     ),
     (
         "cluster",
-        include_str!("../../crates/cluster/schema/cluster.xml"),
+        include_str!("../../crates/cluster-client/schema/cluster.xml"),
     ),
     (
         "cluster-mark",

@@ -1,8 +1,5 @@
-//! SBE codecs of the cluster's protocol, version 16.
+//! SBE codecs of the cluster's protocol, which crate `taran-cluster-client` generates.
 //!
 //! [`protocol`](crate::protocol) has typed messages on top of them.
 
-/// Messages between members, services and clients, and entries of the log (schema id 111).
-pub mod cluster {
-    include!(concat!(env!("OUT_DIR"), "/cluster.rs"));
-}
+pub use taran_cluster_client::codecs::cluster;

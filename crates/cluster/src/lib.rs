@@ -1,7 +1,7 @@
 //! Replicated state machine that speaks Aeron Cluster (`docs/spec/cluster.md`).
 //!
 //! * [`module`] runs a member: the consensus module, with a service in the same process.
-//! * [`service`] is what such a service implements and uses; [`client`] is the client of a cluster.
+//! * [`service`] is what such a service implements and uses. Crate `taran-cluster-client` is the client of a cluster.
 //! * [`consensus`] elects leaders and decides what is committed, without I/O.
 //! * [`files`] reads and writes what a member knows at its start, as bytes.
 //! * [`protocol`] has a type for each message between members, with encoding and checked decoding.
@@ -11,7 +11,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod client;
 pub mod codecs;
 pub mod consensus;
 pub mod files;

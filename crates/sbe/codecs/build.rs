@@ -18,7 +18,7 @@ fn main() -> Result<(), BuildError> {
         .schema("schema/weather_v1.xml")
         .schema("../../archive-client/schema/archive.xml")
         .schema_as("../../archive-client/schema/mark.xml", "archive_mark")
-        .schema("../../cluster/schema/cluster.xml")
+        .schema("../../cluster-client/schema/cluster.xml")
         .schema_as("../../cluster/schema/mark.xml", "cluster_mark")
         .schema("../../cluster/schema/node.xml")
         .quiet()

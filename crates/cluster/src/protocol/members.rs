@@ -3,10 +3,10 @@
 use taran_sbe::runtime::EncodeError;
 
 use super::MessageError;
-use super::declare::{stream, structs, to_wire};
-use super::wire::{FromWire, ToWire};
 use crate::codecs::cluster;
 use crate::consensus::{self, AppendFlags, MemberId, NULL_POSITION, ProtocolVersion};
+use taran_cluster_client::protocol::declare::{FromWire, ToWire};
+use taran_cluster_client::{stream, structs};
 
 structs! {
     /// Tells how far the sender's log goes.
@@ -379,4 +379,28 @@ impl<'a> ConsensusMessage<'a> {
 /// Returns true for a term that a member can lead: the greatest ones would leave no later term.
 const fn is_term(term: i64) -> bool {
     term >= 0 && term < i64::MAX / 2
+}
+
+impl FromWire<Option<i32>> for ProtocolVersion {
+    fn from_wire(value: Option<i32>, _: &'static str) -> Result<Self, MessageError> {
+        Ok(Self::from_raw(value.unwrap_or(0)))
+    }
+}
+
+impl ToWire<Option<i32>> for ProtocolVersion {
+    fn to_wire(self) -> Option<i32> {
+        Some(self.raw())
+    }
+}
+
+impl FromWire<Option<u8>> for AppendFlags {
+    fn from_wire(value: Option<u8>, _: &'static str) -> Result<Self, MessageError> {
+        Ok(Self::from_raw(value.unwrap_or(0)))
+    }
+}
+
+impl ToWire<u8> for AppendFlags {
+    fn to_wire(self) -> u8 {
+        self.raw()
+    }
 }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use taran::Client;
 use taran_archive::{Archive, ArchiveConfig};
-use taran_cluster::client::{ClusterClient, ClusterContext};
 use taran_cluster::module::{ClusterConfig, ConsensusModule};
 use taran_cluster::protocol::CloseReason;
 use taran_cluster::service::{ClientSession, Cluster, SendError, Service, SnapshotWriter};
+use taran_cluster_client::{ClusterClient, ClusterContext, ClusterEvent};
 use taran_driver::{DriverContext, MediaDriver};
 use taran_protocol::option::{OptionSet, Source, ThreadingMode};
 
@@ -221,7 +221,8 @@ impl Node {
                 "aeron:udp?endpoint=127.0.0.1:0",
             ),
             ("aeron.cluster.log.channel", "aeron:udp?term-length=256k"),
-            // A busy machine is not to end leaderships.
+            // A busy machine is not to end leaderships and sessions.
+            ("aeron.cluster.session.timeout", "60s"),
             ("aeron.cluster.leader.heartbeat.timeout", &self.timeout),
             ("aeron.cluster.startup.canvass.timeout", "40s"),
         ])
@@ -261,7 +262,7 @@ impl Node {
         });
         ClusterContext::new(ingress.collect::<Vec<_>>().join(","))
             .egress_channel("aeron:udp?endpoint=127.0.0.1:0")
-            .timeout(PATIENCE)
+            .message_timeout(PATIENCE)
             .connect(client)
             .unwrap()
     }
@@ -271,7 +272,12 @@ impl Node {
     }
 
     pub(crate) fn await_entry(&self, text: &str) {
-        await_true(text, || self.journal().iter().any(|entry| entry == text));
+        let deadline = Instant::now() + PATIENCE;
+        while !self.journal().iter().any(|entry| entry == text) {
+            let journal = self.journal();
+            assert!(Instant::now() < deadline, "no `{text}` in {journal:?}");
+            std::thread::yield_now();
+        }
     }
 
     pub(crate) fn toggle(client: &Client, value: i64) {
@@ -292,16 +298,28 @@ impl Drop for Node {
     }
 }
 
-/// Sends a message, and waits for its echo.
+/// Sends a message, and waits for its echo. One that a leader takes with it when it ends is sent again.
 pub(crate) fn echo(client: &mut ClusterClient, message: &[u8]) {
-    await_true("an offer", || {
-        client.poll(|_| ()).unwrap();
-        client.offer(message).is_ok()
-    });
-    let mut echoed = Vec::new();
-    await_true("an echo", || {
-        client.poll(|bytes| echoed = bytes.to_vec()).unwrap();
-        !echoed.is_empty()
-    });
+    let deadline = Instant::now() + PATIENCE;
+    let (mut echoed, mut sent) = (Vec::new(), 0);
+    while echoed.is_empty() {
+        client.poll(|bytes, _| echoed = bytes.to_vec()).unwrap();
+        while let Some(event) = client.next_event() {
+            if let ClusterEvent::NewLeader { maybe_lost, .. }
+            | ClusterEvent::NewSession { maybe_lost, .. } = event
+                && maybe_lost >= sent
+            {
+                sent = 0;
+            }
+        }
+        if sent == 0 {
+            sent = client.offer(message).unwrap_or(0);
+        }
+        assert!(
+            Instant::now() < deadline,
+            "no echo of {message:.20?}: {client:?}"
+        );
+        std::thread::yield_now();
+    }
     assert_eq!(echoed, message);
 }

@@ -132,7 +132,7 @@ fn protocol_layouts_match_golden_files() {
             1,
         ),
         (
-            "cluster/schema/cluster.xml",
+            "cluster-client/schema/cluster.xml",
             include_str!("protocols/cluster.txt"),
             54,
         ),

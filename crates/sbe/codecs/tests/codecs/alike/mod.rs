@@ -64,7 +64,7 @@ schemas! {
     weather_v1: "schema/weather_v1.xml";
     archive: "../../archive-client/schema/archive.xml";
     archive_mark: "../../archive-client/schema/mark.xml";
-    cluster: "../../cluster/schema/cluster.xml";
+    cluster: "../../cluster-client/schema/cluster.xml";
     cluster_mark: "../../cluster/schema/mark.xml";
     node: "../../cluster/schema/node.xml";
 }

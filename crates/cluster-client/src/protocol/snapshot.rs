@@ -3,11 +3,11 @@
 use taran_sbe::runtime::EncodeError;
 
 use super::MessageError;
-use super::declare::{stream, structs, to_wire};
 use super::log::{CloseReason, ClusterTimeUnit, SessionMessageHeader};
 use super::wire::{FromWire, ToWire};
 use crate::codecs::cluster;
 pub use crate::codecs::cluster::types::SnapshotMark;
+use crate::{stream, structs};
 
 structs! {
     /// Begin or end of a snapshot.

@@ -1,6 +1,9 @@
-//! Declaration of messages, from which structs, encoding and decoding derive.
+//! Declaration of messages, from which structs, encoding and decoding derive. Crate `taran-cluster` declares those between members
+//! with it; it is no part of the API.
 
 use taran_sbe::runtime::DecodeError;
+#[doc(hidden)]
+pub use taran_sbe::runtime::schema_is;
 use thiserror::Error;
 
 /// Reason why received bytes are not an expected message.
@@ -33,6 +36,8 @@ pub enum MessageError {
 }
 
 /// Converts a field for its encoder, whose type is given where it is not the only one.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! to_wire {
     ($value:expr) => {
         ToWire::to_wire($value)
@@ -44,6 +49,8 @@ macro_rules! to_wire {
 
 /// Declares structs of messages. Of each message: name, module and types of its codec, its fields, and behind a semicolon its
 /// variable-length data.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! structs {
     (
         $(
@@ -72,7 +79,7 @@ macro_rules! structs {
                 /// The buffer is too small.
                 pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, EncodeError> {
                     let mut encoder = cluster::$module::$encoder::encode(buffer)?;
-                    $(encoder.$field(to_wire!(self.$field $(, $wire)?));)*
+                    $(encoder.$field($crate::to_wire!(self.$field $(, $wire)?));)*
                     $(let encoder = encoder.$data(self.$data)?;)*
                     Ok(encoder.finish())
                 }
@@ -97,6 +104,8 @@ macro_rules! structs {
 }
 
 /// Declares an enum of messages, of structs that [`structs`] declares. The messages of a stream are one enum.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! stream {
     (
         $(#[$enum_doc:meta])*
@@ -106,7 +115,6 @@ macro_rules! stream {
     ) => {
         $(#[$enum_doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[non_exhaustive]
         pub enum $enum $(<$enum_lifetime>)? {
             $(
                 #[doc = concat!("[`", stringify!($name), "`].")]
@@ -122,7 +130,7 @@ macro_rules! stream {
             /// boolean is neither 0 nor 1.
             pub fn decode(bytes: & $($enum_lifetime)? [u8]) -> Result<Self, MessageError> {
                 let (header, body) = cluster::header(bytes)?;
-                taran_sbe::runtime::schema_is(cluster::SCHEMA_ID, &header)?;
+                $crate::protocol::declare::schema_is(cluster::SCHEMA_ID, &header)?;
                 match header.template_id {
                     $(
                         $name::TEMPLATE_ID => {
@@ -146,4 +154,5 @@ macro_rules! stream {
     };
 }
 
-pub(super) use {stream, structs, to_wire};
+#[doc(hidden)]
+pub use super::wire::{FromWire, ToWire};

@@ -3,10 +3,10 @@
 use taran_sbe::runtime::EncodeError;
 
 use super::MessageError;
-use super::declare::{stream, structs, to_wire};
 use super::log::SessionMessageHeader;
 use super::wire::{FromWire, ToWire};
 use crate::codecs::cluster;
+use crate::{stream, structs};
 
 structs! {
     /// Closes a session.

@@ -3,11 +3,11 @@
 use taran_sbe::runtime::EncodeError;
 
 use super::MessageError;
-use super::declare::{stream, structs, to_wire};
 use super::log::SessionMessageHeader;
 use super::wire::{FromWire, ToWire};
 use crate::codecs::cluster;
 pub use crate::codecs::cluster::types::{AdminRequestType, AdminResponseCode, EventCode};
+use crate::{stream, structs};
 structs! {
     /// Answer to a connect request, or notice about a session.
     SessionEvent<'a> = session_event::{SessionEventDecoder, SessionEventEncoder} {

@@ -7,16 +7,16 @@ use crate::codecs::cluster::types::{
     AdminRequestType, AdminResponseCode, BooleanType, ChangeType, CloseReason, ClusterAction,
     ClusterTimeUnit, EventCode, SnapshotMark,
 };
-use crate::consensus::{AppendFlags, ProtocolVersion};
 
 /// A field of a message that is read from a `W` of a codec.
-pub(super) trait FromWire<W>: Sized {
+pub trait FromWire<W>: Sized {
     /// Converts the value of the field `name`.
     fn from_wire(value: W, name: &'static str) -> Result<Self, MessageError>;
 }
 
 /// A field of a message that is written as a `W` of a codec.
-pub(super) trait ToWire<W> {
+pub trait ToWire<W> {
+    /// Converts the value.
     fn to_wire(self) -> W;
 }
 
@@ -43,30 +43,6 @@ unchanged!(
     i32 i64 Option<i32> Option<i64> Option<ClusterTimeUnit> AdminRequestType AdminResponseCode ChangeType CloseReason ClusterAction
     EventCode SnapshotMark
 );
-
-impl FromWire<Option<i32>> for ProtocolVersion {
-    fn from_wire(value: Option<i32>, _: &'static str) -> Result<Self, MessageError> {
-        Ok(Self::from_raw(value.unwrap_or(0)))
-    }
-}
-
-impl ToWire<Option<i32>> for ProtocolVersion {
-    fn to_wire(self) -> Option<i32> {
-        Some(self.raw())
-    }
-}
-
-impl FromWire<Option<u8>> for AppendFlags {
-    fn from_wire(value: Option<u8>, _: &'static str) -> Result<Self, MessageError> {
-        Ok(Self::from_raw(value.unwrap_or(0)))
-    }
-}
-
-impl ToWire<u8> for AppendFlags {
-    fn to_wire(self) -> u8 {
-        self.raw()
-    }
-}
 
 /// The null value of SBE stands for none.
 impl ToWire<i64> for Option<i64> {

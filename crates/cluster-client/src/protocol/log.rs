@@ -3,10 +3,10 @@
 use taran_sbe::runtime::EncodeError;
 
 use super::MessageError;
-use super::declare::{stream, structs, to_wire};
 use super::wire::{FromWire, ToWire};
 use crate::codecs::cluster;
 pub use crate::codecs::cluster::types::{ChangeType, CloseReason, ClusterAction, ClusterTimeUnit};
+use crate::{stream, structs};
 
 structs! {
     /// Header of an application message, whose payload follows.
