@@ -173,6 +173,8 @@ struct ConductorCore {
     recordings: HashMap<i64, ActiveRecording>,
     /// Active recordings that wait for space.
     held: HashSet<i64>,
+    /// Recordings whose last writes the disk does not complete, at the end.
+    abandoned: Vec<i64>,
     pending_replays: Vec<PendingReplay>,
     replays: HashMap<i64, ActiveReplay>,
     tokens: HashMap<i64, ReplayToken>,
@@ -242,6 +244,7 @@ impl Conductor {
                 pending_recordings: Vec::new(),
                 recordings: HashMap::new(),
                 held: HashSet::new(),
+                abandoned: Vec::new(),
                 pending_replays: Vec::new(),
                 replays: HashMap::new(),
                 tokens: HashMap::new(),
@@ -335,16 +338,15 @@ impl Agent for Conductor {
         core.close_all_sessions();
         let is_stored = core.store.close();
         core.check_store();
-        if core.recordings.is_empty() && is_stored {
+        if core.abandoned.is_empty() && is_stored {
             core.mark.on_end();
         } else {
-            let mut ids: Vec<_> = core.recordings.keys().collect();
-            ids.sort_unstable();
             core.log(
                 ErrorCode::Generic,
                 &format!(
-                    "the disk does not answer, so the archive ends without waiting for it: recordings {ids:?} have no stop \
-                     position and are recovered at the next start; the directory stays claimed until the process ends"
+                    "the disk does not answer, so the archive ends without waiting for it: recordings {:?} have no stop \
+                     position and are recovered at the next start; the directory stays claimed until the process ends",
+                    core.abandoned
                 ),
             );
             core.mark.on_abandon();

@@ -702,6 +702,7 @@ impl ConductorCore {
                 RecorderReport::Resumed { recording_id } => {
                     self.held.remove(&recording_id);
                 }
+                RecorderReport::Abandoned { recording_id } => self.abandoned.push(recording_id),
                 RecorderReport::Stopped {
                     recording_id,
                     position,

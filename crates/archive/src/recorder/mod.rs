@@ -70,6 +70,8 @@ pub(crate) enum RecorderReport {
         position: i64,
         failure: Option<RecordingFailure>,
     },
+    /// The archive ends, and the disk does not complete the last writes of the recording.
+    Abandoned { recording_id: i64 },
 }
 
 /// Counters of the recorder.
@@ -94,7 +96,7 @@ pub(crate) struct RecorderOptions {
 /// The agent that runs all recordings.
 ///
 /// Contract: commands and reports are queues; each command to start has one report `Stopped`, after which the recording
-/// has no request in flight and its counter is not written any more.
+/// has no request in flight and its counter is not written any more; or, at the end of the archive, `Abandoned`.
 pub(crate) struct Recorder {
     options: RecorderOptions,
     io: DiskIo,
@@ -226,7 +228,7 @@ impl Agent for Recorder {
     }
 
     /// Ends all recordings and waits for their last writes. A recording whose writes a device does not complete for
-    /// [`CLOSE_TIMEOUT`] has no report: it has no stop position, and is recovered at the next start.
+    /// [`CLOSE_TIMEOUT`] is abandoned: it has no stop position, and is recovered at the next start.
     fn on_close(&mut self) {
         self.poll_commands();
         for recording in self.recordings.iter_mut() {
@@ -246,6 +248,11 @@ impl Agent for Recorder {
             if work > 0 {
                 last_work_ns = now_ns;
             } else if now_ns.saturating_sub(last_work_ns) >= CLOSE_TIMEOUT.as_nanos() as i64 {
+                for recording in self.recordings.iter_mut() {
+                    let recording_id = recording.id();
+                    self.reports
+                        .send(RecorderReport::Abandoned { recording_id });
+                }
                 return;
             } else {
                 std::thread::yield_now();

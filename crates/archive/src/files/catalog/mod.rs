@@ -259,9 +259,23 @@ impl Catalog {
     ///
     /// The catalog is full.
     pub fn check_room(&self, texts: usize) -> Result<(), AddError> {
-        // Behind entries of purged recordings, which are used again only at the end.
-        let end = self.end + (FIXED_LENGTH + texts as u64).next_multiple_of(self.alignment);
+        let (_, offset) = self.next_place();
+        let end = offset + (FIXED_LENGTH + texts as u64).next_multiple_of(self.alignment);
         self.capacity_for(end).map(|_| ())
+    }
+
+    /// Returns index and offset of the next new entry: behind the last one that was not purged.
+    fn next_place(&self) -> (usize, u64) {
+        let kept = self
+            .entries
+            .iter()
+            .rposition(|entry| entry.state != EntryState::Deleted);
+        let kept = kept.map_or(0, |last| last + 1);
+        let offset = self
+            .entries
+            .get(kept)
+            .map_or(self.end, |first| first.offset);
+        (kept, offset)
     }
 
     /// Adds an active recording, and returns its id.
@@ -275,15 +289,7 @@ impl Catalog {
         let id = descriptor.recording_id;
         let next_id = id.checked_add(1).ok_or(AddError::IdsExhausted)?;
 
-        let kept = self
-            .entries
-            .iter()
-            .rposition(|entry| entry.state != EntryState::Deleted);
-        let kept = kept.map_or(0, |last| last + 1);
-        let offset = self
-            .entries
-            .get(kept)
-            .map_or(self.end, |first| first.offset);
+        let (kept, offset) = self.next_place();
         let length = Entry::length_of(&descriptor, self.alignment);
         let end = offset + length;
         let capacity = self.capacity_for(end)?;
