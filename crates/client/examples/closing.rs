@@ -2,10 +2,17 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
+mod limit;
+
 use std::sync::mpsc;
 use std::time::Duration;
 
 use taran::{Client, ClientBuilder, ImageHandlers};
+
+use self::limit::Limit;
+
+/// Time limit for what another process reports.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn main() -> anyhow::Result<()> {
     run(Client::builder())
@@ -25,6 +32,7 @@ pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
         // Other threads have this time to commit their claims before the streams end.
         .close_linger(Duration::from_millis(1))
         .connect()?;
+    let limit = Limit::new();
     client.add_close_handler(|_| println!("close handler called"))?;
 
     let (ended_sender, ended) = mpsc::channel();
@@ -36,21 +44,21 @@ pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
     // The subscriber rejects an image; the publisher receives the reason.
     let rejected = client.add_publication("aeron:ipc", 1001)?;
     while subscription.has_no_images() {
-        std::thread::yield_now();
+        limit.wait_for("the image")?;
     }
     subscription.image_views()[0].reject("not wanted")?;
-    let error = errors.recv()?;
+    let error = errors.recv_timeout(PATIENCE)?;
     println!("{:?}: {}", error.code, error.text);
-    assert!(!ended.recv()?, "ended, but not revoked");
+    assert!(!ended.recv_timeout(PATIENCE)?, "ended, but not revoked");
     drop(rejected);
 
     // The publisher revokes the stream: what was not consumed by then is lost.
     let revoked = client.add_exclusive_publication("aeron:ipc", 1001)?;
     while subscription.image(revoked.session_id()).is_none() {
-        std::thread::yield_now();
+        limit.wait_for("the image of the second stream")?;
     }
     revoked.revoke();
-    assert!(ended.recv()?);
+    assert!(ended.recv_timeout(PATIENCE)?);
 
     // Closing and dropping are equivalent. No handler runs after either has returned.
     subscription.close();

@@ -2,21 +2,26 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
+mod limit;
+
 use taran::{ChannelUriBuilder, Client, ClientBuilder};
+
+use self::limit::Limit;
 
 const TERM_LENGTH: usize = 64 * 1024;
 
-fn main() -> Result<(), taran::Error> {
+fn main() -> anyhow::Result<()> {
     run(Client::builder())
 }
 
-pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
+pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
     let client = builder.connect()?;
+    let limit = Limit::new();
     let original = ChannelUriBuilder::ipc().term_length(TERM_LENGTH).build()?;
     let mut reader = client.add_subscription(&original, 1001)?;
     let mut publication = client.add_exclusive_publication(&original, 1001)?;
     while !publication.is_connected() || reader.has_no_images() {
-        std::thread::yield_now();
+        limit.wait_for("the image")?;
     }
 
     // Each exclusive publication has its own session; offering needs no atomic read-modify-write operation.
@@ -42,7 +47,7 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
         // Available once the system has assigned the port.
         match receiver.resolved_endpoint() {
             Some(endpoint) => break endpoint.to_string(),
-            None => std::thread::yield_now(),
+            None => limit.wait_for("the port of the receiver")?,
         }
     };
     let copy = ChannelUriBuilder::from_uri(&copy)
@@ -52,7 +57,7 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
         .build()?;
     let mut replay = client.add_exclusive_publication(&copy, 1001)?;
     while !replay.is_connected() {
-        std::thread::yield_now();
+        limit.wait_for("the receiver")?;
     }
     replay.offer_block(&recorded)?;
 
@@ -65,6 +70,7 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
             },
             10,
         )?;
+        limit.wait_for("the replayed messages")?;
     }
     Ok(())
 }

@@ -2,10 +2,18 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
+mod limit;
+
 use std::sync::mpsc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use taran::{Action, Client, ClientBuilder, ImageHandlers};
+
+use self::limit::Limit;
+
+/// Time limit for what another process reports.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn main() -> anyhow::Result<()> {
     run(Client::builder())
@@ -13,6 +21,7 @@ fn main() -> anyhow::Result<()> {
 
 pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
     let client = builder.connect()?;
+    let limit = Limit::new();
 
     // Handlers run on the client conductor; they receive a view, which may be kept.
     let (image_sender, images) = mpsc::channel();
@@ -38,7 +47,10 @@ pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
         client.add_exclusive_publication("aeron:ipc", 1001)?,
         client.add_exclusive_publication("aeron:ipc", 1001)?,
     ];
-    let (first, second) = (images.recv()?, images.recv()?);
+    let (first, second) = (
+        images.recv_timeout(PATIENCE)?,
+        images.recv_timeout(PATIENCE)?,
+    );
     for publication in &mut publications {
         for number in 0..5_u8 {
             publication.offer(&[number])?;
@@ -70,7 +82,7 @@ pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
     // Rejects an image; its publisher receives the reason, see the example `closing`.
     second.reject("this was enough")?;
     while !second.is_closed() {
-        std::thread::yield_now();
+        limit.wait_for("the end of the image")?;
     }
     Ok(())
 }

@@ -2,27 +2,32 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
+mod limit;
+
 use std::time::{Duration, Instant};
 
 use taran::idle::Yield;
 use taran::{ChannelUriBuilder, Client, ClientBuilder, ControlMode, Subscription};
 
-fn main() -> Result<(), taran::Error> {
+use self::limit::Limit;
+
+fn main() -> anyhow::Result<()> {
     run(Client::builder())
 }
 
 /// Adds a receiver with a port that the system assigns. Returns it with its channel.
-fn receiver(client: &Client) -> Result<(Subscription, String), taran::Error> {
+fn receiver(client: &Client) -> anyhow::Result<(Subscription, String)> {
+    let limit = Limit::new();
     let subscription = client.add_subscription("aeron:udp?endpoint=127.0.0.1:0", 1001)?;
     loop {
         if let Some(channel) = subscription.try_resolve_channel_endpoint_port() {
             return Ok((subscription, channel));
         }
-        std::thread::yield_now();
+        limit.wait_for("the port of the subscription")?;
     }
 }
 
-pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
+pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
     let client = builder.connect()?;
     let ((mut first, to_first), (mut second, to_second)) = (receiver(&client)?, receiver(&client)?);
 
@@ -38,14 +43,15 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
     let second_id = pending.registration_id();
     pending.wait()?;
 
+    let limit = Limit::new();
     while first.has_no_images() || second.has_no_images() {
-        std::thread::yield_now();
+        limit.wait_for("the images")?;
     }
     let deadline = Instant::now() + Duration::from_secs(10);
     publication.offer_until(b"to both", deadline, &mut Yield)?;
     for subscription in [&mut first, &mut second] {
         while subscription.poll(|message, _| assert_eq!(message, b"to both"), 10)? == 0 {
-            std::thread::yield_now();
+            limit.wait_for("the message")?;
         }
     }
 

@@ -2,16 +2,20 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
+mod limit;
+
 use std::time::{Duration, Instant};
 
 use taran::idle::Yield;
 use taran::{Client, ClientBuilder, OfferError};
 
-fn main() -> Result<(), taran::Error> {
+use self::limit::Limit;
+
+fn main() -> anyhow::Result<()> {
     run(Client::builder())
 }
 
-pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
+pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
     let client = builder.connect()?;
     let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
     // Any number of threads may use a publication; all clones refer to the same one.
@@ -54,6 +58,7 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
         println!("{length} bytes are more than {max}");
     }
 
+    let limit = Limit::new();
     let mut fragments = 0;
     while fragments < 6 {
         fragments += subscription.poll(
@@ -63,6 +68,7 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
             },
             10,
         )?;
+        limit.wait_for("all fragments")?;
     }
     Ok(())
 }

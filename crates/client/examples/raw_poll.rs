@@ -2,10 +2,14 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
+mod limit;
+
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use taran::{Client, ClientBuilder, RawBlock};
+
+use self::limit::Limit;
 
 fn main() -> anyhow::Result<()> {
     run(Client::builder())
@@ -13,10 +17,11 @@ fn main() -> anyhow::Result<()> {
 
 pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
     let client = builder.connect()?;
+    let limit = Limit::new();
     let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
     let publication = client.add_publication("aeron:ipc", 1001)?;
     while !publication.is_connected() || subscription.has_no_images() {
-        std::thread::yield_now();
+        limit.wait_for("the image")?;
     }
     for number in 0..100_u8 {
         publication.offer(&[number; 100])?;
@@ -35,6 +40,7 @@ pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
             },
             64 * 1024,
         )? as i64;
+        limit.wait_for("the end of the stream")?;
     }
     outcome?;
     let length = recording.metadata()?.len();

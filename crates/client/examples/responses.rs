@@ -2,6 +2,8 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
+mod limit;
+
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -9,6 +11,8 @@ use taran::idle::Yield;
 use taran::{
     ChannelUriBuilder, Client, ClientBuilder, ControlMode, ImageHandlers, Publication, Subscription,
 };
+
+use self::limit::Limit;
 
 const REQUESTS: i32 = 1001;
 const RESPONSES: i32 = 1002;
@@ -20,6 +24,7 @@ fn main() -> anyhow::Result<()> {
 /// `control` is the control address of the response channel.
 pub(crate) fn run(builder: ClientBuilder, control: &str) -> anyhow::Result<()> {
     let client = builder.connect()?;
+    let limit = Limit::new();
     let responses = || {
         ChannelUriBuilder::udp()
             .control(control)
@@ -36,7 +41,7 @@ pub(crate) fn run(builder: ClientBuilder, control: &str) -> anyhow::Result<()> {
     let endpoint = loop {
         match requests.resolved_endpoint() {
             Some(endpoint) => break endpoint.to_string(),
-            None => std::thread::yield_now(),
+            None => limit.wait_for("the address of the subscription")?,
         }
     };
 
@@ -52,7 +57,7 @@ pub(crate) fn run(builder: ClientBuilder, control: &str) -> anyhow::Result<()> {
 
     // The server responds to that image.
     let response_publication = responses()
-        .response_correlation_id(images.recv()?)
+        .response_correlation_id(images.recv_timeout(Duration::from_secs(30))?)
         .build()?;
     let response_publication = client.add_publication(&response_publication, RESPONSES)?;
     send(&response_publication, b"late")?;
@@ -66,13 +71,14 @@ fn send(publication: &Publication, message: &[u8]) -> Result<(), taran::OfferErr
     Ok(())
 }
 
-fn receive(subscription: &mut Subscription) -> Result<String, taran::PollError> {
+fn receive(subscription: &mut Subscription) -> anyhow::Result<String> {
+    let limit = Limit::new();
     let mut text = String::new();
     let mut keep = |message: &[u8], _: &taran::Header<'_>| {
         text = String::from_utf8_lossy(message).into_owned();
     };
     while subscription.poll(&mut keep, 1)? == 0 {
-        std::thread::yield_now();
+        limit.wait_for("a message")?;
     }
     Ok(text)
 }

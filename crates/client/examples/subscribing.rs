@@ -2,6 +2,8 @@
 //!
 //! Needs a running driver: `cargo run --release -- driver`.
 
+mod limit;
+
 use std::time::{Duration, Instant};
 
 use taran::idle::Yield;
@@ -9,12 +11,15 @@ use taran::{
     Action, Client, ClientBuilder, ControlledFragmentAssembler, FragmentAssembler, Publication,
 };
 
-fn main() -> Result<(), taran::Error> {
+use self::limit::Limit;
+
+fn main() -> anyhow::Result<()> {
     run(Client::builder())
 }
 
-pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
+pub(crate) fn run(builder: ClientBuilder) -> anyhow::Result<()> {
     let client = builder.connect()?;
+    let limit = Limit::new();
     let mut subscription = client.add_subscription("aeron:ipc", 1001)?;
     let publication = client.add_publication("aeron:ipc", 1001)?;
     send(&publication, b"short")?;
@@ -30,6 +35,7 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
             },
             10,
         )?;
+        limit.wait_for("all fragments")?;
     }
 
     // Whole messages: an assembler wraps the handler. It reuses its buffers, so keep it between polls.
@@ -46,6 +52,7 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
             messages += 1;
         };
         subscription.poll(assembler.wrap(handler), 10)?;
+        limit.wait_for("a message")?;
     }
 
     // Controlled polls: the handler decides how the poll continues.
@@ -69,6 +76,7 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
             }
         };
         subscription.controlled_poll(assembler.wrap(handler), 10)?;
+        limit.wait_for("both messages")?;
     }
     println!("received after {aborts} aborts");
 
@@ -87,6 +95,7 @@ pub(crate) fn run(builder: ClientBuilder) -> Result<(), taran::Error> {
             Ok(fragments) => received += fragments,
             Err(error) => println!("{error}"),
         }
+        limit.wait_for("the message")?;
     }
     Ok(())
 }

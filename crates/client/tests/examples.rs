@@ -1,6 +1,7 @@
 //! Runs each example with its own driver.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
+#![allow(clippy::duplicate_mod)] // each example includes what it uses
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
