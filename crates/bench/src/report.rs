@@ -27,6 +27,8 @@ pub struct EchoReport {
     pub retries: u64,
     /// Round trips in nanoseconds, each from the time at which the message was due.
     pub histogram: Histogram<u64>,
+    /// True if the run was interrupted: replies that were on their way are missing, but not lost.
+    pub is_interrupted: bool,
 }
 
 /// Outcome of a run. The discriminants are the exit codes of the command.
@@ -103,6 +105,9 @@ impl fmt::Display for EchoReport {
             };
             writeln!(f, "  {name:<19}{:>14.1}", micros(nanos))?;
         }
+        if self.is_interrupted {
+            return f.write_str("interrupted: the figures are those of the time before");
+        }
         write!(f, "verdict: {}", self.verdict())
     }
 }
@@ -128,6 +133,7 @@ mod tests {
             damaged: 0,
             retries: 0,
             histogram,
+            is_interrupted: false,
         }
     }
 

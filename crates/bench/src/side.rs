@@ -39,7 +39,9 @@ pub enum RunError {
     #[error("receiving: {0}")]
     Poll(#[from] taran::PollError),
     /// An expected event did not occur in time.
-    #[error("timed out after {0:?} waiting for {1}")]
+    #[error(
+        "timed out after {0:?} waiting for {1}; 'taran errors' on the machines of both sides shows what prevents it"
+    )]
     TimedOut(Duration, &'static str),
     /// Another implementation's client or driver failed.
     #[error("{0}")]

@@ -121,11 +121,7 @@ impl Attached {
     /// Maps the file of a driver; waits until it exists.
     pub(crate) fn open(target: &Target) -> Result<Self, AttachError> {
         let options = options()?;
-        let directory = match (&target.aeron_dir, options.dir()) {
-            (Some(directory), _) => directory.clone(),
-            (None, Some(directory)) => PathBuf::from(directory),
-            (None, None) => default_directory(),
-        };
+        let directory = directory_of(target, &options);
         let Opened {
             cnc,
             to_driver,
@@ -215,6 +211,19 @@ impl Attached {
                 age_ms: self.heartbeat_age_ms().unwrap_or(0),
             }),
         }
+    }
+}
+
+/// Returns the directory of the selected driver, which may not exist.
+pub(crate) fn directory(target: &Target) -> Result<PathBuf, AttachError> {
+    Ok(directory_of(target, &options()?))
+}
+
+fn directory_of(target: &Target, options: &OptionSet) -> PathBuf {
+    match (&target.aeron_dir, options.dir()) {
+        (Some(directory), _) => directory.clone(),
+        (None, Some(directory)) => PathBuf::from(directory),
+        (None, None) => default_directory(),
     }
 }
 

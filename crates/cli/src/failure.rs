@@ -11,7 +11,7 @@ use crate::log::LogFailure;
 /// Exit status for incorrect usage.
 pub(crate) const USAGE: u8 = 2;
 /// Exit status after a signal: that of shells for SIGINT.
-const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Reason why a tool failed.
 #[derive(Debug, thiserror::Error)]

@@ -14,6 +14,8 @@ mod driver_info;
 mod errors;
 mod failure;
 mod fix;
+mod generate;
+mod help;
 mod input;
 mod interrupt;
 #[cfg(feature = "secure")]
@@ -33,7 +35,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
 /// Low-latency messaging compatible with Aeron: media driver, benchmarks and tools.
 #[derive(Parser, Debug)]
@@ -79,16 +81,39 @@ enum Command {
     Sbe(sbe::Arguments),
     /// Check, describe and compare FIX dictionaries, generate Rust code, print FIX logs
     Fix(fix::Arguments),
+    /// Print the completions of a shell
+    Completions(generate::Completions),
+    /// Write the manual pages of all commands
+    Manual(generate::Manual),
     /// Show the versions of this program and of the protocols it supports
     Version(version::Arguments),
 }
 
+impl Command {
+    /// Returns true if the command handles SIGINT and SIGTERM itself, to end in an orderly way.
+    fn handles_signals(&self) -> bool {
+        matches!(
+            self,
+            Self::Driver(_) | Self::Archive(_) | Self::Bench(_) | Self::Recordings(_)
+        )
+    }
+}
+
 fn main() -> ExitCode {
     let arguments = arguments(std::env::args_os().collect());
-    let cli = match Cli::try_parse_from(&arguments) {
+    let parsed = help::command()
+        .try_get_matches_from(&arguments)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, &arguments),
+        Err(error) => return usage(&error),
     };
+    if !cli.command.handles_signals()
+        && let Err(error) = interrupt::exit_as_init()
+    {
+        eprintln!("taran: cannot register signal handlers: {error}");
+        return ExitCode::FAILURE;
+    }
     match cli.command {
         Command::Driver(arguments) => driver::run(&arguments),
         Command::Archive(arguments) => archive::run(&arguments),
@@ -107,6 +132,8 @@ fn main() -> ExitCode {
         Command::Keys(arguments) => failure::exit_code(keys::run(&arguments)),
         Command::Sbe(arguments) => failure::exit_code(sbe::run(&arguments)),
         Command::Fix(arguments) => failure::exit_code(fix::run(&arguments)),
+        Command::Completions(arguments) => generate::completions(&arguments),
+        Command::Manual(arguments) => failure::exit_code(generate::manual(&arguments)),
         Command::Version(arguments) => failure::exit_code(version::run(&arguments)),
     }
 }
@@ -116,23 +143,30 @@ const OFFICIAL_DRIVER: &str = "aeronmd";
 
 /// Inserts the argument `driver` if the program is invoked by the name of the official driver.
 fn arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let name = arguments
-        .first()
-        .and_then(|program| Path::new(program).file_stem());
-    if name.is_some_and(|name| name == OFFICIAL_DRIVER) {
+    if is_official_name() {
         arguments.insert(1, "driver".into());
     }
     arguments
 }
 
-/// Prints help on standard output with status 0, or incorrect usage on standard error with status 2 (1 for the driver,
-/// as `aeronmd`).
-fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+/// Returns true if the program is invoked by the name of the official driver.
+fn is_official_name() -> bool {
+    std::env::args_os()
+        .next()
+        .is_some_and(|program| Path::new(&program).file_stem() == Some(OFFICIAL_DRIVER.as_ref()))
+}
+
+/// Prints help on standard output with status 0, or incorrect usage on standard error with status 2 (1 for a program that is
+/// invoked as `aeronmd`, like that).
+fn usage(error: &clap::Error) -> ExitCode {
     // If printing fails, there is no other output to report it on.
     let _ = error.print();
     if !error.use_stderr() {
         return ExitCode::SUCCESS;
     }
-    let is_driver = arguments.get(1).is_some_and(|command| command == "driver");
-    ExitCode::from(if is_driver { 1 } else { failure::USAGE })
+    ExitCode::from(if is_official_name() {
+        1
+    } else {
+        failure::USAGE
+    })
 }

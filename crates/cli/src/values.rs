@@ -16,9 +16,25 @@ pub(crate) fn millis(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "needs a time such as 200, 200ms or 2s".to_owned())
 }
 
+/// Parses the interval between two refreshes as [`millis`] does. Zero would use a whole core, so it is refused.
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
+    match millis(text)? {
+        Duration::ZERO => Err("needs an interval above 0, such as 200ms or 1s".to_owned()),
+        interval => Ok(interval),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn interval_of_zero_is_refused() {
+        assert_eq!(interval("1"), Ok(Duration::from_millis(1)));
+        for text in ["0", "0s", "0ms"] {
+            assert!(interval(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn millis_of_bare_number_is_milliseconds() {

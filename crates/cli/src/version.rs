@@ -13,7 +13,7 @@ use crate::output;
 /// Version of this program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Commit of the build, if the build sets it.
-const COMMIT: &str = match option_env!("TARAN_COMMIT") {
+pub(crate) const COMMIT: &str = match option_env!("TARAN_COMMIT") {
     Some(commit) => commit,
     None => "unknown",
 };

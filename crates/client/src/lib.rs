@@ -98,6 +98,7 @@ mod handlers;
 mod header;
 mod idle_cycle;
 mod image;
+pub mod limit;
 mod mapped_logs;
 mod pending;
 mod publication;

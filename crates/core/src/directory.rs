@@ -17,7 +17,7 @@ pub fn default_directory() -> PathBuf {
     parent.join(format!("aeron-{}", user_name()))
 }
 
-/// Returns the user of this process: `USER`, else the name in `/etc/passwd`, as containers often set no `USER`.
+/// Returns the user of this process: `USER`, else the name in the system's user database, as containers often set no `USER`.
 fn user_name() -> String {
     let variable = std::env::var("USER").ok().filter(|name| !name.is_empty());
     variable
@@ -25,11 +25,16 @@ fn user_name() -> String {
         .unwrap_or_else(|| UNKNOWN_USER.to_owned())
 }
 
-#[cfg(unix)]
+/// Returns the name of the user in the system's database, which may be a directory service. Miri has none.
+#[cfg(all(unix, not(miri)))]
 fn name_of_owner() -> Option<String> {
-    use std::os::unix::fs::MetadataExt;
-    let user_id = std::fs::metadata("/proc/self").ok()?.uid();
-    name_in(&std::fs::read_to_string("/etc/passwd").ok()?, user_id)
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok()??;
+    Some(user.name).filter(|name| !name.is_empty())
+}
+
+#[cfg(all(unix, miri))]
+fn name_of_owner() -> Option<String> {
+    None
 }
 
 #[cfg(not(unix))]
@@ -37,29 +42,20 @@ fn name_of_owner() -> Option<String> {
     std::env::var("USERNAME").ok()
 }
 
-/// Returns the name of a user id in the text of a passwd file: `name:password:id:...`.
-#[cfg(unix)]
-fn name_in(passwd: &str, user_id: u32) -> Option<String> {
-    let user_id = user_id.to_string();
-    passwd.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next().filter(|name| !name.is_empty())?;
-        (fields.nth(1) == Some(&*user_id)).then(|| name.to_owned())
-    })
-}
-
 #[cfg(all(test, unix, not(loom)))]
 mod tests {
     use super::*;
 
     #[test]
-    fn name_in_returns_the_first_field_of_the_user() {
-        let passwd =
-            "root:x:0:0:root:/root:/bin/bash\nann:x:1000:1000::/home/ann:/bin/sh\n:x:7:7\nbroken\n";
-        assert_eq!(name_in(passwd, 0).as_deref(), Some("root"));
-        assert_eq!(name_in(passwd, 1000).as_deref(), Some("ann"));
-        assert_eq!(name_in(passwd, 7), None);
-        assert_eq!(name_in(passwd, 100), None);
+    #[cfg_attr(miri, ignore = "Miri has no user database")]
+    fn name_of_owner_is_that_of_the_user_database() {
+        let output = std::process::Command::new("id").arg("-un").output();
+        if let Ok(output) = output
+            && output.status.success()
+        {
+            let name = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            assert_eq!(name_of_owner(), Some(name));
+        }
     }
 
     #[test]

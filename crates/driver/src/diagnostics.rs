@@ -41,6 +41,20 @@ pub enum DriverWarning {
         /// The directory.
         directory: PathBuf,
     },
+    /// The last driver of the directory has ended, and its errors were saved.
+    #[error(
+        "the last driver in {} has ended and left {distinct} distinct errors, which are saved in {}; \
+         'taran errors --previous' shows them",
+        directory.display(), file.display()
+    )]
+    PreviousErrors {
+        /// The directory of the driver.
+        directory: PathBuf,
+        /// Number of distinct errors.
+        distinct: usize,
+        /// File with the errors as text.
+        file: PathBuf,
+    },
     /// The system grants a smaller socket buffer than configured.
     #[error("{option}={value} exceeds the system limit of {limit}: raise net.core.{sysctl}")]
     SocketBuffer {

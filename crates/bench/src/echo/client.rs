@@ -30,8 +30,17 @@ pub(super) fn run(config: &EchoConfig, side: &mut Side) -> Result<EchoReport, Ru
     let mut client = EchoClient::connect(config, side)?;
     client.run_phase(config.warmup, side)?;
     client.results.clear();
+    let mut is_interrupted = false;
     for _ in 0..config.iterations {
-        client.run_phase(config.duration, side)?;
+        match client.run_phase(config.duration, side) {
+            Ok(()) => {}
+            // What was measured before is a result, too.
+            Err(RunError::Interrupted) if client.results.received > 0 => {
+                is_interrupted = true;
+                break;
+            }
+            Err(error) => return Err(error),
+        }
     }
     let results = client.results;
     Ok(EchoReport {
@@ -43,6 +52,7 @@ pub(super) fn run(config: &EchoConfig, side: &mut Side) -> Result<EchoReport, Ru
         damaged: results.damaged,
         retries: results.retries,
         histogram: results.histogram,
+        is_interrupted,
     })
 }
 
@@ -123,7 +133,8 @@ impl EchoClient {
         })
     }
 
-    /// Sends at the configured rate for `duration`, then waits for the remaining replies.
+    /// Sends at the configured rate for `duration`, then waits for the remaining replies. If it is interrupted, the results
+    /// are those so far.
     fn run_phase(&mut self, duration: Duration, side: &mut Side) -> Result<(), RunError> {
         let start_ns = self.clock.now().nanos;
         let schedule = Schedule::new(start_ns, self.rate, self.batch);
@@ -138,7 +149,13 @@ impl EchoClient {
             if sent > 0 {
                 last_sent_ns = now_ns;
             }
-            side.duty_cycle()?;
+            if let Err(error) = side.duty_cycle() {
+                self.end_phase(
+                    base,
+                    Duration::from_nanos((last_sent_ns - start_ns).unsigned_abs()),
+                );
+                return Err(error);
+            }
             let received = self.receive()?;
             if sent + received > 0 {
                 last_event_ns = now_ns;
@@ -149,11 +166,17 @@ impl EchoClient {
         }
         // The last batch accounts for the interval until the next one would be due.
         let end_ns = last_sent_ns.max(schedule.due_ns(total));
-        self.results.elapsed += Duration::from_nanos(u64::try_from(end_ns - start_ns).unwrap_or(0));
+        let elapsed = Duration::from_nanos(u64::try_from(end_ns - start_ns).unwrap_or(0));
+        self.end_phase(base, elapsed);
+        Ok(())
+    }
+
+    /// Adds a phase to the results.
+    fn end_phase(&mut self, base: u64, elapsed: Duration) {
+        self.results.elapsed += elapsed;
         self.results.sent += self.next_sent - base;
         // Replies still missing are lost; the next phase starts at its own first message.
         self.next_received = self.next_sent;
-        Ok(())
     }
 
     /// Sends the messages that are due, at most [`BURST`]; returns the number sent.

@@ -9,10 +9,11 @@ use crate::client_api::{BenchClient, BenchPublication};
 use crate::payload;
 use crate::side::RunError;
 
-/// Publishes during the warm-up, the measured time and a margin, so that the subscriber measures full streams.
+/// Publishes during the warm-up, the measured time and a margin, so that the subscriber measures full streams. If it is
+/// interrupted in the measured time, the report is that of the time before.
 ///
 /// # Errors
-/// [`RunError`] if a driver, a connection or an option fails.
+/// [`RunError`] if a driver, a connection or an option fails, or if it is interrupted earlier.
 pub fn publish<H: BenchClient>(
     config: &StreamConfig,
     side: &mut H,
@@ -23,13 +24,20 @@ pub fn publish<H: BenchClient>(
     let start_ns = publisher.publish_until(start_ns, side)?;
     let before = publisher.messages();
     let end_ns = start_ns.saturating_add(saturating_nanos(config.duration));
-    let end_ns = publisher.publish_until(end_ns, side)?;
+    let (end_ns, is_interrupted) = match publisher.publish_until(end_ns, side) {
+        Ok(end_ns) => (end_ns, false),
+        Err(RunError::Interrupted) => (publisher.clock.now().nanos, true),
+        Err(error) => return Err(error),
+    };
     let report = StreamReport {
         messages: publisher.messages() - before,
         length: config.length,
         elapsed: Duration::from_nanos(u64::try_from(end_ns - start_ns).unwrap_or(0)),
         troubles: publisher.retries,
     };
+    if is_interrupted {
+        return Ok(report);
+    }
     // The subscriber began its warm-up slightly later.
     let margin = saturating_nanos(config.duration / 10 + Duration::from_millis(500));
     publisher.publish_until(end_ns.saturating_add(margin), side)?;

@@ -10,7 +10,7 @@ use crate::payload;
 use crate::side::RunError;
 
 /// Receives during the warm-up and the measured time; reports the latter. `ready` is called once the subscriptions are
-/// registered.
+/// registered. If it is interrupted in the measured time, the report is that of the time before.
 ///
 /// # Errors
 /// [`RunError`] if a driver, a connection or an option fails, if no stream connects, or if a stream ends too early.
@@ -38,7 +38,13 @@ pub fn subscribe<H: BenchClient>(
     let end_ns = start_ns.saturating_add(saturating_nanos(config.duration));
     let mut at_start = None;
     while are_connected(&streams) {
-        side.duty_cycle()?;
+        if let Err(error) = side.duty_cycle() {
+            let RunError::Interrupted = error else {
+                return Err(error);
+            };
+            let (from_ns, from) = at_start.ok_or(error)?;
+            return Ok(report(config, &streams, from, clock.now().nanos - from_ns));
+        }
         for stream in &mut streams {
             let tally = &mut stream.tally;
             stream.subscription.receive(config.burst(), |message| {
@@ -52,18 +58,28 @@ pub fn subscribe<H: BenchClient>(
         if let Some((from_ns, from)) = at_start
             && now_ns >= end_ns
         {
-            return Ok(StreamReport {
-                messages: messages(&streams) - from,
-                length: config.length,
-                elapsed: Duration::from_nanos(u64::try_from(now_ns - from_ns).unwrap_or(0)),
-                troubles: streams.iter().map(|stream| stream.tally.troubles).sum(),
-            });
+            return Ok(report(config, &streams, from, now_ns - from_ns));
         }
     }
     Err(RunError::Config(format!(
         "a stream ended before the end of the measurement, after {} messages in total",
         messages(&streams)
     )))
+}
+
+/// Returns the report of the messages after the first `from`, in `elapsed_ns`.
+fn report<S>(
+    config: &StreamConfig,
+    streams: &[Stream<S>],
+    from: u64,
+    elapsed_ns: i64,
+) -> StreamReport {
+    StreamReport {
+        messages: messages(streams) - from,
+        length: config.length,
+        elapsed: Duration::from_nanos(u64::try_from(elapsed_ns).unwrap_or(0)),
+        troubles: streams.iter().map(|stream| stream.tally.troubles).sum(),
+    }
 }
 
 struct Stream<S> {

@@ -63,16 +63,15 @@ fn try_run(arguments: &Arguments) -> Result<(), run::RunError> {
         return run::alone(&options);
     }
     let (of_driver, unknown_to_driver) = configure::options(settings, driver::environment())?;
-    add_misspelt(&mut unknown, unknown_to_driver);
+    add_unknown(&mut unknown, unknown_to_driver);
     driver::warn(&unknown);
-    run::with_driver(&options, of_driver)
+    run::with_driver(&options, &of_driver)
 }
 
-/// Adds names that look misspelt and were not found so before.
-fn add_misspelt(unknown: &mut Vec<UnknownOption>, more: Vec<UnknownOption>) {
+/// Adds unknown names that are not in the list yet.
+fn add_unknown(unknown: &mut Vec<UnknownOption>, more: Vec<UnknownOption>) {
     for option in more {
-        let is_known = |known: &UnknownOption| known.name == option.name && known.nearest.is_some();
-        if !unknown.iter().any(is_known) {
+        if !unknown.iter().any(|known| known.name == option.name) {
             unknown.push(option);
         }
     }

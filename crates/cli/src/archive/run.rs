@@ -1,7 +1,7 @@
 //! Life cycle of the archive process.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use taran_protocol::option::{IdleRole, OptionSet, ThreadingMode};
 
 use super::print;
 use crate::driver::configure;
+use crate::driver::start_line::StartLine;
 use crate::driver::stop::Signals;
 
 /// Interval of checks for the end of archive and driver. Signals and failures end the wait at once.
@@ -52,9 +53,11 @@ pub(super) fn alone(options: &OptionSet) -> Result<(), RunError> {
     }
     let mode = config.threading_mode;
     let mut idle = config.idle.build();
+    let properties = StartProperties::of(&config, options);
     let mut archive = Archive::builder(config)
         .on_failure(move || waker.wake())
         .launch()?;
+    properties.print(None);
     while signals.received().is_none() && archive.failure().is_none() {
         if mode == ArchiveThreadingMode::Invoker {
             let work = archive.invoke();
@@ -64,6 +67,56 @@ pub(super) fn alone(options: &OptionSet) -> Result<(), RunError> {
         }
     }
     close(archive)
+}
+
+/// The properties of an archive in the line that is printed at its start.
+struct StartProperties {
+    directory: PathBuf,
+    threading: &'static str,
+    sync_levels: [i64; 2],
+}
+
+impl StartProperties {
+    fn of(config: &ArchiveConfig, options: &OptionSet) -> Self {
+        Self {
+            directory: config.dir.clone(),
+            threading: options.archive_threading_mode_name(),
+            sync_levels: [
+                options.archive_file_sync_level(),
+                options.archive_catalog_file_sync_level(),
+            ],
+        }
+    }
+
+    fn print(&self, driver: Option<(&OptionSet, &Path)>) {
+        let mut line = StartLine::new("archive");
+        line.add("archive", self.directory.display());
+        line.add("threading", self.threading);
+        let [files, catalog] = self.sync_levels;
+        line.add(
+            "durability",
+            format_args!(
+                "{} (file sync level {files}, catalog {catalog})",
+                durability(files)
+            ),
+        );
+        if let Some((options, directory)) = driver {
+            line.add("driver", directory.display());
+            line.add("driver threading", options.threading_mode_name());
+            line.add("profile", options.profile_name());
+            line.add("security", options.secure_mode_name());
+        }
+        line.print();
+    }
+}
+
+/// Returns what a recorded position means at a sync level.
+fn durability(level: i64) -> &'static str {
+    match level {
+        0 => "recorded data survives the end of the process, not a power cut",
+        1 => "recorded data is synced",
+        _ => "recorded data and metadata of files are synced",
+    }
 }
 
 /// Closes an archive. Fails if it has ended by itself.
@@ -103,7 +156,7 @@ impl SharedDriver {
 }
 
 /// Runs a driver with an archive until it is stopped. The archive ends first.
-pub(super) fn with_driver(options: &OptionSet, of_driver: OptionSet) -> Result<(), RunError> {
+pub(super) fn with_driver(options: &OptionSet, of_driver: &OptionSet) -> Result<(), RunError> {
     let mut signals = Signals::register()?;
     let config = ArchiveConfig::new(options)?;
     let is_invoked = of_driver.threading_mode() == ThreadingMode::Invoker;
@@ -120,13 +173,15 @@ pub(super) fn with_driver(options: &OptionSet, of_driver: OptionSet) -> Result<(
         config.idle.build()
     };
     let mut waker = signals.waker()?;
-    let context = DriverContext::from_options(of_driver).termination_hook(move || waker.wake());
+    let context =
+        DriverContext::from_options(of_driver.clone()).termination_hook(move || waker.wake());
     let driver = MediaDriver::launch(context)?;
     let (directory, errors) = (driver.aeron_dir().to_path_buf(), driver.errors().clone());
     let driver = SharedDriver(Arc::new(Mutex::new(Some(driver))));
 
     let mut waker = signals.waker()?;
-    let mut builder = Archive::builder(beside(config, directory))
+    let properties = StartProperties::of(&config, options);
+    let mut builder = Archive::builder(beside(config, directory.clone()))
         .error_handler(errors)
         .on_failure(move || waker.wake());
     if is_invoked {
@@ -140,6 +195,7 @@ pub(super) fn with_driver(options: &OptionSet, of_driver: OptionSet) -> Result<(
             return Err(error.into());
         }
     };
+    properties.print(Some((of_driver, &directory)));
     let mut wait = || -> Result<(), RunError> {
         while signals.received().is_none()
             && archive.failure().is_none()

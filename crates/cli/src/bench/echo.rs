@@ -10,7 +10,7 @@ use taran_bench::echo::{EchoConfig, Role};
 use taran_bench::report::EchoReport;
 use taran_bench::{echo, hgrm};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
 
 use super::output::HistogramFile;
 use super::values::{Cores, Cpus, bytes, duration, rate};
@@ -197,5 +197,8 @@ fn write_results(report: &EchoReport, file: HistogramFile) -> Result<ExitCode, F
     writeln!(out, "{report}")?;
     writeln!(out, "histogram: {}", path.display())?;
     out.flush()?;
+    if report.is_interrupted {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
     Ok(ExitCode::from(report.verdict() as u8))
 }

@@ -5,22 +5,30 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use taran_protocol::option::{OptionSet, OptionSpec, Scope, find_option, nearest_option};
+use taran_protocol::option::{
+    OptionSet, OptionSpec, Scope, find_option, nearest_option, search_options,
+};
 
 use super::sources::Sources;
+use crate::driver;
 use crate::failure::Failure;
 use crate::output;
 
 /// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Examples:
+Without an option of that name, all options are explained whose name contains each of its words.
+
   taran config explain aeron.mtu.length
+  taran config explain mtu
+  taran config explain 'archive segment'
   taran config explain AERON_THREADING_MODE -Dtaran.profile=low-footprint
+
+With --json, a search prints one document per option, each on a line of its own.
 
 Exit status: 0 explained, 1 a value is invalid, 2 incorrect usage or unknown option.")]
 pub(super) struct Arguments {
-    /// The option, by its property or environment variable
+    /// The option, by its property or environment variable, or words of its name
     #[arg(value_name = "NAME")]
     name: String,
 
@@ -46,26 +54,37 @@ struct Explanation {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let Some(spec) = find_option(&arguments.name) else {
-        return Err(Failure::Usage(unknown(&arguments.name)));
-    };
-    let (options, _) = arguments.sources.read()?;
-    let explanation = Explanation::of(spec, &options);
+    let specs = find(&arguments.name)?;
+    let (options, unknown) = arguments.sources.read()?;
+    let explanations: Vec<Explanation> = specs
+        .iter()
+        .map(|spec| Explanation::of(spec, &options))
+        .collect();
     if arguments.json {
-        output::json(&explanation)?;
+        for explanation in &explanations {
+            output::json(explanation)?;
+        }
     } else {
-        output::text(&explanation.text())?;
+        let texts: Vec<String> = explanations.iter().map(Explanation::text).collect();
+        output::text(&texts.join("\n"))?;
     }
+    driver::warn(&unknown);
     Ok(ExitCode::SUCCESS)
 }
 
-fn unknown(name: &str) -> String {
-    match nearest_option(name) {
-        Some(nearest) => format!("unknown option {name}, did you mean {nearest}?"),
-        None => {
-            format!("unknown option {name}; 'taran config print' lists all options")
-        }
+/// Returns the option with this name, or else all whose names contain its words.
+fn find(name: &str) -> Result<Vec<&'static OptionSpec>, Failure> {
+    if let Some(spec) = find_option(name) {
+        return Ok(vec![spec]);
     }
+    let found = search_options(name);
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    Err(Failure::Usage(match nearest_option(name) {
+        Some(nearest) => format!("unknown option {name}, did you mean {nearest}?"),
+        None => format!("unknown option {name}; 'taran config print' lists all options"),
+    }))
 }
 
 impl Explanation {

@@ -9,6 +9,7 @@ use taran_driver::context::validate;
 use taran_protocol::option::{Explained, OptionSet, Source};
 
 use super::sources::Sources;
+use crate::driver;
 use crate::failure::Failure;
 use crate::output;
 
@@ -61,9 +62,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     } else {
         output::text(&report(&lines))?;
     }
-    for option in unknown.iter().filter(|option| option.nearest.is_some()) {
-        eprintln!("WARNING: {option}");
-    }
+    driver::warn(&unknown);
     if !arguments.sources.is_client() {
         check(&options)?;
     }

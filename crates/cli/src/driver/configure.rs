@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use taran_protocol::option::{
-    OptionErrors, OptionSet, PropertiesError, Source, UnknownOption, parse_define, parse_properties,
+    OptionErrors, OptionId, OptionSet, PropertiesError, Source, UnknownOption, parse_define,
+    parse_properties,
 };
 
 use super::Settings;
@@ -13,6 +14,10 @@ use super::Settings;
 /// Reason why the configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigureError {
+    #[error(
+        "{text} is not a property file: there is no such file. To set an option, write -D{text}"
+    )]
+    NotAFile { text: String },
     #[error("malformed define: {text} (expected -Dname=value)")]
     Define { text: String },
     #[error(
@@ -59,12 +64,21 @@ pub(crate) fn apply(
             path: path.to_path_buf(),
             source,
         };
-        let text = fs::read_to_string(path).map_err(source)?;
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && name.contains('=') => {
+                return Err(ConfigureError::NotAFile { text: name.clone() });
+            }
+            text => text.map_err(source)?,
+        };
         let properties = parse_properties(&text).map_err(|source| ConfigureError::Properties {
             path: path.to_path_buf(),
             source,
         })?;
         layers.apply(&Source::File(path.to_path_buf()), properties);
+    }
+    if let Some(directory) = &settings.aeron_dir {
+        let define = (OptionId::Dir.spec().property.to_owned(), directory.clone());
+        layers.apply(&Source::CommandLine, [define]);
     }
     for text in &settings.defines {
         let define =
@@ -109,12 +123,12 @@ fn local_path(name: &str) -> Result<&Path, ConfigureError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taran_protocol::option::OptionId;
 
     fn arguments(files: &[&str], defines: &[&str]) -> Settings {
         Settings {
             files: files.iter().map(ToString::to_string).collect(),
             defines: defines.iter().map(ToString::to_string).collect(),
+            aeron_dir: None,
         }
     }
 
@@ -169,6 +183,10 @@ mod tests {
     fn options_from_unreadable_source_name_it_in_the_error() {
         for (settings, text) in [
             (arguments(&[], &["nothing"]), "malformed define: nothing"),
+            (
+                arguments(&["aeron.dir=/nowhere"], &[]),
+                "write -Daeron.dir=/nowhere",
+            ),
             (
                 arguments(&["http://host/a.properties"], &[]),
                 "http://host/a.properties",

@@ -3,6 +3,7 @@
 
 pub(crate) mod configure;
 mod run;
+pub(crate) mod start_line;
 pub(crate) mod stop;
 
 use std::io::{self, Write};
@@ -18,8 +19,8 @@ use crate::version;
 #[command(after_help = "\
 Options have the names, environment variables, defaults and ranges of the official driver. Precedence: -D over property
 files (a later file over an earlier one), property files over the environment. (aeronmd lets files override -D.) An
-empty value resets an option to its default. An invalid value is an error; it is never replaced silently. A name that
-looks misspelt is reported.
+empty value resets an option to its default. An invalid value is an error; it is never replaced silently. An unknown
+name is reported if -D gives it or if it looks misspelt.
 
   taran driver                                          configured by the environment (AERON_DIR, AERON_...)
   taran driver -Daeron.dir=/dev/shm/one -Daeron.threading.mode=SHARED
@@ -27,13 +28,14 @@ looks misspelt is reported.
   taran driver -Daeron.print.configuration=true         print every option and its value at startup
 
 Clients find the driver by its directory: aeron.dir, by default /dev/shm/aeron-<user>. Monitor it with 'taran stat',
-show its errors with 'taran errors'.
+show its errors with 'taran errors'. When it has started it prints one line: version, process id, directory, threading
+mode, profile and security. Invoked as aeronmd it prints none.
 
 SIGINT and SIGTERM shut it down in an orderly way; so does a client's request if
 aeron.driver.termination.validator=allow.
 
 Exit status: the number of the signal that stopped it (SIGINT 2, SIGTERM 15), 0 after a client's request, 1 if it could
-not start, failed, or was used incorrectly.")]
+not start or failed, 2 incorrect usage (1 if invoked as aeronmd).")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     settings: Settings,
@@ -53,6 +55,10 @@ pub(crate) struct Settings {
     /// Set an option, by its property or environment variable
     #[arg(short = 'D', value_name = "NAME=VALUE")]
     defines: Vec<String>,
+
+    /// Directory of the driver, like -Daeron.dir=DIR
+    #[arg(short = 'd', long, value_name = "DIR")]
+    aeron_dir: Option<String>,
 }
 
 /// Runs a driver until it is stopped.
@@ -67,10 +73,10 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Err(error) => return fail("context init", &error),
     };
     warn(&unknown);
-    drive(options)
+    drive(&options)
 }
 
-fn drive(options: OptionSet) -> ExitCode {
+fn drive(options: &OptionSet) -> ExitCode {
     match run::run(options) {
         Ok(stop) => stop.exit_code(),
         Err(error) => fail(error.stage(), &error),
@@ -82,10 +88,14 @@ fn fail(stage: &str, error: &dyn std::error::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Reports names that are probably misspelt. Other unknown names may belong to other components.
+/// Reports names that are probably mistakes. Other unknown names may belong to other components.
 pub(crate) fn warn(unknown: &[UnknownOption]) {
-    for option in unknown.iter().filter(|option| option.nearest.is_some()) {
-        eprintln!("WARNING: {option}");
+    for option in unknown.iter().filter(|option| option.is_mistake()) {
+        let hint = match option.nearest {
+            Some(_) => "",
+            None => "; 'taran config print' lists all options",
+        };
+        eprintln!("WARNING: {option}{hint}");
     }
 }
 

@@ -8,7 +8,9 @@ use taran_driver::{DriverContext, DriverError, MediaDriver, Termination};
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::option::{IdleRole, OptionSet, ThreadingMode};
 
+use super::start_line;
 use super::stop::{Signals, Stop};
+use crate::is_official_name;
 
 /// Interval of checks for failed agents. Signals and requests end the wait at once.
 const FAILURE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -41,7 +43,7 @@ impl RunError {
 }
 
 /// Runs a driver until it is stopped, then closes it.
-pub(super) fn run(options: OptionSet) -> Result<Stop, RunError> {
+pub(super) fn run(options: &OptionSet) -> Result<Stop, RunError> {
     // Registered before the driver starts, so that a signal during startup also closes it in an orderly way.
     let mut signals = Signals::register()?;
     let mut waker = signals.waker()?;
@@ -51,8 +53,13 @@ pub(super) fn run(options: OptionSet) -> Result<Stop, RunError> {
     }
     let mode = options.threading_mode();
     let idle = options.idle(IdleRole::Shared)?;
-    let context = DriverContext::from_options(options).termination_hook(move || waker.wake());
+    let context =
+        DriverContext::from_options(options.clone()).termination_hook(move || waker.wake());
     let mut driver = MediaDriver::launch(context).map_err(RunError::Launch)?;
+    // `aeronmd` prints nothing.
+    if !is_official_name() {
+        start_line::print(options, driver.aeron_dir());
+    }
     let status = SystemCounter::ControllableIdleStrategy.id();
     let mut idle = match driver.counters().counter(status) {
         Some(status) => idle.build_controlled(&status),

@@ -24,7 +24,7 @@ use filter::Filter;
 use json::Snapshot;
 
 /// Moves the cursor to the top left corner and clears the screen.
-const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
+pub(crate) const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 
 /// Command-line arguments.
 #[derive(Args, Debug)]
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     target: Target,
 
     /// Interval between two refreshes; a bare number is milliseconds
-    #[arg(short = 'u', long, value_name = "TIME", default_value = "1s", value_parser = values::millis)]
+    #[arg(short = 'u', long, value_name = "TIME", default_value = "1s", value_parser = values::interval)]
     interval: Duration,
 
     /// Repeat until interrupted

@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 
+use taran::limit::{LimitedBy, PublicationPosition, StreamPositions};
 use taran_core::counters::{CounterMeta, CountersReader};
 use taran_protocol::counter::{
     ChannelKey, HeartbeatKey, MetricKind, MetricUnit, SocketKey, StreamKey, SystemCounter, type_id,
@@ -13,6 +14,7 @@ use taran_protocol::counter::{
 
 use super::filter::Filter;
 use crate::attach::{Attached, DriverState};
+use crate::backlog::verdict::log_state;
 use crate::printable;
 use crate::streams::model::channel;
 
@@ -27,6 +29,7 @@ pub(super) fn report(attached: &Attached, filter: &Filter) -> String {
     let mut families = Families::default();
     add_driver(&mut families, attached);
     add_counters(&mut families, &attached.counters(), filter);
+    add_limits(&mut families, attached, filter);
     families.finish()
 }
 
@@ -107,6 +110,13 @@ const HEARTBEAT: Family = family(
     "gauge",
     "seconds",
     "Time of the last heartbeat of a client, in seconds since the Unix epoch.",
+);
+const CLIENT: Family = family("client", "info", "", "A client of the driver.");
+const LIMITED: Family = family(
+    "publication_limited",
+    "gauge",
+    "",
+    "1 while a publication is limited by what the label limited_by says, 0 while only its publisher limits it.",
 );
 const OTHER: Family = family(
     "counter",
@@ -321,6 +331,100 @@ fn stream_family(type_id: i32) -> Option<Family> {
     })
 }
 
+/// Adds what limits each publication, and the names of the clients.
+fn add_limits(families: &mut Families, attached: &Attached, filter: &Filter) {
+    let counters = attached.counters();
+    let positions = StreamPositions::read(&counters);
+    counters.for_each(|meta| {
+        if !filter.passes(meta) {
+            return;
+        }
+        match meta.type_id {
+            type_id::PUBLISHER_LIMIT => {
+                let publication = StreamKey::decode(&meta.key)
+                    .and_then(|key| positions.publication(key.registration_id));
+                if let Some(publication) = publication {
+                    add_limit(families, attached, &positions, meta, publication);
+                }
+            }
+            type_id::CLIENT_HEARTBEAT => {
+                if let Some(key) = HeartbeatKey::decode(&meta.key) {
+                    let label = ClientLabel::parse(meta.label.as_str());
+                    families.sample(
+                        CLIENT,
+                        &[
+                            ("client_id", &key.client_id.to_string()),
+                            ("client_name", label.name),
+                            ("version", label.version),
+                            ("commit", label.commit),
+                        ],
+                        "1",
+                    );
+                }
+            }
+            _ => {}
+        }
+    });
+}
+
+fn add_limit(
+    families: &mut Families,
+    attached: &Attached,
+    positions: &StreamPositions,
+    meta: &CounterMeta,
+    publication: &PublicationPosition,
+) {
+    let log = log_state(&attached.directory, publication.registration_id);
+    let limited_by = positions.limited_by(publication, log);
+    let (subscriber, client, name) = match &limited_by {
+        LimitedBy::Subscriber(subscriber) => (
+            subscriber.registration_id.to_string(),
+            subscriber.client_id.to_string(),
+            subscriber.client_name.as_str(),
+        ),
+        _ => (String::new(), String::new(), ""),
+    };
+    let is_limited = !matches!(limited_by, LimitedBy::Publisher { .. });
+    families.sample(
+        LIMITED,
+        &[
+            ("registration_id", &publication.registration_id.to_string()),
+            ("client_id", &meta.owner_id.to_string()),
+            ("session_id", &publication.session_id.to_string()),
+            ("stream_id", &publication.stream_id.to_string()),
+            ("channel", &channel(meta, &publication.channel)),
+            ("limited_by", limited_by.kind()),
+            ("limiting_registration_id", &subscriber),
+            ("limiting_client_id", &client),
+            ("limiting_client_name", name),
+        ],
+        &u8::from(is_limited).to_string(),
+    );
+}
+
+/// The parts of the label of a client's heartbeat; empty if absent.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct ClientLabel<'a> {
+    name: &'a str,
+    version: &'a str,
+    commit: &'a str,
+}
+
+impl<'a> ClientLabel<'a> {
+    /// Parses `client-heartbeat: id=7 name=risk version=1.51.0 commit=abc`.
+    fn parse(label: &'a str) -> Self {
+        let part = |text: &'a str, key| text.split_once(key).map_or((text, ""), |parts| parts);
+        let (rest, commit) = part(label, " commit=");
+        let (rest, version) = part(rest, " version=");
+        let (_, name) = part(rest, " name=");
+        Self {
+            name,
+            version,
+            commit,
+        }
+    }
+}
+
 fn add_system(families: &mut Families, counter: SystemCounter, value: i64) {
     let metric = counter.metric();
     let family = Family {
@@ -370,4 +474,22 @@ fn scaled(value: i64, digits: u32) -> String {
     let magnitude = value.unsigned_abs();
     let (whole, part) = (magnitude / unit, magnitude % unit);
     format!("{sign}{whole}.{part:0width$}", width = digits as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn client_label_is_split_into_its_parts() {
+        let label = "client-heartbeat: id=7 name=risk engine version=1.51.0 commit=abc";
+        let expected = ClientLabel {
+            name: "risk engine",
+            version: "1.51.0",
+            commit: "abc",
+        };
+        assert_eq!(ClientLabel::parse(label), expected);
+        let unnamed = ClientLabel::parse("client-heartbeat: id=7");
+        assert_eq!(unnamed, ClientLabel::default());
+    }
 }

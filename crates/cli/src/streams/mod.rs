@@ -52,6 +52,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 fn report(streams: &[Stream]) -> String {
+    if streams.is_empty() {
+        return "no streams\n".to_owned();
+    }
     let mut text = String::new();
     for stream in streams {
         // Writing to a string cannot fail.

@@ -1,8 +1,9 @@
 //! `taran bench`: roles, exit codes, output and files. Measured figures are not checked, because the machine may be
 //! busy.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -10,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use taran::{Action, Client};
 
 use crate::own_address::own_address;
-use crate::process::{Directory, Driver, Outcome, Process, run, taran};
+use crate::process::{Directory, Driver, Outcome, Process, run, signal, taran};
 use crate::traffic::PORT;
 
 /// A rate that even a busy machine can hold, or nearly so.
@@ -379,6 +380,49 @@ fn interrupted_benchmark_removes_its_driver_directories() {
         process.wait().assert_code(130).assert_stderr("interrupted");
         assert_eq!(left(), 0);
     }
+}
+
+#[test]
+fn interrupted_benchmark_prints_and_writes_what_was_measured() {
+    let directory = Directory::new("partial");
+    let mut command = echo(
+        &directory,
+        &channels(),
+        &[
+            "--duration",
+            "100s",
+            "--warmup",
+            "0s",
+            "--output",
+            "partial.hgrm",
+        ],
+    );
+    let mut echo = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The first line of progress tells that messages were sent, and some have been received.
+    let mut progress = BufReader::new(echo.stderr.take().unwrap()).lines();
+    progress.next().expect("progress").expect("a text");
+    signal(echo.id(), "INT");
+    progress.for_each(drop);
+    let mut text = String::new();
+    echo.stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    assert_eq!(echo.wait().unwrap().code(), Some(130), "{text}");
+    for expected in [
+        "messages received",
+        "p99.99",
+        "interrupted: the figures are",
+    ] {
+        assert!(text.contains(expected), "no {expected:?} in {text}");
+    }
+    let histogram = std::fs::metadata(directory.path().join("partial.hgrm"));
+    assert!(histogram.unwrap().len() > 0);
 }
 
 #[test]

@@ -1,10 +1,28 @@
 //! `taran driver`: start, shutdown, rejected configurations.
 
+use std::path::Path;
+
 use taran_protocol::cnc::Version;
 
-use crate::process::{Directory, Driver, forge, run, taran};
+use crate::process::{Directory, Driver, Outcome, forge, run, taran};
 
 const SHUTDOWN_MESSAGE: &str = "Shutting down driver...\n";
+
+/// Checks that standard output is the start line and the message of an orderly shutdown.
+#[track_caller]
+fn assert_starts_and_shuts_down(outcome: &Outcome, directory: &Path, mode: &str) {
+    let (start, rest) = outcome.stdout.split_once('\n').expect("a line");
+    assert!(start.starts_with("taran driver "), "{outcome:?}");
+    let end = format!(
+        ", directory {}, threading {mode}, profile balanced, security off",
+        directory.display()
+    );
+    assert!(
+        start.contains("): pid ") && start.ends_with(&end),
+        "{outcome:?}"
+    );
+    assert_eq!(rest, SHUTDOWN_MESSAGE, "{mode}");
+}
 
 #[test]
 fn signals_shut_the_driver_down_with_their_number_as_status() {
@@ -15,7 +33,7 @@ fn signals_shut_the_driver_down_with_their_number_as_status() {
                 Driver::start(directory.path(), &[&format!("aeron.threading.mode={mode}")]);
             let outcome = driver.stop(signal);
             outcome.assert_code(code).assert_silent();
-            assert_eq!(outcome.stdout, SHUTDOWN_MESSAGE, "{mode}");
+            assert_starts_and_shuts_down(&outcome, directory.path(), mode);
             assert!(directory.path().join("cnc.dat").exists(), "{mode}");
         }
     }
@@ -35,7 +53,7 @@ fn termination_request_when_allowed_shuts_the_driver_down() {
         driver.request_termination(b"please");
         let outcome = driver.wait();
         outcome.assert_code(0).assert_silent();
-        assert_eq!(outcome.stdout, SHUTDOWN_MESSAGE, "{mode}");
+        assert_starts_and_shuts_down(&outcome, directory.path(), mode);
     }
 }
 
@@ -258,7 +276,7 @@ fn invalid_configuration_is_rejected_with_the_reason() {
             &[&bad_value],
             &["bad.properties", "aeron.timer.interval=soon", "100ms"],
         ),
-        (&[&below_a_file], &["property file aeron.dir="]),
+        (&[&below_a_file], &["write -Daeron.dir="]),
     ];
     for (arguments, texts) in cases {
         let mut command = taran(&["driver"]);
@@ -290,7 +308,7 @@ fn directory_that_cannot_be_created_is_rejected() {
 #[test]
 fn unknown_argument_prints_the_usage() {
     let outcome = run(&mut taran(&["driver", "--fast"]));
-    outcome.assert_code(1).assert_stderr("Usage: taran driver");
+    outcome.assert_code(2).assert_stderr("Usage: taran driver");
     assert_eq!(outcome.stdout, "");
 }
 

@@ -114,7 +114,9 @@ fn all_events_except_disabled_ones_go_to_the_file() {
             ("AERON_EVENT_BUFFER_LENGTH", "1m"),
         ],
     );
-    assert_eq!(outcome.stdout, "Shutting down driver...\n");
+    let (start, rest) = outcome.stdout.split_once('\n').unwrap();
+    assert!(start.starts_with("taran driver "), "{start}");
+    assert_eq!(rest, "Shutting down driver...\n");
     let text = std::fs::read_to_string(&file).unwrap();
     assert_events(
         &text,

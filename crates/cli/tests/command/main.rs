@@ -7,11 +7,18 @@ mod documents;
 mod driver;
 mod event_log;
 mod fix;
+mod generated;
 mod hostile;
+mod init;
 mod keys;
 mod metrics;
+mod mistakes;
 #[path = "../shared/own_address.rs"]
 mod own_address;
+#[allow(dead_code, reason = "not all of it is used here")]
+#[path = "../shared/own_namespaces.rs"]
+mod own_namespaces;
+mod previous;
 mod process;
 mod recordings;
 mod running;

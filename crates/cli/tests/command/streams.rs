@@ -1,15 +1,20 @@
 //! `taran streams`, `backlog`, `loss`, `log` and `driver-info`, with a running driver and with the files of one that
 //! has ended.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde_json::Value;
+use taran::Client;
 use taran_core::clock::{Clock, SystemClock};
 use taran_core::loss_report::LossReport;
 use taran_core::memory::{CreateOptions, FileStorage, Storage};
 
 use crate::process::{Directory, Driver, Outcome, forge, run, taran};
 use crate::traffic::{Traffic, await_true};
+
+const IPC: &str = "aeron:ipc?term-length=64k";
 
 const TOOLS: [&str; 4] = ["streams", "backlog", "loss", "driver-info"];
 
@@ -103,6 +108,113 @@ fn backlog_counts_unread_bytes() {
     }
     drop(traffic);
     driver.stop("TERM").assert_code(15);
+}
+
+#[test]
+fn backlog_names_the_subscriber_that_limits_a_publication() {
+    let directory = Directory::new("limited");
+    let driver = Driver::start(directory.path(), &["aeron.timer.interval=10ms"]);
+    let client = Client::builder()
+        .aeron_dir(directory.path())
+        .client_name("risk-engine")
+        .connect()
+        .unwrap();
+    let subscription = client.add_subscription(IPC, 1001).unwrap();
+    let publication = client.add_publication(IPC, 1001).unwrap();
+    await_true("a subscriber", || publication.is_connected());
+    while publication.offer(&[0; 1_000]).is_ok() {}
+    // One without a subscriber, and one that may write.
+    let unread = client.add_publication(IPC, 1002).unwrap();
+    let _idle = (
+        client.add_subscription(IPC, 1003).unwrap(),
+        client.add_publication(IPC, 1003).unwrap(),
+    );
+    let verdict = format!(
+        "limited by subscriber {} (client {} \"risk-engine\"), ",
+        subscription.registration_id(),
+        client.client_id()
+    );
+    await_true("the verdict", || {
+        let outcome = on(&directory, &["backlog", "--sample", "50"]);
+        outcome.assert_code(0).assert_silent();
+        let line = outcome
+            .stdout
+            .lines()
+            .find(|line| line.starts_with(&verdict));
+        line.is_some_and(|line| line.contains(" bytes behind, not read for 0."))
+            && outcome
+                .stdout
+                .contains("no receiver: no subscriber is connected")
+            && outcome
+                .stdout
+                .contains("not limited: the publisher may write 32,768 bytes")
+    });
+    assert_eq!(publication.limited_by().kind(), "subscriber");
+    assert_eq!(unread.limited_by().kind(), "no_receiver");
+    let metrics = on(&directory, &["stat", "--openmetrics"]).stdout;
+    let line = metrics
+        .lines()
+        .find(|line| line.starts_with("aeron_publication_limited{") && line.contains("=\"1001\""))
+        .expect("the metric");
+    for text in [
+        "limited_by=\"subscriber\"",
+        "limiting_client_name=\"risk-engine\"} 1",
+    ] {
+        assert!(line.contains(text), "no {text} in {line}");
+    }
+    assert!(metrics.contains("client_name=\"risk-engine\""), "{metrics}");
+
+    // Live, each refresh knows for how long the subscriber has not read.
+    let mut live = taran(&["backlog", "-w", "-u", "20ms", "--json"])
+        .env("AERON_DIR", directory.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(live.stdout.take().unwrap()).lines();
+    let still: Vec<u64> = lines
+        .take(3)
+        .filter_map(|line| {
+            let list: Value = serde_json::from_str(&line.unwrap()).expect("JSON");
+            let stream = list
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|s| s["stream_id"] == 1001);
+            stream.unwrap()["limited_by"]["still_ms"].as_u64()
+        })
+        .collect();
+    assert!(
+        still.len() == 2 && still[0] >= 20 && still[1] >= still[0] + 20,
+        "{still:?}"
+    );
+    let _ = live.kill();
+    let _ = live.wait();
+    drop(client);
+    driver.stop("TERM").assert_code(15);
+}
+
+#[test]
+fn stream_tools_say_when_there_are_no_streams() {
+    let directory = Directory::new("none");
+    let driver = Driver::start(directory.path(), &[]);
+    for tool in ["streams", "backlog"] {
+        let outcome = on(&directory, &[tool]);
+        outcome.assert_code(0).assert_silent();
+        assert_eq!(outcome.stdout, "no streams\n");
+    }
+    driver.stop("TERM").assert_code(15);
+}
+
+#[test]
+fn intervals_of_zero_are_refused() {
+    for arguments in [
+        ["stat", "-w", "true", "-u", "0"],
+        ["backlog", "-w", "-u", "0", "--json"],
+    ] {
+        run(&mut taran(&arguments))
+            .assert_code(2)
+            .assert_stderr("needs an interval above 0");
+    }
 }
 
 #[test]

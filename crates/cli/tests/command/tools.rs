@@ -111,7 +111,7 @@ fn killed_driver_is_reported_and_its_errors_are_kept() {
     Driver::start(directory.path(), &[])
         .stop("TERM")
         .assert_code(15)
-        .assert_silent();
+        .assert_stderr("'taran errors --previous' shows them");
     let name = directory
         .path()
         .file_name()

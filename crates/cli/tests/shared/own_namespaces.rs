@@ -33,12 +33,12 @@ pub(crate) fn inside(
     };
     let output = Command::new("unshare")
         .args(flags)
-        .arg(std::env::current_exe().unwrap())
+        .arg(std::env::current_exe().expect("the test knows its file"))
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
         .env(INSIDE, "1")
         .stdin(Stdio::null())
         .output()
-        .unwrap();
+        .expect("unshare can be run");
     let (out, err) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),

@@ -31,7 +31,10 @@ pub enum CommandError {
     Registration(#[from] RegistrationError),
     /// The driver did not answer within the driver timeout. It may still execute the command; a resource that it
     /// creates is removed.
-    #[error("the media driver did not answer within {after:?} (aeron.driver.timeout)")]
+    #[error(
+        "the media driver did not answer within {after:?} (aeron.driver.timeout); 'taran errors' shows whether it has a \
+         problem"
+    )]
     Timeout {
         /// Time since the command was sent.
         after: Duration,

@@ -13,12 +13,16 @@ use crate::image::LogFileError;
 #[must_use = "the message was not sent"]
 pub enum OfferError {
     /// No subscriber is connected. Offer again later, or drop the message.
-    #[error("no subscriber is connected")]
+    #[error(
+        "no subscriber is connected; if there should be one, 'taran errors' on the machines of both sides shows what \
+         prevents it"
+    )]
     NotConnected,
     /// The publication has reached its position limit: the slowest subscriber, the flow control window or the driver
     /// has to catch up. Offer again later.
     #[error(
-        "back-pressured: the slowest subscriber, the flow control window or the driver has to catch up first"
+        "back-pressured: the slowest subscriber, the flow control window or the driver has to catch up first; \
+         'taran backlog' shows which"
     )]
     BackPressured,
     /// The offer reached the end of a term, and the log was rotated. Offer again at once.

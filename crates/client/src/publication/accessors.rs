@@ -94,6 +94,26 @@ macro_rules! accessors {
             self.position_limit().saturating_sub(self.position()).max(0)
         }
 
+        /// Returns what limits the publication at present: a subscriber, receivers in other drivers, the congestion window,
+        /// the driver, or only its publisher. Reads all counters of the driver, so not for the hot path: for a log line
+        /// or a metric when offers are [back-pressured](crate::OfferError::BackPressured).
+        ///
+        /// ```
+        /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+        /// # let driver = taran_driver::MediaDriver::launch_embedded(
+        /// #     taran_driver::DriverContext::new().ipc_term_buffer_length(65_536),
+        /// # )?;
+        /// # let client = taran::Client::builder().aeron_dir(driver.aeron_dir()).connect()?;
+        /// let publication = client.add_publication("aeron:ipc", 1001)?;
+        /// assert_eq!(publication.limited_by().to_string(), "no receiver: no subscriber is connected");
+        /// # Ok(())
+        /// # }
+        /// ```
+        #[must_use]
+        pub fn limited_by(&self) -> LimitedBy {
+            self.$($core)+.limited_by(self.position())
+        }
+
         /// Returns the status of the channel.
         #[must_use]
         pub fn channel_status(&self) -> ChannelStatus {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use taran_core::counters::Counter;
@@ -15,6 +16,7 @@ use crate::Position;
 use crate::channel_status::{self, ChannelStatus};
 use crate::client_core::{ClientCore, check_channel};
 use crate::error::{CommandError, OfferError};
+use crate::limit::{LimitedBy, LogState, StreamPositions};
 use crate::pending::Pending;
 use crate::registry::Request;
 
@@ -121,6 +123,29 @@ impl PublicationCore {
             BlockError::Append(error) => self.append_error(error),
             error => OfferError::InvalidBlock(*error),
         }
+    }
+
+    /// Returns what limits the publication, whose position is `position`.
+    pub(super) fn limited_by(&self, position: Position) -> LimitedBy {
+        let positions = StreamPositions::read(self.client.counters());
+        let id = self.state.original_registration_id;
+        let Some(found) = positions.publication(id) else {
+            // It is closed, or the driver has removed it.
+            return LimitedBy::NoReceiver;
+        };
+        let mut publication = found.clone();
+        publication.position = publication.position.max(position);
+        let window = i64::from(
+            self.log
+                .metadata()
+                .publication_window
+                .load(Ordering::Relaxed),
+        );
+        let log = LogState {
+            is_connected: Some(!self.state.is_closed() && self.log.is_connected()),
+            window: (window > 0).then_some(window),
+        };
+        positions.limited_by(&publication, log)
     }
 
     /// Waits before an attempt that failed with `error` is repeated. Returns the error if the deadline has passed. Not

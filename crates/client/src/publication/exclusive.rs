@@ -15,6 +15,7 @@ use super::{PublicationCore, PublicationState};
 use crate::Position;
 use crate::channel_status::{self, ChannelStatus};
 use crate::error::{CommandError, OfferError};
+use crate::limit::LimitedBy;
 use crate::pending::Pending;
 
 /// A publication with a single writer and its own session: one thread at a time can offer.

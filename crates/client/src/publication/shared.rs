@@ -14,6 +14,7 @@ use super::{PublicationCore, PublicationState};
 use crate::Position;
 use crate::channel_status::{self, ChannelStatus};
 use crate::error::{CommandError, OfferError};
+use crate::limit::LimitedBy;
 use crate::pending::Pending;
 
 /// A publication that any number of threads may offer to at once.

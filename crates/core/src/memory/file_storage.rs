@@ -1,6 +1,7 @@
 //! Storage in real files.
 
 use std::{
+    ffi::OsString,
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Write},
     os::unix::fs::{FileExt, MetadataExt},
@@ -179,6 +180,12 @@ impl Storage for FileStorage {
 
     fn write_file(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
         fs::write(path, contents)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        fs::read_dir(directory)?
+            .map(|entry| entry.map(|entry| entry.file_name()))
+            .collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
     io,
     ops::Range,
     path::{Path, PathBuf},
@@ -397,5 +398,14 @@ impl Storage for MemoryStorage {
         state.locks.remove(path);
         state.plain.insert(path.to_path_buf(), contents.to_vec());
         Ok(())
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        let state = self.state();
+        let files = state.plain.keys().chain(state.mapped.keys());
+        Ok(files
+            .filter(|path| path.parent() == Some(directory))
+            .filter_map(|path| path.file_name().map(OsString::from))
+            .collect())
     }
 }

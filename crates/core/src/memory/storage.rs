@@ -1,6 +1,6 @@
 //! Storage of the files of an Aeron directory.
 
-use std::{fmt::Debug, io, path::Path};
+use std::{ffi::OsString, fmt::Debug, io, path::Path};
 
 use super::{DirectoryLock, InsufficientSpace, LockFile, LockProbe, MemoryError, Region};
 
@@ -155,4 +155,11 @@ pub trait Storage: Send + Sync + Debug {
 
     /// Writes a small ordinary file, such as a report; replaces an existing one.
     fn write_file(&self, path: &Path, contents: &[u8]) -> io::Result<()>;
+
+    /// Returns the names of the files in a directory, in any order. A storage without directories to list has none, which is
+    /// the default.
+    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        let _ = directory;
+        Ok(Vec::new())
+    }
 }

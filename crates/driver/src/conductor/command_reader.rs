@@ -5,6 +5,7 @@ use taran_core::ring::many_to_one::Consumer;
 use taran_protocol::command::{self, Command, CommandError as DecodeError, Malformed};
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::error_code::ErrorCode;
+use taran_protocol::uri::{ChannelUri, Param};
 
 use super::command_error::CommandError;
 use super::deferred_commands::{
@@ -254,7 +255,7 @@ fn run(
     prerequisites: &mut ResolvedPrerequisites,
 ) -> Option<Prerequisite> {
     match state.execute(command, prerequisites) {
-        Ok(()) => {}
+        Ok(()) => report_misspelt_keys(state, command),
         Err(CommandError::Pending(missing)) => return Some(missing),
         Err(CommandError::Failed(failure)) => {
             state.respond_error(command.correlation_id(), &failure);
@@ -264,6 +265,31 @@ fn run(
         state.logs.retire(unused);
     }
     None
+}
+
+/// Records the unknown keys of a new channel that resemble a known one. They have no effect, as in the official drivers;
+/// others may be meant for the application.
+fn report_misspelt_keys(state: &ConductorState, command: &Command<'_>) {
+    let (Command::AddPublication { channel, .. }
+    | Command::AddExclusivePublication { channel, .. }
+    | Command::AddSubscription { channel, .. }
+    | Command::AddDestination { channel, .. }
+    | Command::AddReceiveDestination { channel, .. }) = command
+    else {
+        return;
+    };
+    // The command was executed, so its channel is valid.
+    let Ok(uri) = ChannelUri::parse(channel) else {
+        return;
+    };
+    for key in uri.unknown_keys() {
+        if let Some(nearest) = Param::nearest_key(key) {
+            let text = format!(
+                "unknown key {key} has no effect, did you mean {nearest}?: channel={channel}"
+            );
+            state.record(ErrorCode::InvalidChannel, &text);
+        }
+    }
 }
 
 fn remove_client(deferred: &mut DeferredCommands, state: &mut ConductorState, client_id: i64) {

@@ -53,6 +53,10 @@ pub struct DirectorySettings {
     pub warn_if_exists: bool,
     /// Age of the heartbeat beyond which a driver is considered dead.
     pub driver_timeout_ms: i64,
+    /// Directory for the errors of earlier drivers; `None` means beside `path`.
+    pub errors_dir: Option<PathBuf>,
+    /// Number of files with errors of earlier drivers that are kept.
+    pub errors_kept: usize,
 }
 
 /// Lengths in bytes (docs/spec/uri-and-configuration.md §2.3).
@@ -183,6 +187,8 @@ impl Settings {
                 delete_on_shutdown: options.dir_delete_on_shutdown(),
                 warn_if_exists: options.dir_warn_if_exists(),
                 driver_timeout_ms: options.driver_timeout_ms(),
+                errors_dir: options.errors_dir().map(PathBuf::from),
+                errors_kept: usize::try_from(options.errors_kept()).unwrap_or(1),
             },
             buffers: BufferSettings {
                 to_driver: options.conductor_buffer_length(),

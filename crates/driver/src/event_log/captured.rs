@@ -2,7 +2,7 @@
 
 use taran_protocol::event::EventSet;
 
-use super::{EventConsumer, EventLog, text};
+use super::{EventClock, EventConsumer, EventLog, text};
 
 /// Length of the queue in bytes.
 const CAPACITY: usize = 64 * 1024;
@@ -22,7 +22,7 @@ impl EventConsumer {
     pub(crate) fn lines(&mut self) -> String {
         let mut lines = String::new();
         while self.read(10, |number, record| {
-            text::append(&mut lines, number, record);
+            text::append(&mut lines, EventClock::Monotonic, number, record);
         }) > 0
         {}
         lines

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use taran_core::clock::{Clock, SystemClock, SystemWallClock, WallClock};
 use taran_core::memory::Region;
 use taran_core::ring::many_to_one::{Consumer, Producer};
 use taran_core::ring::{RingError, TRAILER_LENGTH};
@@ -55,6 +56,33 @@ pub enum FieldValue<'a> {
     Message(i32, &'a [u8]),
     /// A datagram.
     Frame(&'a [u8]),
+}
+
+/// Clock of the times in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventClock {
+    /// The wall clock.
+    Wall,
+    /// The clock of the driver's timers.
+    Monotonic,
+}
+
+impl EventClock {
+    /// Returns the clock named by `taran.event.log.clock`.
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "monotonic" => Self::Monotonic,
+            _ => Self::Wall,
+        }
+    }
+
+    /// Returns the function that reads the clock, in nanoseconds.
+    fn now_ns(self) -> fn() -> i64 {
+        match self {
+            Self::Wall => || SystemWallClock.epoch_nanos(),
+            Self::Monotonic => || SystemClock::new().now().nanos,
+        }
+    }
 }
 
 /// Consumer end of the event log, for the writer thread.

@@ -122,6 +122,7 @@ fn writer_appends_to_file_and_flushes_on_drop() {
     ));
     std::fs::write(&path, "before\n").unwrap();
     let spec = EventWriterSpec {
+        clock: EventClock::Monotonic,
         enabled: EventSet::parse("all").unwrap(),
         path: Some(path.clone()),
         capacity: 1 << 20,
@@ -155,6 +156,7 @@ fn writer_appends_to_file_and_flushes_on_drop() {
 #[test]
 fn unopenable_file_is_named_in_error() {
     let spec = EventWriterSpec {
+        clock: EventClock::Monotonic,
         enabled: EventSet::parse("all").unwrap(),
         path: Some("/nowhere/events".into()),
         capacity: 1 << 20,

@@ -7,11 +7,12 @@ use taran_protocol::command::Command;
 use taran_protocol::event::{EventCode, EventSpec, FieldKind};
 use taran_protocol::response::Response;
 
+use super::EventClock;
 use super::frame_text;
 use super::record::{DecodedValue, RecordReader};
 
 /// Returns the first line of a log.
-pub(super) fn start(now_ns: i64, epoch_ms: i64) -> String {
+pub(super) fn start(clock: EventClock, now_ns: i64, epoch_ms: i64) -> String {
     let date = match DateTime::from_timestamp_millis(epoch_ms) {
         Some(utc) => utc
             .with_timezone(&Local)
@@ -21,22 +22,22 @@ pub(super) fn start(now_ns: i64, epoch_ms: i64) -> String {
     };
     format!(
         "{}log started {date}, enabled loggers: {{DRIVER: version={} commit=taran}}\n",
-        time(now_ns),
+        time(clock, now_ns),
         env!("CARGO_PKG_VERSION"),
     )
 }
 
 /// Returns the line that reports dropped events.
-pub(super) fn lost(now_ns: i64, count: u64, capacity: usize) -> String {
+pub(super) fn lost(clock: EventClock, now_ns: i64, count: u64, capacity: usize) -> String {
     format!(
         "{}DRIVER: {count} events lost: more came than could be written, raise aeron.event.buffer.length={capacity} or log \
          fewer events\n",
-        time(now_ns)
+        time(clock, now_ns)
     )
 }
 
-/// Appends the line of an event: `[<s>.<ns>] DRIVER: <name> [<captured>/<length>]: <values>`.
-pub(super) fn append(text: &mut String, number: i32, record: &[u8]) {
+/// Appends the line of an event: `[<time>] DRIVER: <name> [<captured>/<length>]: <values>`.
+pub(super) fn append(text: &mut String, clock: EventClock, number: i32, record: &[u8]) {
     let Some(event) = EventCode::from_number(number) else {
         return;
     };
@@ -45,7 +46,7 @@ pub(super) fn append(text: &mut String, number: i32, record: &[u8]) {
         return;
     };
     let line_start = text.len();
-    text.push_str(&time(time_ns));
+    text.push_str(&time(clock, time_ns));
     text.push_str("DRIVER: ");
     text.push_str(spec.name);
     let sizes_at = text.len();
@@ -114,8 +115,32 @@ fn append_message(
     }
 }
 
-/// Formats a timestamp: `[<seconds>.<nanoseconds>] `.
-fn time(now_ns: i64) -> String {
+/// Formats a timestamp: `[<date> <time>.<nanoseconds><zone>] ` of the wall clock, else `[<seconds>.<nanoseconds>] `.
+fn time(clock: EventClock, now_ns: i64) -> String {
     const SECOND: i64 = 1_000_000_000;
-    format!("[{}.{:09}] ", now_ns / SECOND, (now_ns % SECOND).abs())
+    match clock {
+        EventClock::Wall => DateTime::from_timestamp_nanos(now_ns)
+            .with_timezone(&Local)
+            .format("[%Y-%m-%d %H:%M:%S%.9f%z] ")
+            .to_string(),
+        EventClock::Monotonic => {
+            format!("[{}.{:09}] ", now_ns / SECOND, (now_ns % SECOND).abs())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_of_wall_clock_has_date_nanoseconds_and_zone() {
+        let text = time(EventClock::Wall, 1_700_000_000_123_456_789);
+        assert!(
+            text.starts_with("[2023-11-1") && text.ends_with("] "),
+            "{text}"
+        );
+        assert!(text.contains(":20.123456789"), "{text}");
+        assert_eq!(time(EventClock::Monotonic, 5_000_000_007), "[5.000000007] ");
+    }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use taran_core::clock::{Clock, SystemClock};
 use taran_protocol::event::EventSet;
 
-use super::{EventConsumer, EventLog, text};
+use super::{EventClock, EventConsumer, EventLog, text};
 use crate::error::DriverError;
 
 /// Sleep when there is nothing to write. Producers never wake the thread, because that would be a system call.
@@ -32,6 +32,8 @@ pub(crate) struct EventWriterSpec {
     pub(crate) path: Option<PathBuf>,
     /// Length of the queue in bytes.
     pub(crate) capacity: usize,
+    /// Clock of the times.
+    pub(crate) clock: EventClock,
 }
 
 /// Writes the event log. Dropping it writes everything that was logged.
@@ -49,6 +51,7 @@ impl EventWriter {
             enabled,
             path,
             capacity,
+            clock,
         } = spec;
         let mut out: Box<dyn Write + Send> = match path {
             None => Box::new(io::stdout()),
@@ -61,18 +64,19 @@ impl EventWriter {
             ),
         };
         let (log, consumer) =
-            EventLog::new(enabled, capacity, monotonic_ns).map_err(|error| DriverError::Cnc {
+            EventLog::new(enabled, capacity, clock.now_ns()).map_err(|error| DriverError::Cnc {
                 what: "the queue of events",
                 reason: error.to_string(),
             })?;
-        let now = SystemClock::new().now();
+        let epoch_ms = SystemClock::new().now().epoch_millis;
+        let start = text::start(clock, clock.now_ns()(), epoch_ms);
         // A closed standard output is ignored.
-        let _ = write_all(out.as_mut(), &text::start(now.nanos, now.epoch_millis));
+        let _ = write_all(out.as_mut(), &start);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::Builder::new()
             .name("event-log".to_owned())
-            .spawn(move || work(consumer, out, capacity, &stopped))
+            .spawn(move || work(consumer, out, capacity, clock, &stopped))
             .map_err(|source| DriverError::Thread {
                 agent: "the event log",
                 source,
@@ -102,14 +106,11 @@ impl Drop for EventWriter {
     }
 }
 
-fn monotonic_ns() -> i64 {
-    SystemClock::new().now().nanos
-}
-
 fn work(
     mut consumer: EventConsumer,
     mut out: Box<dyn Write + Send>,
     capacity: usize,
+    clock: EventClock,
     stop: &AtomicBool,
 ) {
     let mut lines = String::new();
@@ -118,11 +119,11 @@ fn work(
         let stopping = stop.load(Ordering::Acquire);
         lines.clear();
         consumer.read(BATCH, |number, record| {
-            text::append(&mut lines, number, record);
+            text::append(&mut lines, clock, number, record);
         });
         let lost = consumer.take_lost();
         if lost > 0 {
-            lines.push_str(&text::lost(monotonic_ns(), lost, capacity));
+            lines.push_str(&text::lost(clock, clock.now_ns()(), lost, capacity));
         }
         if !lines.is_empty() {
             idle = 0;

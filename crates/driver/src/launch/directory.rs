@@ -14,7 +14,7 @@ use taran_protocol::cnc::{
     CNC_FILE_NAME, Cnc, CncError, DRIVER_LOCK_FILE_NAME, driver_lock_contents, driver_lock_path,
 };
 
-use super::saved_errors;
+use super::saved_errors::{self, SavedErrors};
 use crate::context::DirectorySettings;
 use crate::error::DriverError;
 
@@ -113,17 +113,18 @@ pub(crate) fn find_owner(
     Ok(DirectoryOwner::Dead(Some(cnc)))
 }
 
-/// Prepares the directory for a new driver: fails if a live driver owns it, saves the errors of a dead one, deletes its
-/// files, and creates the folders.
+/// Prepares the directory for a new driver: fails if a live driver owns it, saves the errors of a dead one, which it returns,
+/// deletes its files, and creates the folders.
 pub(crate) fn prepare(
     storage: &dyn Storage,
     settings: &DirectorySettings,
     now_epoch_ms: i64,
-) -> Result<(), DriverError> {
+) -> Result<Option<SavedErrors>, DriverError> {
     let directory = &settings.path;
+    let mut saved = None;
     if storage.exists(directory) {
         if !settings.delete_on_start {
-            take_over(storage, settings, now_epoch_ms)?;
+            saved = take_over(storage, settings, now_epoch_ms)?;
         }
         clear(storage, directory)?;
     }
@@ -133,14 +134,14 @@ pub(crate) fn prepare(
             .create_dir_all(&path)
             .map_err(failed("create the directory", &path))?;
     }
-    Ok(())
+    Ok(saved)
 }
 
 fn take_over(
     storage: &dyn Storage,
     settings: &DirectorySettings,
     now_epoch_ms: i64,
-) -> Result<(), DriverError> {
+) -> Result<Option<SavedErrors>, DriverError> {
     match find_owner(storage, settings, now_epoch_ms)? {
         DirectoryOwner::Alive { pid, age_ms } => Err(DriverError::ActiveDriver {
             directory: settings.path.clone(),
@@ -149,14 +150,14 @@ fn take_over(
             timeout_ms: settings.driver_timeout_ms,
         }),
         DirectoryOwner::Dead(Some(cnc)) => {
-            let saved = saved_errors::save(storage, &settings.path, &cnc.error_log, now_epoch_ms);
+            let saved = saved_errors::save(storage, settings, &cnc.error_log, now_epoch_ms);
             saved.map_err(|(path, source)| DriverError::Directory {
                 action: "save the errors of a dead driver to",
                 path,
                 source,
             })
         }
-        DirectoryOwner::None | DirectoryOwner::Unfinished | DirectoryOwner::Dead(None) => Ok(()),
+        DirectoryOwner::None | DirectoryOwner::Unfinished | DirectoryOwner::Dead(None) => Ok(None),
     }
 }
 

@@ -47,7 +47,7 @@ use threads::{Running, Supervisor, ThreadingPlan};
 
 use crate::context::{DirectorySettings, DriverContext};
 use crate::error::DriverError;
-use crate::event_log::{EventWriter, EventWriterSpec};
+use crate::event_log::{EventClock, EventWriter, EventWriterSpec};
 
 /// A running media driver. Closed on drop.
 ///
@@ -378,6 +378,7 @@ fn event_writer(options: &OptionSet) -> Result<Option<EventWriter>, DriverError>
         enabled,
         path: options.event_log_filename().map(PathBuf::from),
         capacity: options.event_buffer_length(),
+        clock: EventClock::named(options.event_log_clock()),
     })
     .map(Some)
 }

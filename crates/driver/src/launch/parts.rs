@@ -145,8 +145,13 @@ impl DriverParts {
         if !conflicts.is_empty() {
             return Err(DriverError::Conflicts(conflicts));
         }
-        let warnings = shortfalls(context.options(), &limits);
-        directory::prepare(storage.as_ref(), &settings.directory, now.epoch_millis)?;
+        let mut warnings = shortfalls(context.options(), &limits);
+        let saved = directory::prepare(storage.as_ref(), &settings.directory, now.epoch_millis)?;
+        warnings.extend(saved.map(|saved| DriverWarning::PreviousErrors {
+            directory: settings.directory.path.clone(),
+            distinct: saved.distinct,
+            file: saved.file,
+        }));
         let files = Files::create(&storage, &settings, now, pid)?;
         let labels = SystemLabels {
             version: &AERON_VERSION.to_string(),

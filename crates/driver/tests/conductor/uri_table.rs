@@ -248,8 +248,8 @@ fn subscriptions() {
                     &["udp?endpoint=localhost:0"],
                     &["udp?control=localhost:40112|endpoint=localhost:40113|control-mode=dynamic"],
                     &["udp?control=localhost:40112|control-mode=dynamic"],
-                    &["U|cc=bogus"],
                     &["U|cc=cubic"],
+                    &["ipc?cc=bogus"],
                     &["U|media-rcv-ts-offset=0"],
                     &["U|channel-rcv-ts-offset=reserved|media-rcv-ts-offset=0"],
                     &["U|channel-rcv-ts-offset=0", "U|channel-rcv-ts-offset=0"],
@@ -299,6 +299,9 @@ fn subscriptions() {
                     &["M|interface=1.2.3.4"],
                     &["M|interface=127.0.0.1/33"],
                     &["U|rcv-wnd=xyz"],
+                    &["U|rcv-wnd=63"],
+                    // Rejected here when it is added; in C, each of its images fails.
+                    &["U|cc=bogus"],
                     &["U|tether=no"],
                     &["udp?control=localhost:0"],
                     &["udp?control=localhost:0|endpoint=localhost:40001"],
@@ -312,4 +315,20 @@ fn subscriptions() {
         ],
         subscribe,
     );
+}
+
+#[test]
+fn misspelt_key_is_accepted_and_recorded() {
+    let mut driver = DriverFixture::new();
+    let client = driver.client();
+    for channel in [
+        "aeron:udp?endpoint=localhost:40123|term_lenght=64k",
+        "aeron:udp?endpoint=localhost:40123|customer=7",
+    ] {
+        driver.add_subscription(client, channel, 10).unwrap();
+    }
+    let errors = driver.errors();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    let text = "unknown key term_lenght has no effect, did you mean term-length?";
+    assert!(errors[0].0.contains(text), "{errors:?}");
 }

@@ -28,6 +28,8 @@ pub(super) const ARCHIVE_THREADING_MODE: &[Choice] =
 
 pub(super) const SECURE_MODE: &[Choice] = &[choice("off"), choice("channels"), choice("all")];
 
+pub(super) const EVENT_CLOCK: &[Choice] = &[choice("wall"), choice("monotonic")];
+
 pub(super) const ARCHIVE_DISK_FULL: &[Choice] = &[choice("hold"), choice("stop")];
 pub(super) const ARCHIVE_VERIFY_DAMAGE: &[Choice] = &[choice("report"), choice("invalidate")];
 

@@ -12,6 +12,8 @@ pub enum Problem {
     Malformed,
     /// The value is out of range.
     OutOfRange,
+    /// The duration has no unit, so that it is a number of nanoseconds, below the minimum of the option.
+    WithoutUnit,
     /// The option accepts only its default, for this reason.
     Fixed(&'static str),
 }
@@ -59,6 +61,13 @@ impl fmt::Display for OptionError {
             }
             Problem::OutOfRange => {
                 write!(f, " is out of range: needs {}", option.kind.requirement())?;
+            }
+            Problem::WithoutUnit => {
+                write!(
+                    f,
+                    " has no unit, so it means {value} ns, which is below the minimum: needs {}",
+                    option.kind.requirement()
+                )?;
             }
             Problem::Fixed(reason) => {
                 return write!(f, " is not supported: {reason}; remove it {default}");

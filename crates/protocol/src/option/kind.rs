@@ -46,7 +46,8 @@ pub enum Kind {
         /// Additional constraint.
         form: Form,
     },
-    /// A duration in nanoseconds. Lower values are raised to the minimum.
+    /// A duration in nanoseconds. Lower values are raised to the minimum, unless they have no unit: most such numbers are
+    /// meant as milliseconds or seconds.
     Duration {
         /// Minimum in nanoseconds.
         min: i64,
@@ -123,7 +124,14 @@ impl Kind {
                 n if (min..=max).contains(&n) && form.admits(n) => Ok(Value::Int(n)),
                 _ => Err(InvalidValue::OutOfRange),
             },
-            Kind::Duration { min } => Ok(Value::Int(parse_duration_ns(text)?.max(min))),
+            Kind::Duration { min } => {
+                let nanos = parse_duration_ns(text)?;
+                let is_bare = text.bytes().all(|byte| byte.is_ascii_digit());
+                if is_bare && nanos > 0 && nanos < min {
+                    return Err(InvalidValue::WithoutUnit);
+                }
+                Ok(Value::Int(nanos.max(min)))
+            }
             Kind::Millis => match parse_i64(text)? {
                 n if n >= 0 => Ok(Value::Int(n)),
                 _ => Err(InvalidValue::OutOfRange),
@@ -243,6 +251,7 @@ impl fmt::Display for Affinity {
 pub(super) enum InvalidValue {
     Malformed,
     OutOfRange,
+    WithoutUnit,
 }
 
 impl From<Requirement> for InvalidValue {

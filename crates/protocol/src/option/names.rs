@@ -4,7 +4,7 @@ use super::layers::Source;
 use super::spec::{OptionSpec, Scope};
 use super::table::OptionId;
 
-/// Unknown option name with an Aeron or Taran prefix.
+/// Unknown option name: with an Aeron or Taran prefix, or any from the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownOption {
     /// Name as given.
@@ -13,6 +13,15 @@ pub struct UnknownOption {
     pub source: Source,
     /// Most similar known name, if one is similar enough.
     pub nearest: Option<&'static str>,
+}
+
+impl UnknownOption {
+    /// Returns true if the name is almost certainly a mistake: it resembles a known one, or was given on the command line
+    /// of this process. Environment and property files also hold names that belong to other programs.
+    #[must_use]
+    pub fn is_mistake(&self) -> bool {
+        self.nearest.is_some() || self.source == Source::CommandLine
+    }
 }
 
 impl std::fmt::Display for UnknownOption {
@@ -61,6 +70,12 @@ const FOREIGN_PREFIXES: &[&str] = &[
     "TARAN_TEST_",
 ];
 
+/// Prefixes of system properties of a Java virtual machine and its libraries, which command lines for Java programs hold.
+const JAVA_PREFIXES: &[&str] = &["AGRONA_", "FILE_", "JAVA_", "JDK_", "OS_", "SUN_", "USER_"];
+
+/// Prefixes of options, in the order in which a name without one is completed.
+const OPTION_PREFIXES: [&str; 2] = ["aeron.", "taran."];
+
 /// Returns a byte of a name in the form used for comparison, that of environment variables.
 fn normalize(byte: u8) -> u8 {
     if byte == b'.' {
@@ -98,10 +113,38 @@ pub fn find_option(name: &str) -> Option<&'static OptionSpec> {
     find(name)
 }
 
-/// Returns the property name most similar to an unknown name, if one is similar enough.
+/// Returns the property name most similar to an unknown name, with or without its prefix, if one is similar enough.
 #[must_use]
 pub fn nearest_option(name: &str) -> Option<&'static str> {
-    nearest(name, MAX_EDITS, |spec| spec.property)
+    nearest(name, MAX_EDITS, |spec| spec.property).or_else(|| {
+        // The prefix is known, so that fewer letters remain to resemble another name.
+        let max_edits = (name.len() / 4).min(MAX_EDITS);
+        OPTION_PREFIXES
+            .iter()
+            .find_map(|prefix| nearest(&format!("{prefix}{name}"), max_edits, |spec| spec.property))
+    })
+}
+
+/// Returns the options whose property or variable contains each word of a text, in documentation order. Words are
+/// separated by anything but letters and digits. None for a text without a word.
+#[must_use]
+pub fn search_options(text: &str) -> Vec<&'static OptionSpec> {
+    let words: Vec<String> = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_uppercase)
+        .collect();
+    if words.is_empty() {
+        return Vec::new();
+    }
+    let contains_all = |name: &str| {
+        let name = name.to_ascii_uppercase();
+        words.iter().all(|word| name.contains(word.as_str()))
+    };
+    OptionId::ALL
+        .iter()
+        .filter(|spec| contains_all(spec.property) || contains_all(spec.variable))
+        .collect()
 }
 
 /// Returns the `name_of` an option that is most similar to `name`, within `max_edits` edits.
@@ -127,8 +170,24 @@ fn is_in_namespace(name: &str, scope: Scope) -> bool {
             .any(|prefix| has_prefix(name, prefix))
 }
 
-/// Returns a report for a name that [`find`] does not know, or `None` if the name belongs to another program.
+/// Returns true if a name has no prefix of Aeron or Taran, and is no system property of Java.
+fn is_without_prefix(name: &str) -> bool {
+    !["AERON_", "TARAN_"]
+        .iter()
+        .chain(JAVA_PREFIXES)
+        .any(|prefix| has_prefix(name, prefix))
+}
+
+/// Returns a report for a name that [`find`] does not know, or `None` if the name belongs to another program. The command
+/// line belongs to this one, so that there each name without a prefix is reported, too.
 pub(super) fn unknown(name: &str, source: &Source, scope: Scope) -> Option<UnknownOption> {
+    if *source == Source::CommandLine && is_without_prefix(name) {
+        return Some(UnknownOption {
+            name: name.to_owned(),
+            source: source.clone(),
+            nearest: nearest_option(name),
+        });
+    }
     if !is_in_namespace(name, scope) {
         return None;
     }
@@ -153,7 +212,7 @@ pub(super) fn unknown(name: &str, source: &Source, scope: Scope) -> Option<Unkno
 ///
 /// A file may hold thousands of unknown names, each of which is compared with all options. Only cells within
 /// [`MAX_EDITS`] of the diagonal are computed, up to the first row in which all cells exceed it.
-fn distance(a: &str, b: &str) -> Option<usize> {
+pub(crate) fn distance(a: &str, b: &str) -> Option<usize> {
     const WIDTH: usize = 2 * MAX_EDITS + 1;
     const FAR: usize = MAX_EDITS + 1;
     let (a, b) = (a.as_bytes(), b.as_bytes());
@@ -303,6 +362,15 @@ mod tests {
         );
         assert_eq!(nearest("aeron.something.else.entirely", &line), Some(None));
         assert_eq!(nearest("taran.profil", &line), Some(Some("taran.profile")));
+        assert_eq!(
+            nearest("threading.mode", &line),
+            Some(Some("aeron.threading.mode"))
+        );
+        assert_eq!(nearest("profile", &line), Some(Some("taran.profile")));
+        assert_eq!(nearest("nothing.like.it", &line), Some(None));
+        assert_eq!(nearest("foo", &line), Some(None));
+        let file = Source::File("a.properties".into());
+        assert_eq!(nearest("threading.mode", &file), None);
         let environment = Source::Environment;
         assert_eq!(
             nearest("AERON_MTU_LENGHT", &environment),
@@ -323,5 +391,27 @@ mod tests {
         }
         assert_eq!(nearest("aeron.archive.dir", &line), None);
         assert_eq!(nearest("agrona.disable.bounds.checks", &line), None);
+        assert_eq!(nearest("java.net.preferIPv4Stack", &line), None);
+    }
+
+    #[test]
+    fn search_options_finds_names_with_all_words() {
+        let found = |text| -> Vec<&str> {
+            search_options(text)
+                .iter()
+                .map(|spec| spec.property)
+                .collect()
+        };
+        assert_eq!(
+            found("mtu"),
+            [
+                "aeron.mtu.length",
+                "aeron.ipc.mtu.length",
+                "aeron.archive.control.mtu.length"
+            ]
+        );
+        assert_eq!(found("Ipc MTU"), ["aeron.ipc.mtu.length"]);
+        assert_eq!(found("nothing"), [""; 0]);
+        assert_eq!(found(" . "), [""; 0]);
     }
 }

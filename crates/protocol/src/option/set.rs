@@ -258,11 +258,13 @@ fn read(spec: &OptionSpec, text: &str) -> Result<Value, Problem> {
             Ok(value) if value == spec.default_value() => Ok(value),
             Ok(_) | Err(InvalidValue::OutOfRange) => Err(Problem::Fixed(reason)),
             Err(InvalidValue::Malformed) => Err(Problem::Malformed),
+            Err(InvalidValue::WithoutUnit) => Err(Problem::WithoutUnit),
         };
     }
     value.map_err(|refusal| match refusal {
         InvalidValue::Malformed => Problem::Malformed,
         InvalidValue::OutOfRange => Problem::OutOfRange,
+        InvalidValue::WithoutUnit => Problem::WithoutUnit,
     })
 }
 

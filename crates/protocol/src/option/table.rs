@@ -5,7 +5,7 @@
 
 use super::choices::{
     ARCHIVE_DISK_FULL, ARCHIVE_THREADING_MODE, ARCHIVE_VERIFY_DAMAGE, AUTHENTICATOR, AUTHORISATION,
-    CHECKSUM, CONGESTION_CONTROL, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL,
+    CHECKSUM, CONGESTION_CONTROL, EVENT_CLOCK, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL,
     MULTICAST_STRATEGY, NAME_RESOLVER, PROFILE, RANDOM, SECURE_MODE, TERMINATION_VALIDATOR,
     THREADING_MODE, UNICAST_FLOW_CONTROL, UNICAST_STRATEGY,
 };
@@ -534,6 +534,13 @@ options! {
         "event log reader class";
     EventBufferLength event_buffer_length: Driver size(64 * K, G, Form::PowerOfTwo) "aeron.event.buffer.length" "AERON_EVENT_BUFFER_LENGTH" = "8m",
         "length of the event buffer between the agents and the log writer";
+
+    EventLogClock event_log_clock: Driver choice(EVENT_CLOCK) "taran.event.log.clock" "TARAN_EVENT_LOG_CLOCK" = "wall",
+        "clock of the times in the event log: wall (date, time and zone) or monotonic (seconds since the system's start)";
+    ErrorsDir errors_dir: Driver text "taran.errors.dir" "TARAN_ERRORS_DIR" = "",
+        "directory for the errors of earlier drivers that died; unset means beside the directory of the driver";
+    ErrorsKept errors_kept: Driver int(1, 1000) "taran.errors.kept" "TARAN_ERRORS_KEPT" = "10",
+        "number of files with errors of earlier drivers that are kept; older ones are deleted";
 
     // Client (§3)
     ClientName client_name: Client text(100) "aeron.client.name" "AERON_CLIENT_NAME" = "",

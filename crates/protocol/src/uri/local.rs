@@ -104,7 +104,8 @@ fn select(
 }
 
 /// Returns a list of the available interfaces for an error text.
-fn list_interfaces(interfaces: &[LocalInterface]) -> String {
+#[must_use]
+pub fn list_interfaces(interfaces: &[LocalInterface]) -> String {
     let mut known: Vec<String> = interfaces
         .iter()
         .take(LISTED_MAX)

@@ -37,6 +37,7 @@ pub use channel::{Channel, ChannelKind, IpcChannel, UdpChannel};
 pub use error::UriError;
 pub use flow_control::{FlowControlDefaults, FlowControlParams, FlowControlStrategy};
 pub use keywords::{ControlMode, ResponseCorrelation, TimestampOffset};
+pub use local::list_interfaces;
 pub use param::{
     FRAME_ALIGNMENT, MAX_MTU, MAX_RESEND, MAX_TERM_LENGTH, MIN_TERM_LENGTH, Param, ParamKind,
     ParamSpec, Role,

@@ -5,6 +5,7 @@ use super::flow_control::FlowControlValue;
 use super::tags::{SessionIdValue, Tags};
 use super::value::{Requirement, parse_bool, parse_duration_ns, parse_i32, parse_i64, parse_size};
 use super::{ControlMode, ResponseCorrelation, TimestampOffset};
+use crate::option::distance;
 
 /// Role of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -319,6 +320,24 @@ impl Param {
             .find(|spec| spec.key == key)
             .map(|spec| spec.param)
     }
+
+    /// Returns the known key most similar to an unknown one, if one is similar enough: one edit in a short key, up to three
+    /// in a long one.
+    #[must_use]
+    pub fn nearest_key(key: &str) -> Option<&'static str> {
+        let max_edits = match key.len() {
+            0..=2 => return None,
+            3..=5 => 1,
+            6..=8 => 2,
+            _ => 3,
+        };
+        Self::ALL
+            .iter()
+            .filter_map(|spec| Some((distance(key, spec.key)?, spec.key)))
+            .filter(|(edits, _)| *edits <= max_edits)
+            .min_by_key(|(edits, _)| *edits)
+            .map(|(_, key)| key)
+    }
 }
 
 #[cfg(test)]
@@ -334,6 +353,24 @@ mod tests {
         }
         assert_eq!(Param::from_key("initial-term-id"), None);
         assert_eq!(Param::from_key("Endpoint"), None);
+    }
+
+    #[test]
+    fn nearest_key_finds_misspelt_and_skips_foreign_keys() {
+        for (key, nearest) in [
+            ("endpiont", Some("endpoint")),
+            ("Endpoint", Some("endpoint")),
+            ("term_lenght", Some("term-length")),
+            ("initial-term-id", Some("init-term-id")),
+            ("tag", Some("tags")),
+            ("mtus", Some("mtu")),
+            ("foo", None),
+            ("id", None),
+            ("customer", None),
+            ("my-application-key", None),
+        ] {
+            assert_eq!(Param::nearest_key(key), nearest, "{key}");
+        }
     }
 
     #[test]

@@ -8,6 +8,9 @@ use super::tags::SessionIdValue;
 use super::untethered::Untethered;
 use super::value::{parse_bool, parse_duration_ns, parse_i64, parse_size};
 
+/// Shortest MTU of a stream, in bytes.
+const MIN_MTU: usize = 64;
+
 /// Group consideration of a receiver, which determines its NAK delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
@@ -38,7 +41,7 @@ pub enum CongestionControl {
     Static,
     /// CUBIC.
     Cubic,
-    /// An unknown name. The subscription is added, but the creation of its images fails.
+    /// An unknown name, for a strategy of an embedding program; any other driver rejects the subscription.
     Unknown(String),
 }
 
@@ -149,6 +152,31 @@ impl SubscriptionParams {
             is_response: channel.control_mode() == Some(ControlMode::Response),
             untethered: Untethered::read(uri, &defaults.untethered)?,
         })
+    }
+
+    /// Checks what each image of a UDP channel needs: a congestion control that the driver knows, unless `accepts_names`
+    /// says that an embedding program supplies others, and a receiver window for the shortest MTU.
+    ///
+    /// # Errors
+    /// Code 11 with the value and the valid values.
+    pub fn check_images(&self, channel: &Channel, accepts_names: bool) -> Result<(), UriError> {
+        let rejected =
+            |text: String| Err(UriError::rejected(text).in_channel(channel.uri().as_str()));
+        if let CongestionControl::Unknown(name) = &self.congestion_control
+            && !accepts_names
+        {
+            return rejected(format!(
+                "unknown congestion control, must be static or cubic: cc={name}"
+            ));
+        }
+        if self.receiver_window < MIN_MTU {
+            return rejected(format!(
+                "rcv-wnd={} is less than the shortest mtu={MIN_MTU}, so that no stream can be received; raise it to at \
+                 least the mtu of the publications",
+                self.receiver_window
+            ));
+        }
+        Ok(())
     }
 
     /// Checks that the receiver window does not exceed the receive buffer length: that of the existing endpoint, else

@@ -1,5 +1,6 @@
 //! Storage of one process.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
@@ -116,5 +117,10 @@ impl Storage for LeasedStorage {
     fn write_file(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
         self.lease.check()?;
         self.storage.write_file(path, contents)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        self.lease.check()?;
+        self.storage.list(directory)
     }
 }

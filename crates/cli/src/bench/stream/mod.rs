@@ -6,7 +6,7 @@ mod subscriber;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
@@ -15,7 +15,7 @@ use taran_bench::payload::MIN_LENGTH;
 use taran_bench::side::{Side, SideSpec, launch_embedded};
 use taran_bench::stream::{StreamConfig, StreamReport, publish, subscribe};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
 
 use super::values::{Cores, Cpus, bytes, duration};
 use super::{DriverChoice, failure};
@@ -122,15 +122,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         RoleName::Publisher => {
             let mut side = side(&config, &stop)?;
             let report = publish(&config, &mut side).map_err(failure)?;
-            linger(&mut side)?;
+            if !is_interrupted(&stop) {
+                linger(&mut side)?;
+            }
             print_sent(&report)?;
-            Ok(ExitCode::SUCCESS)
+            Ok(exit_code(ExitCode::SUCCESS, &stop))
         }
         RoleName::Subscriber if arguments.is_child => child::serve(&config, &stop),
         RoleName::Subscriber => {
             let mut side = side(&config, &stop)?;
             let report = subscribe(&config, &mut side, || {}).map_err(failure)?;
-            print_received(&report)
+            Ok(exit_code(print_received(&report)?, &stop))
         }
     }
 }
@@ -167,9 +169,30 @@ fn both(
     let mut subscriber = Subscriber::start(&subscriber)?;
     subscriber.await_ready(&mut side)?;
     let sent = publish(config, &mut side).map_err(failure)?;
-    let received = subscriber.report(&mut side)?;
+    let received = if is_interrupted(stop) {
+        subscriber.interrupt()
+    } else {
+        subscriber.report(&mut side)
+    };
     print_sent(&sent)?;
-    print_received(&received)
+    Ok(exit_code(print_received(&received?)?, stop))
+}
+
+fn is_interrupted(stop: &AtomicBool) -> bool {
+    stop.load(Ordering::Relaxed)
+}
+
+/// Returns the exit code of a run; that of an interrupted one does not depend on its results.
+fn exit_code(code: ExitCode, stop: &AtomicBool) -> ExitCode {
+    if is_interrupted(stop) {
+        // A closed standard output is not an error here.
+        let _ = writeln!(
+            io::stdout(),
+            "interrupted: the figures are those of the time before"
+        );
+        return ExitCode::from(INTERRUPTED);
+    }
+    code
 }
 
 fn is_ipc(config: &StreamConfig) -> bool {

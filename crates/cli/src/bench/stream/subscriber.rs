@@ -87,6 +87,15 @@ impl Subscriber {
         self.line(side)?.parse().map_err(Failure::Other)
     }
 
+    /// Ends the child before its time; returns its report of the time before.
+    pub(super) fn interrupt(&mut self) -> Result<StreamReport, Failure> {
+        drop(self.child.stdin.take());
+        let line = self.lines.recv_timeout(EXIT_TIMEOUT);
+        // Without a report, the child was interrupted before it measured.
+        let line = line.map_err(|_| Failure::Interrupted)?;
+        line.parse().map_err(Failure::Other)
+    }
+
     fn line(&mut self, side: &mut Side) -> Result<String, Failure> {
         loop {
             match self.lines.try_recv() {

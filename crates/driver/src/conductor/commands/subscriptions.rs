@@ -52,6 +52,14 @@ impl ConductorState {
         let channel = Channel::for_subscription(channel).map_err(Failure::from)?;
         let defaults = &self.settings.subscription_defaults;
         let params = SubscriptionParams::new(&channel, defaults).map_err(Failure::from)?;
+        if matches!(channel, Channel::Udp(_)) {
+            // The option, if set, replaces `cc` of each channel.
+            let accepts_names = self.networking.congestion_control.is_some()
+                || self.settings.receiver.congestion_control.is_some();
+            params
+                .check_images(&channel, accepts_names)
+                .map_err(Failure::from)?;
+        }
         let new = NewSubscription {
             client_id,
             id,

@@ -12,7 +12,6 @@ use super::super::publication_config::LogSocketBuffers;
 use super::super::state::ConductorState;
 use super::super::subscriptions::{Source, Subscription};
 use super::ImageRefusal;
-use super::congestion::unknown_congestion_control;
 use crate::boundary::{CreateImage, ImageId, NakDelaySpec};
 use crate::context::ReceiverSettings;
 
@@ -124,11 +123,6 @@ impl ConductorState {
         let congestion_control = congestion_control.unwrap_or(&params.congestion_control);
         let invalid = |reason: String| ImageRefusal::Request(Failure::generic(reason));
         let join_position = check(request, window).map_err(invalid)?;
-        if let CongestionControl::Unknown(name) = congestion_control
-            && self.networking.congestion_control.is_none()
-        {
-            return Err(invalid(unknown_congestion_control(name)));
-        }
         let is_group = match first.params.group {
             Group::Yes => true,
             Group::No => false,

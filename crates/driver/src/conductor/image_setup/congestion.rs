@@ -51,7 +51,9 @@ impl ConductorState {
                 StaticWindow::new(config.window),
             ))),
             Requested::Cubic => self.create_cubic(id, request, config),
-            Requested::Unknown(name) => Err(Failure::generic(unknown_congestion_control(name))),
+            Requested::Unknown(name) => Err(Failure::generic(format!(
+                "unknown congestion control, must be static or cubic: cc={name}"
+            ))),
         }
     }
 
@@ -84,9 +86,4 @@ impl ConductorState {
             counters: counters.into(),
         })
     }
-}
-
-/// Returns the error text for an unknown congestion control.
-pub(super) fn unknown_congestion_control(name: &str) -> String {
-    format!("unknown congestion control, must be static or cubic: cc={name}")
 }

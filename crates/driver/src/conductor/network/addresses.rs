@@ -3,7 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use taran_protocol::error_code::ErrorCode;
-use taran_protocol::uri::{Address, AddressRoles, ChannelKind, Host, Interface, UdpChannel};
+use taran_protocol::uri::{
+    Address, AddressRoles, ChannelKind, Host, Interface, UdpChannel, list_interfaces,
+};
 
 use super::super::command_error::CommandError;
 use super::super::deferred_commands::{Prerequisite, ResolvedPrerequisites};
@@ -77,9 +79,10 @@ pub(crate) fn resolve(
         Some(Interface::Network {
             host: host @ Host::Name(_),
             ..
-        }) => names.host("interface", host)?,
-        _ => None,
+        }) => names.host("interface", host),
+        _ => Ok(None),
     };
+    let interface = interface.map_err(|failure| with_interfaces(failure, sockets))?;
     if !names.missing.is_empty() {
         return Err(CommandError::Pending(Prerequisite::Hosts(names.missing)));
     }
@@ -112,6 +115,23 @@ pub(crate) fn resolve(
         interface_index,
         backend,
     })
+}
+
+/// Adds the interfaces of this machine to a failure about `interface`.
+fn with_interfaces(failure: Failure, sockets: &mut Sockets) -> Failure {
+    // Without the list, the failure still says which value is wrong.
+    let Ok(interfaces) = sockets.network.interfaces() else {
+        return failure;
+    };
+    Failure::new(
+        failure.code,
+        format!(
+            "{}; interface takes an address, a network such as 10.0.0.0/8, or a name in braces such as {{eth0}}, of this \
+             machine's: {}",
+            failure.text,
+            list_interfaces(&interfaces)
+        ),
+    )
 }
 
 /// Returns the address of a destination's endpoint; `None` if its name cannot be resolved.

@@ -24,6 +24,13 @@ fn parse_each_kind_returns_value_or_error() {
         (mtu, "8k", Ok(Value::Int(8192))),
         (mtu, "big", Err(InvalidValue::Malformed)),
         (Kind::Duration { min: 1000 }, "0", Ok(Value::Int(1000))),
+        (Kind::Duration { min: 1000 }, "5ns", Ok(Value::Int(1000))),
+        (
+            Kind::Duration { min: 1000 },
+            "999",
+            Err(InvalidValue::WithoutUnit),
+        ),
+        (Kind::Duration { min: 1000 }, "1000", Ok(Value::Int(1000))),
         (
             Kind::Duration { min: 1000 },
             "5s",

@@ -1,17 +1,31 @@
-//! `taran backlog`: how far each part of each stream lags behind (docs/spec/uri-and-configuration.md §5.7).
+//! `taran backlog`: how far each part of each stream lags behind (docs/spec/uri-and-configuration.md §5.7), and what limits
+//! each publication.
 
+mod history;
+pub(crate) mod verdict;
+
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
+use taran::limit::StreamPositions;
 use taran_protocol::counter::type_id;
 
 use crate::attach::{Attached, Target};
 use crate::failure::Failure;
 use crate::output;
 use crate::printable;
+use crate::stat::CLEAR_SCREEN;
 use crate::streams::model::{self, Stream};
+use crate::values;
+
+use history::History;
+use verdict::Verdict;
 
 /// Command-line arguments.
 #[derive(Args, Debug)]
@@ -20,6 +34,14 @@ For each stream: the publisher's position, the bytes that the sender has still t
 how far each subscriber lags behind. Only the parts present in this driver are listed. Positions and backlogs are in
 bytes. Counters are read one after the other while messages flow, so small values may be inaccurate.
 
+The last line of a publication tells what limits it: a subscriber of this driver, with its client; the flow control of
+receivers in other drivers; the congestion window; the sender of the driver; that no receiver is connected; or only its
+publisher. Rates are those between two samples, and times those since the command has seen a movement.
+
+  taran backlog                         once, from two samples
+  taran backlog -w                      every second, until interrupted
+  taran backlog --json | jq '.[] | select(.limited_by.kind == \"subscriber\")'
+
 For a driver that has ended, the last backlog is shown; the exit status is 1, with a message on standard error.
 
 Exit status: 0 shown, 1 no driver, 2 incorrect usage.")]
@@ -27,13 +49,25 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
 
-    /// Print one JSON document
+    /// Repeat until interrupted
+    #[arg(short = 'w', long)]
+    watch: bool,
+
+    /// Interval between two refreshes; a bare number is milliseconds
+    #[arg(short = 'u', long, value_name = "TIME", default_value = "1s", value_parser = values::interval, requires = "watch")]
+    interval: Duration,
+
+    /// Time between the two samples of a single run; a bare number is milliseconds
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = values::millis, conflicts_with = "watch")]
+    sample: Duration,
+
+    /// Print one JSON document per refresh, on a line of its own
     #[arg(long)]
     json: bool,
 }
 
 /// Backlog of a stream.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 struct Backlog {
     session_id: i32,
     stream_id: i32,
@@ -42,6 +76,8 @@ struct Backlog {
     sender: Option<Sender>,
     receiver: Option<Receiver>,
     subscribers: Vec<Subscriber>,
+    /// Limit of the publication, if there is one.
+    limited_by: Option<Verdict>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -80,15 +116,76 @@ struct Subscriber {
 /// Prints the backlog of every stream.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let attached = Attached::open(&arguments.target)?;
-    let streams = model::collect(&attached.counters());
-    let backlogs: Vec<Backlog> = streams.iter().map(Backlog::of).collect();
-    if arguments.json {
-        output::json(&backlogs)?;
-    } else {
-        output::text(&report(&backlogs))?;
+    let mut samples = Samples::of(&attached);
+    if !arguments.watch {
+        samples.take();
+        // The positions of a driver that has ended do not move.
+        if attached.check_alive().is_ok() {
+            thread::sleep(arguments.sample);
+        }
+        show(&samples.take(), arguments.json, false)?;
+        attached.check_alive()?;
+        return Ok(ExitCode::SUCCESS);
     }
-    attached.check_alive()?;
-    Ok(ExitCode::SUCCESS)
+    let clear = !arguments.json && io::stdout().is_terminal();
+    loop {
+        show(&samples.take(), arguments.json, clear)?;
+        attached.check_alive()?;
+        thread::sleep(arguments.interval);
+    }
+}
+
+fn show(backlogs: &[Backlog], json: bool, clear: bool) -> Result<(), Failure> {
+    if json {
+        return output::json(&backlogs);
+    }
+    let text = report(backlogs);
+    output::text(&if clear {
+        format!("{CLEAR_SCREEN}{text}")
+    } else {
+        text
+    })
+}
+
+/// Samples of a driver's positions.
+struct Samples<'a> {
+    attached: &'a Attached,
+    history: History<verdict::Observed>,
+    start: Instant,
+}
+
+impl<'a> Samples<'a> {
+    fn of(attached: &'a Attached) -> Self {
+        Self {
+            attached,
+            history: History::new(),
+            start: Instant::now(),
+        }
+    }
+
+    /// Takes a sample. Returns the backlog of each stream.
+    fn take(&mut self) -> Vec<Backlog> {
+        let counters = self.attached.counters();
+        let positions = StreamPositions::read(&counters);
+        let progress: HashMap<_, _> =
+            verdict::observe(&mut self.history, &positions, self.start.elapsed())
+                .into_iter()
+                .collect();
+        let mut backlogs: Vec<Backlog> =
+            model::collect(&counters).iter().map(Backlog::of).collect();
+        for backlog in &mut backlogs {
+            let publication = backlog
+                .publisher
+                .as_ref()
+                .and_then(|publisher| positions.publication(publisher.registration_id));
+            backlog.limited_by = publication.map(|publication| {
+                Verdict::of(publication, &positions, &self.attached.directory, |key| {
+                    progress.get(&key).copied()
+                })
+            });
+        }
+        backlogs
+    }
 }
 
 impl Backlog {
@@ -143,6 +240,7 @@ impl Backlog {
             sender,
             receiver,
             subscribers,
+            limited_by: None,
         }
     }
 }
@@ -153,6 +251,9 @@ fn ahead(position: i64, of: i64) -> i64 {
 }
 
 fn report(backlogs: &[Backlog]) -> String {
+    if backlogs.is_empty() {
+        return "no streams\n".to_owned();
+    }
     let mut text = String::new();
     for backlog in backlogs {
         // Writing to a string cannot fail, here and below.
@@ -172,6 +273,9 @@ fn report(backlogs: &[Backlog]) -> String {
                 (_, true) => '└',
             };
             let _ = writeln!(text, "{corner}─{line}");
+        }
+        if let Some(verdict) = &backlog.limited_by {
+            let _ = writeln!(text, "{verdict}");
         }
         text.push('\n');
     }
