@@ -3,9 +3,10 @@
 //! * `compare` runs the other programs and writes their results as tables, JSON and an HTML page.
 //! * `drivers` runs our driver or the official C driver, alone or embedded under our client.
 //! * `clients` runs our client or the official C client on a running driver.
+//! * `archives` runs our archive, and loads on an archive of either implementation.
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "official")]
+#[cfg(feature = "ours")]
 pub mod bench;
 pub mod measured;

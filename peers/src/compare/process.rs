@@ -86,10 +86,9 @@ impl Program {
     pub(crate) fn has_ended(&mut self) -> Result<Option<ExitStatus>, String> {
         self.child.try_wait().map_err(|error| error.to_string())
     }
-}
 
-impl Drop for Program {
-    fn drop(&mut self) {
+    /// Closes standard input, and waits for the exit of the process; kills it if it does not exit in time.
+    pub(crate) fn end(&mut self) {
         drop(self.child.stdin.take());
         let deadline = Instant::now() + TIMEOUT;
         while let Ok(None) = self.child.try_wait() {
@@ -101,6 +100,12 @@ impl Drop for Program {
             }
             thread::sleep(Duration::from_millis(5));
         }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -128,13 +133,36 @@ pub(crate) fn directory(name: &str) -> PathBuf {
     directory
 }
 
+/// Returns the path of an archive directory of this run, on the disk of the current directory; an existing directory is
+/// removed.
+pub(crate) fn archive_directory(name: &str) -> PathBuf {
+    let directory = archives().join(format!("{}-{name}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    directory
+}
+
+/// Returns the folder of all archive directories.
+fn archives() -> PathBuf {
+    std::env::current_dir()
+        .unwrap_or_default()
+        .join("target/compare-archives")
+}
+
 /// Removes the directories of runs that were killed.
 pub(crate) fn remove_leftovers() {
-    let Ok(entries) = std::fs::read_dir("/dev/shm") else {
+    remove_leftovers_of(Path::new("/dev/shm"), DIRECTORY);
+    let archives = archives();
+    let prefix = format!("{}/", archives.display());
+    remove_leftovers_of(&archives, &prefix);
+}
+
+/// Removes what runs that were killed have left in a folder, with names of this prefix and their process ids.
+fn remove_leftovers_of(folder: &Path, prefix: &str) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
     for path in entries.flatten().map(|entry| entry.path()) {
-        let rest = path.to_str().and_then(|path| path.strip_prefix(DIRECTORY));
+        let rest = path.to_str().and_then(|path| path.strip_prefix(prefix));
         let id = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
         if id.is_some_and(is_dead) {
             let _ = std::fs::remove_dir_all(&path);

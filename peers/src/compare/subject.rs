@@ -43,6 +43,18 @@ pub(crate) struct ClientArguments<'a> {
     pub(crate) warm_up_ms: u64,
 }
 
+/// Arguments of an archive process.
+pub(crate) struct ArchiveArguments<'a> {
+    /// Directory of the driver.
+    pub(crate) directory: &'a Path,
+    /// Directory of the archive.
+    pub(crate) archive_dir: &'a Path,
+    /// The process has a driver.
+    pub(crate) with_driver: bool,
+    /// Options that differ from the defaults.
+    pub(crate) options: &'a [(&'a str, &'a str)],
+}
+
 impl Implementation {
     /// Returns the implementation's name in the arguments of the benchmark programs. With the Java implementation the driver
     /// is a process of its own, and the benchmark programs use our client.
@@ -63,6 +75,34 @@ impl Implementation {
             }
             Implementation::Java => java(directory, options),
         }
+    }
+
+    /// Returns the command of its archive. For Java it contains the options; ours takes them from the environment. There is
+    /// no C archive.
+    pub(crate) fn archive(self, arguments: &ArchiveArguments<'_>) -> Command {
+        if self != Implementation::Java {
+            let mut command = Command::new(program("archives"));
+            command.arg("run");
+            if arguments.with_driver {
+                command.arg("--driver");
+            }
+            return command;
+        }
+        let mut command = virtual_machine();
+        let mut threading = "DEDICATED";
+        for (name, value) in arguments.options {
+            command.arg(format!("-D{name}={value}"));
+            if *name == "aeron.archive.threading.mode" {
+                threading = value;
+            }
+        }
+        command
+            .args(["io.taran.interop.Main", "archive"])
+            .arg(format!("dir={}", arguments.directory.display()))
+            .arg(format!("archive-dir={}", arguments.archive_dir.display()))
+            .arg(format!("driver={}", arguments.with_driver))
+            .arg(format!("threading={threading}"));
+        command
     }
 
     /// Returns the command of one end of a client benchmark: `publish`, `subscribe`, `ping` or `pong`.

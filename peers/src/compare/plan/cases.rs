@@ -1,6 +1,6 @@
 //! List of all measurements.
 
-use super::{Bound, Case, DriverSetup, Mode, Subject, Target, Task, Topology};
+use super::{Case, DriverSetup, Mode, Subject, Target, Task, Topology};
 use crate::subject::Implementation::{self, C, Java, Taran};
 use crate::testbed::Place;
 
@@ -28,7 +28,7 @@ const SPINNING: Options = &[
     ("aeron.shared.idle.strategy", "spin"),
 ];
 
-const LENGTHS: [usize; 3] = [32, 288, 1_344];
+pub(super) const LENGTHS: [usize; 3] = [32, 288, 1_344];
 const ECHO_RATES: [u64; 3] = [1_000, 10_000, 100_000];
 const MODES: [(Mode, &str); 2] = [(Mode::Invoker, "invoker"), (Mode::Shared, "shared")];
 
@@ -45,6 +45,7 @@ pub(crate) fn all() -> Vec<Case> {
     clients(&mut cases);
     defaults(&mut cases);
     scale(&mut cases);
+    super::archives::add(&mut cases);
     cases
 }
 
@@ -201,14 +202,7 @@ fn defaults(cases: &mut Vec<Case>) {
         "defaults idle".to_owned(),
         Mode::Default,
         &Task::Idle,
-        |ours, _| {
-            Some(Target {
-                figure: 0,
-                of: ours,
-                to: None,
-                bound: Bound::AtMost(1.0),
-            })
-        },
+        |ours, _| Some(Target::at_most(0, 1.0, ours)),
     ));
 }
 
@@ -356,7 +350,9 @@ mod tests {
             );
             for target in &case.targets {
                 assert!(
-                    target.of < count && target.to.is_none_or(|to| to < count),
+                    target.of < count
+                        && target.to.is_none_or(|to| to < count)
+                        && target.or.is_none_or(|(to, _)| to < count),
                     "{}",
                     case.name
                 );
@@ -402,6 +398,11 @@ mod tests {
             "defaults echo ipc 10000/s 8192B",
             "defaults idle",
             "scale beside 1000 idle",
+            "archive record udp 32B",
+            "archive record 16 durable 1344B",
+            "archive replay ipc 1344B",
+            "archive echo recorded 100000/s 288B",
+            "archive restart 10000",
         ] {
             assert!(with_targets.iter().any(|case| case == name), "{name}");
         }

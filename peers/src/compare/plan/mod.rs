@@ -1,5 +1,6 @@
 //! Measurements and targets, as data.
 
+mod archives;
 mod cases;
 mod targets;
 
@@ -9,6 +10,7 @@ use taran_bench::client_idle::ClientIdle;
 use crate::subject::Implementation;
 use crate::testbed::Place;
 
+pub(crate) use archives::ArchiveTask;
 pub(crate) use cases::{SOCKET_BUFFER, all};
 pub(crate) use targets::{Bound, Target};
 
@@ -53,6 +55,8 @@ pub(crate) enum Task {
     ClientPing(DriverSetup),
     /// Neither driver nor client: a ring between two cores, with this many payload bytes in a message.
     Ring(usize),
+    /// Archive, with our client.
+    Archive(ArchiveTask),
 }
 
 /// Quantity that figures measure.
@@ -65,6 +69,12 @@ pub(crate) enum Kind {
     RoundTrips,
     /// Per cent of a core; lower is better.
     Load,
+    /// Megabytes per second; higher is better.
+    Throughput,
+    /// A time; lower is better.
+    Time,
+    /// Memory; lower is better.
+    Memory,
 }
 
 /// Driver configuration of a workload.
@@ -92,7 +102,8 @@ impl Task {
             | Task::Ceiling(setup)
             | Task::ClientStream(setup)
             | Task::ClientPing(setup) => Some(setup),
-            Task::Idle | Task::Ring(_) => None,
+            Task::Archive(ArchiveTask::Echo { setup, .. }) => Some(setup),
+            Task::Idle | Task::Ring(_) | Task::Archive(_) => None,
         }
     }
 }
@@ -179,6 +190,7 @@ impl Case {
         match self.subjects.first().map(|first| &first.task) {
             Some(Task::Echo(..) | Task::ClientPing(_)) => Kind::RoundTrips,
             Some(Task::Idle) => Kind::Load,
+            Some(Task::Archive(task)) => task.kind(),
             _ => Kind::Rate,
         }
     }
@@ -208,7 +220,14 @@ const fn with_target_only(name: &'static str) -> FigureSpec {
 }
 
 impl Kind {
-    const ALL: [Kind; 3] = [Kind::Rate, Kind::RoundTrips, Kind::Load];
+    const ALL: [Kind; 6] = [
+        Kind::Rate,
+        Kind::RoundTrips,
+        Kind::Load,
+        Kind::Throughput,
+        Kind::Time,
+        Kind::Memory,
+    ];
 
     /// Returns the figures.
     pub(crate) fn figures(self) -> &'static [FigureSpec] {
@@ -221,10 +240,16 @@ impl Kind {
             with_target_only("max us"),
         ];
         const LOAD: &[FigureSpec] = &[on_page("% of a core")];
+        const THROUGHPUT: &[FigureSpec] = &[on_page("MB/s")];
+        const TIME: &[FigureSpec] = &[on_page("ms")];
+        const MEMORY: &[FigureSpec] = &[on_page("KiB each")];
         match self {
             Kind::Rate => RATE,
             Kind::RoundTrips => ROUND_TRIPS,
             Kind::Load => LOAD,
+            Kind::Throughput => THROUGHPUT,
+            Kind::Time => TIME,
+            Kind::Memory => MEMORY,
         }
     }
 

@@ -13,6 +13,8 @@ pub(crate) struct Target {
     pub(crate) to: Option<usize>,
     /// Required bound of the figure, or of its ratio to the baseline.
     pub(crate) bound: Bound,
+    /// Baseline and bound that are sufficient in place of the others.
+    pub(crate) or: Option<(usize, Bound)>,
 }
 
 /// Bound of a figure or ratio.
@@ -51,6 +53,24 @@ impl Target {
             of,
             to: Some(to),
             bound: Bound::AtLeast(bound),
+            or: None,
+        }
+    }
+
+    /// Makes it sufficient that the figure is at least `bound` times that of another baseline.
+    pub(crate) fn or_times(mut self, bound: f64, to: usize) -> Target {
+        self.or = Some((to, Bound::AtLeast(bound)));
+        self
+    }
+
+    /// Requires a figure to be at most `bound`.
+    pub(crate) fn at_most(figure: usize, bound: f64, of: usize) -> Target {
+        Target {
+            figure,
+            of,
+            to: None,
+            bound: Bound::AtMost(bound),
+            or: None,
         }
     }
 
@@ -61,6 +81,7 @@ impl Target {
             of,
             to: Some(to),
             bound: Bound::AtMost(bound),
+            or: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Measurement of one subject in one round.
 
+mod archives;
 mod ceiling;
 mod drivers;
 
@@ -45,6 +46,7 @@ pub(crate) fn once(subject: &Subject, measure_ms: u64) -> Result<Measured, Strin
         Task::ClientStream(setup) => run.client(setup, ["publish", "subscribe"]),
         Task::ClientPing(setup) => run.client(setup, ["ping", "pong"]),
         Task::Ring(length) => run.ring(*length),
+        Task::Archive(task) => run.archive(task),
     }
 }
 
