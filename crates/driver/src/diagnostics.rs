@@ -55,6 +55,18 @@ pub enum DriverWarning {
         /// File with the errors as text.
         file: PathBuf,
     },
+    /// All users of the host can read the messages in the directory, although they are encrypted on the wire.
+    #[error(
+        "{} has mode {mode:04o}: users of this host can read all messages; set taran.dir.mode=0700, or 0750 and \
+         taran.dir.group",
+        directory.display()
+    )]
+    OpenDirectory {
+        /// The directory.
+        directory: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
     /// The system grants a smaller socket buffer than configured.
     #[error("{option}={value} exceeds the system limit of {limit}: raise net.core.{sysctl}")]
     SocketBuffer {

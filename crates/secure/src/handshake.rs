@@ -157,8 +157,7 @@ impl<P: Provider> Initiation<P> {
         if resp.initiator_link_id != self.init.link_id {
             return Err(HandshakeError::Link);
         }
-        let expected = mac1::<P>(&self.own, &resp.as_bytes()[..Resp::MAC1_AT]);
-        if !equal(&expected, &resp.mac1) {
+        if !answers::<P>(resp, &self.own) {
             return Err(HandshakeError::Mac);
         }
         let payload = self.read(&resp.message)?;
@@ -229,6 +228,14 @@ pub struct Received<P: Provider> {
 pub fn is_addressed_to<P: Provider>(init: &Init, own: &PublicKey) -> bool {
     let expected = mac1::<P>(own, &init.as_bytes()[..Init::MAC1_AT]);
     equal(&expected, &init.mac1)
+}
+
+/// Returns true if the author of a RESP knows the public key of `own`, to which the INIT belongs. It is the check to make
+/// first: it costs two hashes.
+#[must_use]
+pub fn answers<P: Provider>(resp: &Resp, own: &PublicKey) -> bool {
+    let expected = mac1::<P>(own, &resp.as_bytes()[..Resp::MAC1_AT]);
+    equal(&expected, &resp.mac1)
 }
 
 impl<P: Provider> Received<P> {

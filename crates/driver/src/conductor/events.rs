@@ -66,7 +66,7 @@ impl ConductorState {
                     self.networking.release_send_endpoint(endpoint);
                 }
             }
-            ConductorEvent::SendEndpointReleased(endpoint) => {
+            ConductorEvent::SendEndpointReleased(mut endpoint) => {
                 if let Some(endpoint) = self.networking.send_endpoints.get(endpoint.id()) {
                     let channel = FieldValue::Text(endpoint.resolved.text());
                     self.events.log(EventCode::SendChannelClose, &[channel]);
@@ -74,7 +74,9 @@ impl ConductorState {
                 self.networking
                     .send_destinations
                     .remove_endpoint(endpoint.id());
-                self.security.remove_sender(endpoint.id());
+                if self.security.remove_sender(self.now, endpoint.id()) {
+                    endpoint.send_last();
+                }
                 if let Some(counters) = self.networking.send_endpoints.on_released(endpoint.id()) {
                     self.counters.free_all(&counters);
                 }
@@ -84,13 +86,15 @@ impl ConductorState {
                     image.set_released();
                 }
             }
-            ConductorEvent::ReceiveEndpointReleased(endpoint) => {
+            ConductorEvent::ReceiveEndpointReleased(mut endpoint) => {
                 let id = endpoint.id();
                 if let Some(endpoint) = self.networking.receive_endpoints.get(id) {
                     let channel = FieldValue::Text(endpoint.resolved.text());
                     self.events.log(EventCode::ReceiveChannelClose, &[channel]);
                 }
-                self.security.remove_receive_endpoint(id);
+                if self.security.remove_receive_endpoint(self.now, id) {
+                    endpoint.send_last();
+                }
                 if let Some(counters) = self.networking.receive_endpoints.on_released(id) {
                     self.counters.free_all(&counters);
                 }
@@ -100,8 +104,10 @@ impl ConductorState {
                     .on_endpoint_released(id);
                 self.counters.free_all(&counters);
             }
-            ConductorEvent::ReceiveTransportReleased(transport) => {
-                self.security.remove_receiver(transport.id());
+            ConductorEvent::ReceiveTransportReleased(mut transport) => {
+                if self.security.remove_receiver(self.now, transport.id()) {
+                    transport.send_last();
+                }
                 let destinations = &mut self.networking.receive_destinations;
                 if let Some(counter) = destinations.on_released(transport.id()) {
                     self.counters.free(counter.id());

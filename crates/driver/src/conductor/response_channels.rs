@@ -18,6 +18,7 @@ use super::network::NetworkPublication;
 use super::state::ConductorState;
 use super::subscriptions::Source;
 use crate::boundary::{EndpointId, ImageId, PublicationId, ReceiverCommand};
+use crate::secured::policy::StreamAudience;
 
 /// A response publication whose session the image sends to the requester until the requester receives it.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +55,60 @@ impl ConductorState {
                  of a subscription with control-mode=response",
                 super::publication_config::response_id(response)
             ))),
+        }
+    }
+
+    /// Returns the receivers that a publication on a secured endpoint is for: a response is for the peer that requested it.
+    pub(crate) fn audience(
+        &self,
+        is_response: bool,
+        response: ResponseCorrelation,
+    ) -> Result<StreamAudience, Failure> {
+        match (is_response, response) {
+            (false, _) => Ok(StreamAudience::All),
+            (true, ResponseCorrelation::Prototype) => Ok(StreamAudience::Nobody),
+            (true, ResponseCorrelation::None) => Err(Failure::generic(
+                "control-mode=response on a secured channel needs response-correlation-id=<correlation id of an image                  of the requests>: without it the stream is for no peer",
+            )),
+            (true, ResponseCorrelation::Id(id)) => {
+                let image = self.networking.images.get(ImageId(id));
+                let peer = image.and_then(|image| {
+                    let (session_id, stream_id) = (image.session_id, image.stream_id);
+                    self.security
+                        .requester(image.endpoint, session_id, stream_id)
+                });
+                peer.map(StreamAudience::Peer).ok_or_else(|| {
+                    Failure::generic(format!(
+                        "the image with response-correlation-id={id} has no proved sender: a response on a secured \
+                         channel needs requests on a secured channel"
+                    ))
+                })
+            }
+        }
+    }
+
+    /// Checks that the answers to the requests of a publication are bound to a peer if their subscription is secured.
+    pub(crate) fn check_requests(
+        &self,
+        is_secured: bool,
+        response: ResponseCorrelation,
+    ) -> Result<(), Failure> {
+        let ResponseCorrelation::Id(id) = response else {
+            return Ok(());
+        };
+        let subscription = self.subscriptions.find(id).map(|it| &it.source);
+        let endpoint = match subscription {
+            Some(Source::Network(endpoint)) => self.networking.receive_endpoints.get(*endpoint),
+            _ => None,
+        };
+        match endpoint {
+            Some(endpoint) if endpoint.security.is_secured && !is_secured => {
+                Err(Failure::generic(format!(
+                    "the subscription with response-correlation-id={id} is secured, and the requests are not: nothing \
+                     proves which peer answers. Set taran.secure=true in the channel of the requests"
+                )))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -113,11 +168,19 @@ impl ConductorState {
 
     /// Handles the session of the response to the requests of a publication.
     pub(crate) fn on_response_setup(&mut self, publication: PublicationId, session_id: i32) {
+        // Transport security tells of the peer that named the session before the sender tells of the session.
+        self.poll_security();
         let publication = self.networking.publications.get(publication);
-        let Some(ResponseCorrelation::Id(id)) = publication.map(|p| p.config.params.response)
-        else {
+        let Some(publication) = publication else {
             return;
         };
+        let ResponseCorrelation::Id(id) = publication.config.params.response else {
+            return;
+        };
+        let requests = (publication.config.session_id, publication.config.stream_id);
+        let responder = self
+            .security
+            .responder(publication.endpoint, requests, session_id);
         let Some(subscription) = self.subscriptions.find(id) else {
             return;
         };
@@ -127,6 +190,17 @@ impl ConductorState {
         let stream_id = subscription.stream_id;
         if !subscription.params.is_response {
             return;
+        }
+        let receives = self.networking.receive_endpoints.get(endpoint);
+        if receives.is_some_and(|endpoint| endpoint.security.is_secured) {
+            // Only the peer that was asked may answer. A session that is not taken is named again.
+            let response = (session_id, stream_id);
+            let is_bound = responder.is_some_and(|responder| {
+                self.security.add_response(endpoint, response, &responder)
+            });
+            if !is_bound {
+                return;
+            }
         }
         match subscription.response_session() {
             Some(current) if current == session_id => {
@@ -164,6 +238,7 @@ impl ConductorState {
         self.subscriptions.set_response_session(id, session_id);
         let receiver = &mut self.networking.receiver;
         if from.is_some() && self.subscriptions.count(endpoint, stream_id, from) == 0 {
+            self.security.remove_subscription(endpoint, from, stream_id);
             receiver.send(ReceiverCommand::RemoveSubscription {
                 endpoint,
                 stream_id,

@@ -258,7 +258,7 @@ impl ConductorState {
 
     /// Runs transport security. Returns the amount of work done.
     pub(crate) fn poll_security(&mut self) -> usize {
-        let work = self.security.poll(self.now);
+        let work = self.security.poll(self.now, &mut self.counters);
         while let Some(text) = self.security.next_report() {
             self.record_remote_error(ErrorCode::GenericError, &text, &text);
         }

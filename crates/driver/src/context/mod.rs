@@ -53,6 +53,9 @@ pub struct DriverContext {
     pub(crate) network: Option<Box<dyn Network>>,
     pub(crate) storage: Option<Arc<dyn Storage>>,
     pub(crate) files: Option<Box<dyn FileWorker>>,
+    /// Thread for the computations of handshakes.
+    #[cfg(feature = "secure")]
+    pub(crate) handshakes: Option<crate::secured::JobQueues>,
     pub(crate) resolver: Option<Box<dyn NameResolver>>,
     pub(crate) validator: Option<TerminationValidator>,
     pub(crate) hook: Option<TerminationHook>,
@@ -94,6 +97,8 @@ impl DriverContext {
             network: None,
             storage: None,
             files: None,
+            #[cfg(feature = "secure")]
+            handshakes: None,
             resolver: None,
             validator: None,
             hook: None,

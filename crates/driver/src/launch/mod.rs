@@ -1,9 +1,12 @@
 //! Start and shutdown of a driver.
 
+mod access;
 mod added_agents;
 mod cnc_file;
 mod directory;
 mod files;
+#[cfg(feature = "secure")]
+mod handshakes;
 mod invoked;
 mod invoker_agent;
 #[cfg(feature = "secure")]
@@ -46,6 +49,7 @@ use startup_lock::StartupLock;
 use threads::{Running, Supervisor, ThreadingPlan};
 
 use crate::context::{DirectorySettings, DriverContext};
+use crate::diagnostics::DriverWarning;
 use crate::error::DriverError;
 use crate::event_log::{EventClock, EventWriter, EventWriterSpec};
 
@@ -71,6 +75,9 @@ pub struct MediaDriver {
     events: Option<EventWriter>,
     #[cfg(feature = "secure")]
     keys: Option<key_watch::KeyWatch>,
+    /// Outlives the conductor, which passes jobs to it.
+    #[cfg(feature = "secure")]
+    _handshakes: Option<handshakes::HandshakeThread>,
 }
 
 impl MediaDriver {
@@ -86,10 +93,12 @@ impl MediaDriver {
         }
         let settings = context.build_settings()?;
         let options = context.options().clone();
-        let storage = context
-            .storage
-            .take()
-            .unwrap_or_else(|| Arc::new(FileStorage));
+        let access = access::Access::of(&options)?;
+        let storage: Arc<dyn Storage> = match (context.storage.take(), access) {
+            (Some(storage), _) => storage,
+            (None, Some(access)) => Arc::new(access::AccessStorage::new(access)),
+            (None, None) => Arc::new(FileStorage),
+        };
         let diagnostics = context.diagnostics.clone();
         let (agent_events, start_hook) = (context.agent_events.take(), context.start_hook.take());
         let signal = Arc::new(ShutdownSignal::default());
@@ -114,6 +123,16 @@ impl MediaDriver {
             await_starting_driver(storage.as_ref(), &settings.directory, &mut clock)?;
         }
         context.files = Some(Box::new(FileThread::start(Arc::clone(&storage))?));
+        // In INVOKER mode the caller's thread computes handshakes, too.
+        #[cfg(feature = "secure")]
+        let handshakes =
+            if options.secure_mode_name() == "off" || options.threading_mode_name() == "INVOKER" {
+                None
+            } else {
+                let (thread, queues) = handshakes::HandshakeThread::start()?;
+                context.handshakes = Some(queues);
+                Some(thread)
+            };
         let environment = Environment {
             storage: Arc::clone(&storage),
             network: context
@@ -143,6 +162,14 @@ impl MediaDriver {
             _ => None,
         };
         startup_lock.keep_directory();
+        if options.secure_mode_name() != "off"
+            && let Some(mode) = access::open_to_all(&settings.directory.path)
+        {
+            diagnostics.warn(&DriverWarning::OpenDirectory {
+                directory: settings.directory.path.clone(),
+                mode,
+            });
+        }
         for warning in &parts.warnings {
             diagnostics.warn(warning);
         }
@@ -171,6 +198,8 @@ impl MediaDriver {
             events,
             #[cfg(feature = "secure")]
             keys,
+            #[cfg(feature = "secure")]
+            _handshakes: handshakes,
         })
     }
 

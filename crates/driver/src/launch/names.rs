@@ -18,6 +18,7 @@ use crate::conductor::{
 use crate::context::{GossipSettings, Settings};
 use crate::error::DriverError;
 use crate::event_log::EventLog;
+use crate::secured::Security;
 
 /// Timeout of the lookup of the resolver's own interface.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,6 +29,7 @@ pub(super) struct NamesSpec<'a> {
     pub(super) settings: &'a Settings,
     pub(super) resolver: Box<dyn NameResolver>,
     pub(super) network: &'a mut dyn Network,
+    pub(super) security: &'a mut Security,
     pub(super) counters: &'a mut Counters,
     pub(super) system: &'a SystemCounters,
     pub(super) errors: ErrorHandler,
@@ -47,6 +49,8 @@ pub(super) fn build(mut spec: NamesSpec<'_>) -> Result<HostLookups, DriverError>
         None => None,
         Some(gossip) => {
             let bind = interface(&gossip.interface, spec.resolver.as_mut())?;
+            // Patterns of the trust file match this address.
+            spec.security.prepare_resolver(bind);
             let transport = spec
                 .network
                 .open(&SocketSpec::bound(bind).with_offload(false))

@@ -184,7 +184,7 @@ impl DriverParts {
         let (from_receiver, receiver_events) = queue::spsc(EVENT_QUEUE);
         let reader = counters.reader();
         let mut counters = Counters::new(counters, now);
-        let secured = security::build(&mut context, &mut counters, seed)?;
+        let mut secured = security::build(&mut context, &mut counters, seed)?;
         let mut network = layered(network, &events, interceptors, secured.layer);
         let sender_poller = network.poller(AgentRole::Sender)?;
         let receiver_poller = network.poller(AgentRole::Receiver)?;
@@ -226,6 +226,7 @@ impl DriverParts {
             settings: &settings,
             resolver,
             network: network.as_mut(),
+            security: &mut secured.security,
             counters: &mut counters,
             system: &system,
             errors: errors.clone(),

@@ -128,13 +128,6 @@ mod present {
             };
             (keys, Some(directory))
         };
-        if context.options().resolver_interface().is_some() {
-            return Err(failed(
-                "name resolution among drivers (aeron.driver.resolver.interface) is not secured yet, and plain answers \
-                 are not taken: remove that option"
-                    .to_owned(),
-            ));
-        }
         let (to_conductor, commands) = queue::spsc(COMMANDS);
         let jumps = ClockJumps::default();
         let spec = SecuritySpec {
@@ -144,6 +137,8 @@ mod present {
             seed,
             commands,
             jumps: jumps.clone(),
+            events: context.events.clone(),
+            jobs: context.handshakes.take(),
         };
         let (security, network) = Security::new(spec, |counter| counters.secure(counter))
             .map_err(|failure| failed(failure.text))?;

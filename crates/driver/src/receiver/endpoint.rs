@@ -53,6 +53,13 @@ struct ReceiveResult {
 }
 
 impl ReceiveEndpoint {
+    /// Sends what the layers of the sockets have left to send, before they are closed.
+    pub(crate) fn send_last(&mut self) {
+        for transport in self.transports.iter_mut().flatten() {
+            transport.send_last();
+        }
+    }
+
     /// Creates an endpoint without subscriptions.
     #[must_use]
     pub(crate) fn new(spec: ReceiveEndpointSpec) -> Self {

@@ -56,6 +56,12 @@ pub(super) enum SendResult {
 }
 
 impl ReceiveTransport {
+    /// Sends what a layer of the socket has left to send, before it is closed.
+    pub(crate) fn send_last(&mut self) {
+        // Nothing of it is repeated: a peer that misses it notices the silence.
+        let _ = self.transport.send(&[]);
+    }
+
     /// Creates a transport on which nothing has arrived. `channel` is for error texts.
     #[must_use]
     pub(crate) fn new(spec: ReceiveTransportSpec, channel: Arc<str>) -> Self {

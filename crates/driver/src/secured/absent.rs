@@ -6,9 +6,9 @@ use std::task::Waker;
 use taran_core::clock::Now;
 use taran_net::AgentRole;
 
-use super::policy::{self, ChannelSecurity, Mode};
+use super::policy::{self, ChannelSecurity, Mode, StreamAudience};
 use crate::boundary::{EndpointId, TransportId};
-use crate::conductor::{Failure, ResolvedChannel};
+use crate::conductor::{Counters, Failure, ResolvedChannel};
 
 /// Security of a driver that secures nothing.
 #[derive(Debug, Default)]
@@ -48,9 +48,25 @@ impl Security {
     ) {
     }
 
-    pub(crate) fn remove_sender(&mut self, _: EndpointId) {}
+    pub(crate) fn remove_sender(&mut self, _: Now, _: EndpointId) -> bool {
+        false
+    }
 
-    pub(crate) fn add_stream(&mut self, _: Now, _: EndpointId, _: i32, _: i32) {}
+    pub(crate) fn prepare_resolver(&mut self, _: SocketAddr) {}
+
+    pub(crate) fn requester(&self, _: EndpointId, _: i32, _: i32) -> Option<String> {
+        None
+    }
+
+    pub(crate) fn responder(&self, _: EndpointId, _: (i32, i32), _: i32) -> Option<String> {
+        None
+    }
+
+    pub(crate) fn add_response(&mut self, _: EndpointId, _: (i32, i32), _: &str) -> bool {
+        true
+    }
+
+    pub(crate) fn add_stream(&mut self, _: Now, _: EndpointId, _: (i32, i32), _: StreamAudience) {}
 
     pub(crate) fn remove_stream(&mut self, _: EndpointId, _: i32, _: i32) {}
 
@@ -64,9 +80,13 @@ impl Security {
     ) {
     }
 
-    pub(crate) fn remove_receiver(&mut self, _: TransportId) {}
+    pub(crate) fn remove_receiver(&mut self, _: Now, _: TransportId) -> bool {
+        false
+    }
 
-    pub(crate) fn remove_receive_endpoint(&mut self, _: EndpointId) {}
+    pub(crate) fn remove_receive_endpoint(&mut self, _: Now, _: EndpointId) -> bool {
+        false
+    }
 
     pub(crate) fn add_subscription(&mut self, _: EndpointId, _: Option<i32>, _: i32) {}
 
@@ -80,7 +100,7 @@ impl Security {
         true
     }
 
-    pub(crate) fn poll(&mut self, _: Now) -> usize {
+    pub(crate) fn poll(&mut self, _: Now, _: &mut Counters) -> usize {
         0
     }
 

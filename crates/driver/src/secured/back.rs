@@ -1,11 +1,10 @@
 //! Layer of the socket of a receive transport: opens streams, seals feedback.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
 
 use taran_core::queue;
-use taran_net::{LayerCapabilities, LowerLayers, NetError, ReceiveBatch, Transmit, TransportLayer};
+use taran_net::{LowerLayers, NetError, ReceiveBatch, Transmit};
 use taran_protocol::frame::{FrameHeader, FromBytes, IntoBytes, Setup};
 use taran_secure::bounds::check_forward;
 use taran_secure::derive::KeyId;
@@ -16,10 +15,10 @@ use taran_secure::frame::{
 use taran_secure::keeper::Port;
 use taran_secure::seal::{OpenKey, SealKey};
 
-use super::desk::{Desk, KeeperSender, lock};
-use super::forward::{Feedback, count_refused, feedback_stream, key_number};
-use super::layer::capabilities;
+use super::desk::{Desk, KeeperSender};
+use super::forward::{Feedback, feedback_stream, key_number};
 use super::messages::{Input, KeyUpdate, P, Stream};
+use super::port_layer::{Arrived, SecuredPort};
 use super::table::Table;
 
 /// Announcements that are kept for a key that is on its way.
@@ -33,6 +32,8 @@ pub(super) struct ReceiverPort {
     /// Links that carry feedback for a stream, the newest last.
     streams: Table<Stream, Vec<u64>>,
     links: HashMap<u64, SenderLink>,
+    /// Links whose frames are expected.
+    expected: HashSet<u64>,
     /// Announcements under keys that were not known, with their sources: their key may be on its way from the conductor.
     held: VecDeque<(Box<Announce>, SocketAddr)>,
     /// Opened SETUPs that wait for a free slot.
@@ -44,6 +45,8 @@ struct StreamKey {
     stream: Stream,
     /// A datagram was opened.
     is_used: bool,
+    /// The conductor was asked for another epoch.
+    has_asked: bool,
 }
 
 /// Sender at the other end of a link.
@@ -71,6 +74,7 @@ impl ReceiverPort {
             keys: Table::new(seed),
             streams: Table::new(seed.rotate_left(32)),
             links: HashMap::new(),
+            expected: HashSet::new(),
             held: VecDeque::new(),
             setups: VecDeque::new(),
         }
@@ -78,79 +82,6 @@ impl ReceiverPort {
 
     fn port(&self) -> Port {
         Port::Receiver(self.id.cast_unsigned())
-    }
-
-    /// Takes the messages of the conductor.
-    #[inline]
-    fn take_updates(&mut self, to_keeper: &mut KeeperSender, lower: &mut LowerLayers<'_>) {
-        while let Some(update) = self.updates.try_recv() {
-            self.on_update(update, to_keeper, lower);
-        }
-    }
-
-    fn on_update(
-        &mut self,
-        update: KeyUpdate,
-        to_keeper: &mut KeeperSender,
-        lower: &mut LowerLayers<'_>,
-    ) {
-        match update {
-            KeyUpdate::Send { to, bytes } => {
-                // What is lost is repeated.
-                let _ = lower.send(&[Transmit::to(to, &bytes)]);
-            }
-            KeyUpdate::SealBack {
-                link,
-                to,
-                jumps,
-                key,
-            } => {
-                self.links.insert(link, SenderLink { key, to, jumps });
-            }
-            KeyUpdate::OpenStream { link, stream, key } => {
-                let id = key.id();
-                self.lead(stream, link);
-                self.keys.insert(
-                    key_number(id),
-                    StreamKey {
-                        key,
-                        stream,
-                        is_used: false,
-                    },
-                );
-                self.open_held(id, to_keeper);
-            }
-            KeyUpdate::StreamLink { link, stream } => self.lead(stream, link),
-            KeyUpdate::Moved { link, address } => {
-                if let Some(sender) = self.links.get_mut(&link) {
-                    sender.to = address;
-                }
-            }
-            KeyUpdate::Unlink(link) => {
-                self.links.remove(&link);
-                for links in self.streams.values_mut() {
-                    links.retain(|other| *other != link);
-                }
-            }
-            KeyUpdate::Close(id) => {
-                if let Some(closed) = self.keys.remove(key_number(id))
-                    && !self
-                        .keys
-                        .values_mut()
-                        .any(|key| key.stream == closed.stream)
-                {
-                    self.streams.remove(closed.stream);
-                }
-            }
-            // Those are for send endpoints.
-            KeyUpdate::SealStream { .. }
-            | KeyUpdate::DropStream(_)
-            | KeyUpdate::OpenBack { .. }
-            | KeyUpdate::Grant { .. }
-            | KeyUpdate::Revoke { .. }
-            | KeyUpdate::Identity(..)
-            | KeyUpdate::Announce { .. } => {}
-        }
     }
 
     /// Leads the feedback of a stream over a link.
@@ -190,9 +121,9 @@ impl ReceiverPort {
         };
         match known.key.open_announce(announce) {
             Ok(setup) if (setup.session_id.get(), setup.stream_id.get()) == known.stream => {
-                if !std::mem::replace(&mut known.is_used, true) {
+                if !known.is_used {
                     let id = known.key.id();
-                    to_keeper.post(port, || Input::FirstOpen(id));
+                    known.is_used = to_keeper.post(port, || Input::FirstOpen(id));
                 }
                 if self.setups.len() < HELD_MAX {
                     self.setups.push_back((setup, source));
@@ -201,57 +132,9 @@ impl ReceiverPort {
             Ok(_) => {
                 to_keeper.counters.out_of_bounds.increment();
             }
-            Err(refused) => count_refused(refused, to_keeper),
+            Err(refused) => to_keeper.refuse(port, source, refused),
         }
         true
-    }
-
-    /// Handles a datagram that arrived.
-    #[inline]
-    fn on_datagram(
-        &mut self,
-        datagram: &[u8],
-        source: SocketAddr,
-        timestamp_ns: Option<i64>,
-        batch: &mut ReceiveBatch,
-        to_keeper: &mut KeeperSender,
-    ) {
-        let Ok((header, _)) = FrameHeader::ref_from_prefix(datagram) else {
-            to_keeper.counters.plain_refused.increment();
-            return;
-        };
-        match header.frame_type() {
-            SEALED => self.open(datagram, source, timestamp_ns, batch, to_keeper),
-            ANNOUNCE => {
-                let Ok(SecureFrame::Announce(announce)) = SecureFrame::parse(datagram) else {
-                    to_keeper.counters.out_of_bounds.increment();
-                    return;
-                };
-                if announce.has_setup() {
-                    if self.on_setup(announce, source, to_keeper) {
-                        return;
-                    }
-                    if self.held.len() >= HELD_MAX {
-                        self.held.pop_front();
-                    }
-                    self.held.push_back((Box::new(*announce), source));
-                }
-                self.post(datagram, source, to_keeper);
-            }
-            RESP | COOKIE | PAIR if SecureFrame::parse(datagram).is_ok() => {
-                self.post(datagram, source, to_keeper);
-            }
-            other if is_secure(other) => {
-                to_keeper.counters.out_of_bounds.increment();
-            }
-            other => {
-                to_keeper.counters.plain_refused.increment();
-                to_keeper.post(self.port(), || Input::Plain {
-                    source,
-                    frame_type: other.0,
-                });
-            }
-        }
     }
 
     fn post(&self, datagram: &[u8], source: SocketAddr, to_keeper: &mut KeeperSender) {
@@ -265,12 +148,15 @@ impl ReceiverPort {
     #[inline]
     fn open(
         &mut self,
-        datagram: &[u8],
-        source: SocketAddr,
-        timestamp_ns: Option<i64>,
+        arrived: Arrived<'_>,
         batch: &mut ReceiveBatch,
         to_keeper: &mut KeeperSender,
     ) {
+        let Arrived {
+            datagram,
+            source,
+            timestamp_ns,
+        } = arrived;
         let port = self.port();
         let header = SealedHeader::ref_from_prefix(datagram)
             .ok()
@@ -295,7 +181,11 @@ impl ReceiverPort {
         let mut is_authentic = false;
         batch.push_coalesced_with(source, timestamp_ns, length, |out| {
             if let Err(refused) = known.key.open(datagram, out) {
-                count_refused(refused, to_keeper);
+                to_keeper.refuse(port, source, refused);
+                if known.key.wants_rotation() && !known.has_asked {
+                    let id = known.key.id();
+                    known.has_asked = to_keeper.post(port, || Input::WantsEpoch(id));
+                }
                 return false;
             }
             is_authentic = true;
@@ -305,18 +195,9 @@ impl ReceiverPort {
             }
             is_within
         });
-        if is_authentic && !std::mem::replace(&mut known.is_used, true) {
+        if is_authentic && !known.is_used {
             let id = known.key.id();
-            to_keeper.post(port, || Input::FirstOpen(id));
-        }
-    }
-
-    fn deliver_setups(&mut self, batch: &mut ReceiveBatch) {
-        while let Some((setup, source)) = self.setups.front() {
-            if !batch.push(*source, None, setup.as_bytes()) {
-                return;
-            }
-            self.setups.pop_front();
+            known.is_used = to_keeper.post(port, || Input::FirstOpen(id));
         }
     }
 
@@ -324,7 +205,7 @@ impl ReceiverPort {
     fn link_of(&mut self, feedback: Feedback, to: Option<SocketAddr>) -> Option<u64> {
         let links = &self.links;
         match feedback {
-            Feedback::Stream(stream) => {
+            Feedback::Stream(stream) | Feedback::Setup(stream) => {
                 let of_stream = self.streams.get_mut(stream)?.iter().rev();
                 of_stream.copied().find(|link| links.contains_key(link))
             }
@@ -337,7 +218,7 @@ impl ReceiverPort {
     }
 
     /// Seals and sends one frame of feedback. What no link carries is as if lost: its receiver repeats it.
-    fn send(
+    fn send_one(
         &mut self,
         datagram: &[u8],
         to: Option<SocketAddr>,
@@ -354,7 +235,7 @@ impl ReceiverPort {
         let link = self.link_of(feedback, to);
         let Some(sender) = link.and_then(|link| self.links.get_mut(&link)) else {
             match (feedback, to) {
-                (Feedback::AnySetup, Some(control)) => {
+                (Feedback::AnySetup | Feedback::Setup(_), Some(control)) => {
                     to_keeper.post(self.port(), || Input::SetupRequest { control });
                 }
                 _ => {
@@ -382,69 +263,155 @@ impl ReceiverPort {
     }
 }
 
-/// Layer of the socket of a receive transport.
-#[derive(Debug)]
-pub(super) struct ReceiverLayer {
-    port: Arc<Mutex<ReceiverPort>>,
-    desk: Arc<Mutex<Desk>>,
-}
-
-impl ReceiverLayer {
-    pub(super) fn new(port: Arc<Mutex<ReceiverPort>>, desk: Arc<Mutex<Desk>>) -> Self {
-        Self { port, desk }
+impl SecuredPort for ReceiverPort {
+    fn updates(&mut self) -> &mut queue::Receiver<KeyUpdate> {
+        &mut self.updates
     }
-}
 
-impl TransportLayer for ReceiverLayer {
-    fn capabilities(&self) -> LayerCapabilities {
-        capabilities()
+    fn on_update(
+        &mut self,
+        update: KeyUpdate,
+        to_keeper: &mut KeeperSender,
+        lower: &mut LowerLayers<'_>,
+    ) {
+        match update {
+            KeyUpdate::Send { to, bytes } => {
+                // What is lost is repeated.
+                let _ = lower.send(&[Transmit::to(to, &bytes)]);
+            }
+            KeyUpdate::SealBack {
+                link,
+                to,
+                jumps,
+                key,
+            } => {
+                self.links.insert(link, SenderLink { key, to, jumps });
+            }
+            KeyUpdate::OpenStream { link, stream, key } => {
+                let id = key.id();
+                self.lead(stream, link);
+                self.keys.insert(
+                    key_number(id),
+                    StreamKey {
+                        key,
+                        stream,
+                        is_used: false,
+                        has_asked: false,
+                    },
+                );
+                self.open_held(id, to_keeper);
+            }
+            KeyUpdate::StreamLink { link, stream } => self.lead(stream, link),
+            KeyUpdate::Moved { link, address } => {
+                if let Some(sender) = self.links.get_mut(&link) {
+                    sender.to = address;
+                }
+            }
+            KeyUpdate::Link(link) => {
+                self.expected.insert(link);
+            }
+            KeyUpdate::Unlink(link) => {
+                self.expected.remove(&link);
+                self.links.remove(&link);
+                for links in self.streams.values_mut() {
+                    links.retain(|other| *other != link);
+                }
+            }
+            KeyUpdate::Close(id) => {
+                if let Some(closed) = self.keys.remove(key_number(id))
+                    && !self
+                        .keys
+                        .values_mut()
+                        .any(|key| key.stream == closed.stream)
+                {
+                    self.streams.remove(closed.stream);
+                }
+            }
+            // Those are for send endpoints.
+            KeyUpdate::SealStream { .. }
+            | KeyUpdate::DropStream(_)
+            | KeyUpdate::OpenBack { .. }
+            | KeyUpdate::Grant { .. }
+            | KeyUpdate::Revoke { .. }
+            | KeyUpdate::Identity(..)
+            | KeyUpdate::Announce { .. } => {}
+        }
     }
 
     fn send(
         &mut self,
-        batch: &[Transmit<'_>],
+        transmit: &Transmit<'_>,
+        desk: &mut Desk,
         lower: &mut LowerLayers<'_>,
     ) -> Result<usize, NetError> {
-        let (mut port, mut desk) = (lock(&self.port), lock(&self.desk));
-        port.take_updates(&mut desk.to_keeper, lower);
+        let to = transmit.destination.or_else(|| lower.peer());
         let mut accepted = 0;
-        for transmit in batch {
-            let to = transmit.destination.or_else(|| lower.peer());
-            for datagram in transmit.datagrams() {
-                match port.send(datagram, to, &mut desk, lower) {
-                    Ok(true) => accepted += datagram.len(),
-                    Err(error) if accepted == 0 => return Err(error),
-                    Ok(false) | Err(_) => return Ok(accepted),
-                }
+        for datagram in transmit.datagrams() {
+            match self.send_one(datagram, to, desk, lower) {
+                Ok(true) => accepted += datagram.len(),
+                Err(error) if accepted == 0 => return Err(error),
+                Ok(false) | Err(_) => break,
             }
         }
         Ok(accepted)
     }
 
-    fn receive(
+    #[inline]
+    fn on_datagram(
         &mut self,
+        arrived: Arrived<'_>,
         batch: &mut ReceiveBatch,
-        lower: &mut LowerLayers<'_>,
-    ) -> Result<usize, NetError> {
-        batch.clear();
-        let (mut port, mut desk) = (lock(&self.port), lock(&self.desk));
-        let Desk {
-            sealed, to_keeper, ..
-        } = &mut *desk;
-        port.take_updates(to_keeper, lower);
-        sealed.clear_to(batch.free_slots().len());
-        lower.receive(sealed)?;
-        let mut opened = 0;
-        for run in sealed.datagram_runs() {
-            for datagram in run.datagrams() {
-                port.on_datagram(datagram, run.source, run.timestamp_ns, batch, to_keeper);
+        to_keeper: &mut KeeperSender,
+    ) {
+        let Arrived {
+            datagram, source, ..
+        } = arrived;
+        let Ok((header, _)) = FrameHeader::ref_from_prefix(datagram) else {
+            to_keeper.counters.plain_refused.increment();
+            return;
+        };
+        match header.frame_type() {
+            SEALED => self.open(arrived, batch, to_keeper),
+            ANNOUNCE => {
+                let Ok(SecureFrame::Announce(announce)) = SecureFrame::parse(datagram) else {
+                    to_keeper.counters.out_of_bounds.increment();
+                    return;
+                };
+                if announce.has_setup() {
+                    if self.on_setup(announce, source, to_keeper) {
+                        return;
+                    }
+                    if self.held.len() >= HELD_MAX {
+                        self.held.pop_front();
+                    }
+                    self.held.push_back((Box::new(*announce), source));
+                }
+                self.post(datagram, source, to_keeper);
             }
+            RESP | COOKIE | PAIR => match SecureFrame::parse(datagram) {
+                Ok(SecureFrame::Pair(frames)) => {
+                    let port = self.port();
+                    to_keeper
+                        .post_pair(port, arrived, frames, |link| self.expected.contains(&link));
+                }
+                Ok(_) => self.post(datagram, source, to_keeper),
+                Err(_) => {
+                    to_keeper.counters.out_of_bounds.increment();
+                }
+            },
+            other if is_secure(other) => {
+                to_keeper.counters.out_of_bounds.increment();
+            }
+            other => to_keeper.refuse_plain(self.port(), source, other),
         }
-        opened += batch.bytes();
-        if opened > 0 {
-            to_keeper.counters.bytes_opened.add(opened as i64);
+    }
+
+    fn deliver(&mut self, batch: &mut ReceiveBatch) {
+        while let Some((setup, source)) = self.setups.front() {
+            if !batch.push(*source, None, setup.as_bytes()) {
+                return;
+            }
+            self.setups.pop_front();
         }
-        port.deliver_setups(batch);
-        Ok(batch.datagram_count())
     }
 }

@@ -1,13 +1,19 @@
 //! Memory and counters that the secured sockets of one agent share.
 
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taran_core::counters::Counter;
 use taran_core::queue;
 use taran_net::{ReceiveBatch, TransmitScratch};
+use taran_protocol::frame::FrameType;
+use taran_secure::frame::PairFrames;
 use taran_secure::keeper::Port;
+use taran_secure::seal::Refused;
 
 use super::messages::{Input, PortInput};
+use super::port_layer::Arrived;
 use crate::clock_jumps::ClockJumps;
 
 /// Slots of the batch for sealed datagrams: as many as any caller offers.
@@ -39,8 +45,12 @@ pub(super) struct Desk {
 #[derive(Debug)]
 pub(super) struct KeeperSender {
     queue: queue::Sender<PortInput>,
+    /// Frames of links, which a flood of other frames does not push out.
+    pairs: queue::Sender<PortInput>,
     pub(super) counters: DeskCounters,
     jumps: ClockJumps,
+    /// The next failed open is told to the conductor, once a second.
+    tells_failure: Arc<AtomicBool>,
 }
 
 impl KeeperSender {
@@ -51,31 +61,80 @@ impl KeeperSender {
     }
 
     /// Passes a message to the conductor. It is dropped while the queue is full, so that a flood fills no memory: all that
-    /// matters is repeated.
-    pub(super) fn post(&mut self, port: Port, input: impl FnOnce() -> Input) {
-        if self.queue.len() < self.queue.capacity() {
-            // The agent is the only sender, so that there is room.
-            let _ = self.queue.try_send(PortInput {
-                port,
-                input: input(),
+    /// matters is repeated. Returns true if it was passed on.
+    pub(super) fn post(&mut self, port: Port, input: impl FnOnce() -> Input) -> bool {
+        post(&mut self.queue, port, input)
+    }
+
+    /// Passes frames of links to the conductor, if it expects one of them. Those of other links are dropped: their links are
+    /// over, or never were.
+    pub(super) fn post_pair(
+        &mut self,
+        port: Port,
+        arrived: Arrived<'_>,
+        mut frames: PairFrames<'_>,
+        is_expected: impl Fn(u64) -> bool,
+    ) {
+        if frames.any(|frame| is_expected(frame.link_id())) {
+            post(&mut self.pairs, port, || Input::Datagram {
+                source: arrived.source,
+                bytes: arrived.datagram.into(),
             });
+        } else {
+            self.counters.unknown_keys.increment();
         }
     }
+
+    /// Counts a datagram that is not opened, and tells the conductor of its source now and then.
+    pub(super) fn refuse(&mut self, port: Port, source: SocketAddr, refused: Refused) {
+        if matches!(refused, Refused::Replayed(_)) {
+            self.counters.replayed.increment();
+            return;
+        }
+        self.counters.failed_opens.increment();
+        // Only a hint passes: nothing is published with it.
+        if self.tells_failure.swap(false, Ordering::Relaxed) {
+            self.post(port, || Input::FailedOpen { source });
+        }
+    }
+
+    /// Counts a plain frame, and tells the conductor of its source.
+    pub(super) fn refuse_plain(&mut self, port: Port, source: SocketAddr, frame_type: FrameType) {
+        self.counters.plain_refused.increment();
+        self.post(port, || Input::Plain {
+            source,
+            frame_type: frame_type.0,
+        });
+    }
+}
+
+fn post(queue: &mut queue::Sender<PortInput>, port: Port, input: impl FnOnce() -> Input) -> bool {
+    // The agent is the only sender, so that room does not vanish.
+    queue.len() < queue.capacity()
+        && queue
+            .try_send(PortInput {
+                port,
+                input: input(),
+            })
+            .is_ok()
 }
 
 impl Desk {
     pub(super) fn new(
-        queue: queue::Sender<PortInput>,
+        [queue, pairs]: [queue::Sender<PortInput>; 2],
         counters: DeskCounters,
         jumps: ClockJumps,
+        tells_failure: Arc<AtomicBool>,
     ) -> Self {
         Self {
             scratch: TransmitScratch::new(),
             sealed: ReceiveBatch::new(SLOTS),
             to_keeper: KeeperSender {
                 queue,
+                pairs,
                 counters,
                 jumps,
+                tells_failure,
             },
         }
     }

@@ -2,10 +2,9 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
 
 use taran_core::queue;
-use taran_net::{LayerCapabilities, LowerLayers, NetError, ReceiveBatch, Transmit, TransportLayer};
+use taran_net::{LowerLayers, NetError, ReceiveBatch, Transmit};
 use taran_protocol::frame::{
     Frame, FrameHeader, FrameType, FromBytes, IntoBytes, Setup, StatusMessage,
 };
@@ -15,11 +14,11 @@ use taran_secure::frame::{
     BACK, HELLO, INIT, PAIR, SEALED_OVERHEAD, SealedHeader, SecureFrame, is_secure,
 };
 use taran_secure::keeper::Port;
-use taran_secure::seal::{OpenKey, Refused, SealKey};
+use taran_secure::seal::{OpenKey, SealKey};
 
-use super::desk::{Desk, KeeperSender, lock};
-use super::layer::capabilities;
+use super::desk::{Desk, KeeperSender};
 use super::messages::{Input, KeyUpdate, P, Stream};
+use super::port_layer::{Arrived, SecuredPort};
 use super::table::Table;
 
 /// Elicited SETUPs that wait for a free slot.
@@ -35,6 +34,8 @@ pub(super) struct SenderPort {
     streams: Table<Stream, SealingStream>,
     keys: Table<u64, BackKey>,
     links: HashMap<u64, ReceiverLink>,
+    /// Links whose frames are expected, half-open ones among them.
+    expected: HashSet<u64>,
     elicited: VecDeque<(StatusMessage, SocketAddr)>,
 }
 
@@ -106,86 +107,13 @@ impl SenderPort {
             streams: Table::new(seed),
             keys: Table::new(seed.rotate_left(32)),
             links: HashMap::new(),
+            expected: HashSet::new(),
             elicited: VecDeque::new(),
         }
     }
 
     fn port(&self) -> Port {
         Port::Sender(self.id.cast_unsigned())
-    }
-
-    /// Takes the messages of the conductor.
-    #[inline]
-    fn take_updates(&mut self, lower: &mut LowerLayers<'_>) {
-        while let Some(update) = self.updates.try_recv() {
-            self.on_update(update, lower);
-        }
-    }
-
-    fn on_update(&mut self, update: KeyUpdate, lower: &mut LowerLayers<'_>) {
-        match update {
-            KeyUpdate::Send { to, bytes } => {
-                // What is lost is repeated.
-                let _ = lower.send(&[Transmit::to(to, &bytes)]);
-            }
-            KeyUpdate::SealStream {
-                stream,
-                epoch,
-                jumps,
-                key,
-            } => {
-                let sealing = SealingStream {
-                    key,
-                    epoch,
-                    jumps,
-                    has_asked: false,
-                };
-                self.streams.insert(stream, sealing);
-            }
-            KeyUpdate::DropStream(stream) => {
-                self.streams.remove(stream);
-            }
-            KeyUpdate::OpenBack {
-                link,
-                receiver_id,
-                address,
-                key,
-            } => {
-                let receiver = self.links.entry(link).or_default();
-                receiver.receiver_id = receiver_id;
-                receiver.address = address;
-                let id = u64::from_le_bytes(key.id().0);
-                self.keys.insert(id, BackKey { key, link });
-            }
-            KeyUpdate::Grant { link, stream } => {
-                self.links.entry(link).or_default().granted.insert(stream);
-            }
-            KeyUpdate::Revoke { link, stream } => {
-                if let Some(receiver) = self.links.get_mut(&link) {
-                    receiver.granted.remove(&stream);
-                }
-            }
-            KeyUpdate::Moved { link, address } => {
-                if let Some(receiver) = self.links.get_mut(&link) {
-                    receiver.address = Some(address);
-                }
-            }
-            KeyUpdate::Unlink(link) => {
-                self.links.remove(&link);
-            }
-            KeyUpdate::Close(id) => {
-                self.keys.remove(u64::from_le_bytes(id.0));
-            }
-            KeyUpdate::Identity(fingerprint, incarnation) => {
-                self.fingerprint = fingerprint;
-                self.incarnation = incarnation;
-            }
-            KeyUpdate::Announce { link, stream } => self.elicit(link, stream),
-            // Those are for receive transports.
-            KeyUpdate::SealBack { .. }
-            | KeyUpdate::OpenStream { .. }
-            | KeyUpdate::StreamLink { .. } => {}
-        }
     }
 
     /// Makes the request for a SETUP that a receiver without security would have sent: the receiver has the key of the
@@ -278,9 +206,8 @@ impl SenderPort {
                 break;
             }
             if sealing.key.wants_rotation() && !sealing.has_asked {
-                sealing.has_asked = true;
                 let port = Port::Sender(self.id.cast_unsigned());
-                to_keeper.post(port, || Input::WantsRotation(stream));
+                sealing.has_asked = to_keeper.post(port, || Input::WantsRotation(stream));
             }
             sealable += datagram.len();
         }
@@ -314,66 +241,34 @@ impl SenderPort {
         Ok(accepted)
     }
 
-    /// Handles a datagram that arrived.
-    fn on_datagram(
-        &mut self,
-        datagram: &[u8],
-        source: SocketAddr,
-        timestamp_ns: Option<i64>,
-        batch: &mut ReceiveBatch,
-        to_keeper: &mut KeeperSender,
-    ) {
-        let Ok((header, _)) = FrameHeader::ref_from_prefix(datagram) else {
-            to_keeper.counters.plain_refused.increment();
-            return;
-        };
-        match header.frame_type() {
-            BACK => self.open(datagram, source, timestamp_ns, batch, to_keeper),
-            HELLO | INIT | PAIR if SecureFrame::parse(datagram).is_ok() => {
-                to_keeper.post(self.port(), || Input::Datagram {
-                    source,
-                    bytes: datagram.into(),
-                });
-            }
-            other if is_secure(other) => {
-                to_keeper.counters.out_of_bounds.increment();
-            }
-            other => {
-                to_keeper.counters.plain_refused.increment();
-                to_keeper.post(self.port(), || Input::Plain {
-                    source,
-                    frame_type: other.0,
-                });
-            }
-        }
-    }
-
     /// Opens feedback into the next free slot.
     fn open(
         &mut self,
-        datagram: &[u8],
-        source: SocketAddr,
-        timestamp_ns: Option<i64>,
+        arrived: Arrived<'_>,
         batch: &mut ReceiveBatch,
         to_keeper: &mut KeeperSender,
     ) {
+        let Arrived {
+            datagram,
+            source,
+            timestamp_ns,
+        } = arrived;
         let port = self.port();
-        let counters = &to_keeper.counters;
         let header = SealedHeader::ref_from_prefix(datagram)
             .ok()
             .map(|(header, _)| header)
             .filter(|_| datagram.len() >= SEALED_OVERHEAD);
         let Some(header) = header else {
-            counters.failed_opens.increment();
+            to_keeper.counters.failed_opens.increment();
             return;
         };
         let Some(BackKey { key, link }) = self.keys.get_mut(u64::from_le_bytes(header.key_id))
         else {
-            counters.unknown_keys.increment();
+            to_keeper.counters.unknown_keys.increment();
             return;
         };
         let Some(receiver) = self.links.get(link) else {
-            counters.unknown_keys.increment();
+            to_keeper.counters.unknown_keys.increment();
             return;
         };
         let link = *link;
@@ -382,10 +277,11 @@ impl SenderPort {
         // The address that the link proved is that of the receiver, whatever this datagram pretends.
         let address = receiver.address;
         let mut is_authentic = false;
+        let mut response = None;
         let from = address.unwrap_or(source);
         batch.push_coalesced_with(from, timestamp_ns, length, |out| {
             if let Err(refused) = key.open(datagram, out) {
-                count_refused(refused, to_keeper);
+                to_keeper.refuse(port, source, refused);
                 return false;
             }
             is_authentic = true;
@@ -395,17 +291,157 @@ impl SenderPort {
                 to_keeper.counters.out_of_bounds.increment();
                 return false;
             }
-            to_keeper.counters.bytes_opened.add(length as i64);
+            response = response_setup(out);
             // Nothing is led to an address that is not proved.
             address.is_some()
         });
+        if let Some((stream, session_id)) = response {
+            // The conductor learns whose link the frame came over before the sender tells it of the frame.
+            to_keeper.post(port, || Input::ResponseSetup {
+                link,
+                stream,
+                session_id,
+            });
+        }
         if is_authentic && is_newest && address != Some(source) {
             to_keeper.post(port, || Input::OtherAddress { link, source });
         }
     }
+}
+
+impl SecuredPort for SenderPort {
+    fn updates(&mut self) -> &mut queue::Receiver<KeyUpdate> {
+        &mut self.updates
+    }
+
+    fn on_update(
+        &mut self,
+        update: KeyUpdate,
+        _to_keeper: &mut KeeperSender,
+        lower: &mut LowerLayers<'_>,
+    ) {
+        match update {
+            KeyUpdate::Send { to, bytes } => {
+                // What is lost is repeated.
+                let _ = lower.send(&[Transmit::to(to, &bytes)]);
+            }
+            KeyUpdate::SealStream {
+                stream,
+                epoch,
+                jumps,
+                key,
+            } => {
+                let sealing = SealingStream {
+                    key,
+                    epoch,
+                    jumps,
+                    has_asked: false,
+                };
+                self.streams.insert(stream, sealing);
+            }
+            KeyUpdate::DropStream(stream) => {
+                self.streams.remove(stream);
+            }
+            KeyUpdate::OpenBack {
+                link,
+                receiver_id,
+                address,
+                key,
+            } => {
+                let receiver = self.links.entry(link).or_default();
+                receiver.receiver_id = receiver_id;
+                receiver.address = address;
+                let id = u64::from_le_bytes(key.id().0);
+                self.keys.insert(id, BackKey { key, link });
+            }
+            KeyUpdate::Grant { link, stream } => {
+                self.links.entry(link).or_default().granted.insert(stream);
+            }
+            KeyUpdate::Revoke { link, stream } => {
+                if let Some(receiver) = self.links.get_mut(&link) {
+                    receiver.granted.remove(&stream);
+                }
+            }
+            KeyUpdate::Moved { link, address } => {
+                if let Some(receiver) = self.links.get_mut(&link) {
+                    receiver.address = Some(address);
+                }
+            }
+            KeyUpdate::Link(link) => {
+                self.expected.insert(link);
+            }
+            KeyUpdate::Unlink(link) => {
+                self.expected.remove(&link);
+                self.links.remove(&link);
+            }
+            KeyUpdate::Close(id) => {
+                self.keys.remove(u64::from_le_bytes(id.0));
+            }
+            KeyUpdate::Identity(fingerprint, incarnation) => {
+                self.fingerprint = fingerprint;
+                self.incarnation = incarnation;
+            }
+            KeyUpdate::Announce { link, stream } => self.elicit(link, stream),
+            // Those are for receive transports.
+            KeyUpdate::SealBack { .. }
+            | KeyUpdate::OpenStream { .. }
+            | KeyUpdate::StreamLink { .. } => {}
+        }
+    }
+
+    fn send(
+        &mut self,
+        transmit: &Transmit<'_>,
+        desk: &mut Desk,
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        if is_setup(transmit.payload) {
+            self.announce(transmit, &mut desk.to_keeper, lower)
+        } else {
+            self.seal(transmit, desk, lower)
+        }
+    }
+
+    fn on_datagram(
+        &mut self,
+        arrived: Arrived<'_>,
+        batch: &mut ReceiveBatch,
+        to_keeper: &mut KeeperSender,
+    ) {
+        let Arrived {
+            datagram, source, ..
+        } = arrived;
+        let Ok((header, _)) = FrameHeader::ref_from_prefix(datagram) else {
+            to_keeper.counters.plain_refused.increment();
+            return;
+        };
+        match header.frame_type() {
+            BACK => self.open(arrived, batch, to_keeper),
+            HELLO | INIT | PAIR => match SecureFrame::parse(datagram) {
+                Ok(SecureFrame::Pair(frames)) => {
+                    let port = self.port();
+                    to_keeper
+                        .post_pair(port, arrived, frames, |link| self.expected.contains(&link));
+                }
+                Ok(_) => {
+                    to_keeper.post(self.port(), || Input::Datagram {
+                        source,
+                        bytes: datagram.into(),
+                    });
+                }
+                Err(_) => {
+                    to_keeper.counters.out_of_bounds.increment();
+                }
+            },
+            other if is_secure(other) => {
+                to_keeper.counters.out_of_bounds.increment();
+            }
+            other => to_keeper.refuse_plain(self.port(), source, other),
+        }
+    }
 
     /// Delivers requests for SETUPs on behalf of receivers.
-    fn deliver_elicited(&mut self, batch: &mut ReceiveBatch) {
+    fn deliver(&mut self, batch: &mut ReceiveBatch) {
         while let Some((request, address)) = self.elicited.front() {
             if !batch.push(*address, None, request.as_bytes()) {
                 return;
@@ -415,87 +451,7 @@ impl SenderPort {
     }
 }
 
-/// Counts a datagram that is not opened.
-pub(super) fn count_refused(refused: Refused, to_keeper: &KeeperSender) {
-    match refused {
-        Refused::Replayed(_) => to_keeper.counters.replayed.increment(),
-        _ => to_keeper.counters.failed_opens.increment(),
-    };
-}
-
-/// Layer of a socket of a send endpoint.
-#[derive(Debug)]
-pub(super) struct SenderLayer {
-    port: Arc<Mutex<SenderPort>>,
-    desk: Arc<Mutex<Desk>>,
-}
-
-impl SenderLayer {
-    pub(super) fn new(port: Arc<Mutex<SenderPort>>, desk: Arc<Mutex<Desk>>) -> Self {
-        Self { port, desk }
-    }
-}
-
-impl TransportLayer for SenderLayer {
-    fn capabilities(&self) -> LayerCapabilities {
-        capabilities()
-    }
-
-    fn send(
-        &mut self,
-        batch: &[Transmit<'_>],
-        lower: &mut LowerLayers<'_>,
-    ) -> Result<usize, NetError> {
-        let (mut port, mut desk) = (lock(&self.port), lock(&self.desk));
-        port.take_updates(lower);
-        let mut accepted = 0;
-        for transmit in batch {
-            if transmit.payload.is_empty() {
-                continue;
-            }
-            let sent = if is_setup(transmit.payload) {
-                port.announce(transmit, &mut desk.to_keeper, lower)
-            } else {
-                port.seal(transmit, &mut desk, lower)
-            };
-            match sent {
-                Ok(sent) => {
-                    accepted += sent;
-                    if sent < transmit.payload.len() {
-                        break;
-                    }
-                }
-                Err(error) if accepted == 0 => return Err(error),
-                Err(_) => break,
-            }
-        }
-        Ok(accepted)
-    }
-
-    fn receive(
-        &mut self,
-        batch: &mut ReceiveBatch,
-        lower: &mut LowerLayers<'_>,
-    ) -> Result<usize, NetError> {
-        batch.clear();
-        let (mut port, mut desk) = (lock(&self.port), lock(&self.desk));
-        port.take_updates(lower);
-        let Desk {
-            sealed, to_keeper, ..
-        } = &mut *desk;
-        sealed.clear_to(batch.free_slots().len());
-        lower.receive(sealed)?;
-        for run in sealed.datagram_runs() {
-            for datagram in run.datagrams() {
-                port.on_datagram(datagram, run.source, run.timestamp_ns, batch, to_keeper);
-            }
-        }
-        port.deliver_elicited(batch);
-        Ok(batch.datagram_count())
-    }
-}
-
-/// Returns true if a datagram is a valid plain frame for a receive transport to send.
+/// Returns the subject of a plain frame that a receive transport may send; none if it may not.
 pub(super) fn feedback_stream(datagram: &[u8]) -> Option<Feedback> {
     match Frame::parse(datagram).ok()? {
         Frame::StatusMessage(status) => {
@@ -503,10 +459,11 @@ pub(super) fn feedback_stream(datagram: &[u8]) -> Option<Feedback> {
                 status.message.session_id.get(),
                 status.message.stream_id.get(),
             );
-            if status.message.asks_for_setup() && stream == (0, 0) {
-                return Some(Feedback::AnySetup);
-            }
-            Some(Feedback::Stream(stream))
+            Some(match (status.message.asks_for_setup(), stream) {
+                (true, (0, 0)) => Feedback::AnySetup,
+                (true, _) => Feedback::Setup(stream),
+                (false, _) => Feedback::Stream(stream),
+            })
         }
         Frame::Nak(nak) => Some(Feedback::Stream((
             nak.session_id.get(),
@@ -528,11 +485,24 @@ pub(super) fn feedback_stream(datagram: &[u8]) -> Option<Feedback> {
     }
 }
 
+/// Returns stream and response session of a frame that names the session of a response.
+fn response_setup(frame: &[u8]) -> Option<(Stream, i32)> {
+    match Frame::parse(frame).ok()? {
+        Frame::ResponseSetup(setup) => Some((
+            (setup.session_id.get(), setup.stream_id.get()),
+            setup.response_session_id.get(),
+        )),
+        _ => None,
+    }
+}
+
 /// Subject of a frame of feedback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Feedback {
     /// One stream.
     Stream(Stream),
+    /// A request for the SETUP of one stream.
+    Setup(Stream),
     /// A request for the SETUPs of all streams of a control address.
     AnySetup,
 }

@@ -9,9 +9,8 @@ use taran_net::{
 };
 use taran_secure::frame::SEALED_OVERHEAD;
 
-use super::back::ReceiverLayer;
 use super::desk::{Desk, lock};
-use super::forward::SenderLayer;
+use super::port_layer::PortLayer;
 use super::registry::{Decision, Registry};
 
 /// Layer of all sockets of a driver with transport security.
@@ -19,6 +18,7 @@ pub(crate) struct SecuredNetwork {
     pub(super) registry: Arc<Mutex<Registry>>,
     pub(super) sender: Arc<Mutex<Desk>>,
     pub(super) receiver: Arc<Mutex<Desk>>,
+    pub(super) conductor: Arc<Mutex<Desk>>,
 }
 
 impl fmt::Debug for SecuredNetwork {
@@ -35,11 +35,14 @@ impl NetworkLayer for SecuredNetwork {
         match (decision, spec.agent) {
             (Some(Decision::Plain), _) => None,
             (Some(Decision::Sender(port)), AgentRole::Sender) => {
-                Some(Box::new(SenderLayer::new(port, Arc::clone(&self.sender))))
+                Some(Box::new(PortLayer::new(port, Arc::clone(&self.sender))))
             }
-            (Some(Decision::Receiver(port)), AgentRole::Receiver) => Some(Box::new(
-                ReceiverLayer::new(port, Arc::clone(&self.receiver)),
-            )),
+            (Some(Decision::Receiver(port)), AgentRole::Receiver) => {
+                Some(Box::new(PortLayer::new(port, Arc::clone(&self.receiver))))
+            }
+            (Some(Decision::Resolver(port)), AgentRole::Conductor) => {
+                Some(Box::new(PortLayer::new(port, Arc::clone(&self.conductor))))
+            }
             _ => Some(Box::new(Undecided)),
         }
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use taran_secure::derive::{Fingerprint, KeyId};
-use taran_secure::keeper::Port;
+use taran_secure::keeper::{Output, Port};
 use taran_secure::provider::DefaultProvider;
 use taran_secure::seal::{OpenKey, SealKey};
 
@@ -95,6 +95,8 @@ pub(super) enum KeyUpdate {
         /// Address.
         address: SocketAddr,
     },
+    /// Expect frames of a link.
+    Link(u64),
     /// Forget a link.
     Unlink(u64),
     /// Open nothing more with a key.
@@ -108,6 +110,102 @@ pub(super) enum KeyUpdate {
         /// Stream.
         stream: Stream,
     },
+}
+
+impl KeyUpdate {
+    /// Returns the message for an output of the keeper, and its port. `jumps` is the number of jumps of the wall clock under
+    /// which the keeper draws keys.
+    pub(super) fn of(output: Output<P>, jumps: u64) -> Option<(Port, Self)> {
+        Some(match output {
+            Output::Send { port, to, bytes } => (port, Self::Send { to, bytes }),
+            Output::SealStream {
+                port,
+                session_id,
+                stream_id,
+                epoch,
+                key,
+            } => {
+                let stream = (session_id, stream_id);
+                let update = Self::SealStream {
+                    stream,
+                    epoch,
+                    jumps,
+                    key,
+                };
+                (port, update)
+            }
+            Output::SealBack {
+                port,
+                link,
+                to,
+                key,
+            } => {
+                let update = Self::SealBack {
+                    link,
+                    to,
+                    jumps,
+                    key,
+                };
+                (port, update)
+            }
+            Output::OpenStream {
+                port,
+                link,
+                session_id,
+                stream_id,
+                key,
+                ..
+            } => {
+                let stream = (session_id, stream_id);
+                (port, Self::OpenStream { link, stream, key })
+            }
+            Output::OpenBack {
+                port,
+                link,
+                receiver_id,
+                address,
+                key,
+            } => {
+                let update = Self::OpenBack {
+                    link,
+                    receiver_id,
+                    address,
+                    key,
+                };
+                (port, update)
+            }
+            Output::DropStream {
+                port,
+                session_id,
+                stream_id,
+            } => (port, Self::DropStream((session_id, stream_id))),
+            Output::Grant(of) => {
+                let (link, stream) = (of.link, (of.session_id, of.stream_id));
+                (of.port, Self::Grant { link, stream })
+            }
+            Output::Revoke(of) => {
+                let (link, stream) = (of.link, (of.session_id, of.stream_id));
+                (of.port, Self::Revoke { link, stream })
+            }
+            Output::StreamLink(of) => {
+                let (link, stream) = (of.link, (of.session_id, of.stream_id));
+                (of.port, Self::StreamLink { link, stream })
+            }
+            Output::Announce(of) => {
+                let (link, stream) = (of.link, (of.session_id, of.stream_id));
+                (of.port, Self::Announce { link, stream })
+            }
+            Output::Moved {
+                port,
+                link,
+                address,
+            } => (port, Self::Moved { link, address }),
+            Output::Link { port, link } => (port, Self::Link(link)),
+            Output::Unlink { port, link } => (port, Self::Unlink(link)),
+            Output::Close { port, id } => (port, Self::Close(id)),
+            Output::Event(_) | Output::Job(_) => return None,
+        })
+    }
 }
 
 /// Message of a layer to the conductor.
@@ -147,11 +245,27 @@ pub(super) enum Input {
         /// Address.
         source: SocketAddr,
     },
-    /// The agent asks the control address for announcements.
+    /// The agent asks a control address for announcements, or has something for a neighbour.
     SetupRequest {
-        /// Control address.
+        /// Control address, or address of the neighbour.
         control: SocketAddr,
     },
+    /// A receiver named the session of a response to the requests of a stream.
+    ResponseSetup {
+        /// Link to the receiver.
+        link: u64,
+        /// Stream of the requests.
+        stream: Stream,
+        /// Session of the response.
+        session_id: i32,
+    },
+    /// A datagram was not opened; told once a second.
+    FailedOpen {
+        /// From where.
+        source: SocketAddr,
+    },
+    /// So many datagrams under a key of a stream were not opened that another epoch is wanted.
+    WantsEpoch(KeyId),
     /// The key of a stream has reached a soft limit.
     WantsRotation(Stream),
     /// A plain frame of Aeron arrived.

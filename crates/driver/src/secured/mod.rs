@@ -6,6 +6,8 @@
 //! ([`policy`]), before a socket is opened, and a socket without a decision carries nothing.
 
 #[cfg(feature = "secure")]
+mod active;
+#[cfg(feature = "secure")]
 mod back;
 #[cfg(feature = "secure")]
 mod control;
@@ -14,16 +16,24 @@ mod desk;
 #[cfg(feature = "secure")]
 mod forward;
 #[cfg(feature = "secure")]
+mod jobs;
+#[cfg(feature = "secure")]
 mod key_directory;
 #[cfg(feature = "secure")]
 mod layer;
 #[cfg(feature = "secure")]
 mod messages;
 #[cfg(feature = "secure")]
+mod neighbors;
+#[cfg(feature = "secure")]
 mod options;
 pub(crate) mod policy;
 #[cfg(feature = "secure")]
+mod port_layer;
+#[cfg(feature = "secure")]
 mod registry;
+#[cfg(feature = "secure")]
+mod reports;
 #[cfg(feature = "secure")]
 mod security;
 #[cfg(feature = "secure")]
@@ -36,6 +46,8 @@ mod absent;
 pub(crate) use absent::Security;
 #[cfg(feature = "secure")]
 pub use control::SecurityControl;
+#[cfg(feature = "secure")]
+pub(crate) use jobs::{JobQueues, JobRequest};
 #[cfg(feature = "secure")]
 pub use key_directory::{KeyDirectory, KeyFileError, default_directory, read_public};
 #[cfg(feature = "secure")]

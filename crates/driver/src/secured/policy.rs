@@ -30,6 +30,21 @@ impl Mode {
     }
 }
 
+/// Receivers that may have a stream, of those that the trust store allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "secure"),
+    allow(dead_code, reason = "without transport security nothing is granted")
+)]
+pub(crate) enum StreamAudience {
+    /// All of them.
+    All,
+    /// The peer that requested it.
+    Peer(String),
+    /// None: nothing was requested.
+    Nobody,
+}
+
 /// Security of an endpoint. All channels that share the endpoint agree with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChannelSecurity {
@@ -66,12 +81,6 @@ pub(crate) fn decide(
         (Mode::Channels, asked) => asked.unwrap_or(false),
         (Mode::All, asked) => asked.unwrap_or(true),
     };
-    if is_secured && resolved.is_response() {
-        return Err(Failure::generic(format!(
-            "control-mode=response on a secured channel is not available: the response stream is not bound to its \
-             peer: channel={text}"
-        )));
-    }
     Ok(ChannelSecurity {
         is_secured,
         label: channel.label.clone(),

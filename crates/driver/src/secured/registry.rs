@@ -7,6 +7,7 @@ use taran_net::AgentRole;
 
 use super::back::ReceiverPort;
 use super::forward::SenderPort;
+use super::neighbors::ResolverPort;
 
 /// Decision about the sockets with one tag.
 #[derive(Clone, Debug)]
@@ -17,39 +18,38 @@ pub(super) enum Decision {
     Sender(Arc<Mutex<SenderPort>>),
     /// They are those of a receive transport.
     Receiver(Arc<Mutex<ReceiverPort>>),
+    /// It is that of name resolution.
+    Resolver(Arc<Mutex<ResolverPort>>),
 }
 
 /// Decisions that the conductor made before it opened sockets. A socket without one carries nothing.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
-    decisions: BTreeMap<(bool, i64), Decision>,
+    decisions: BTreeMap<(u8, i64), Decision>,
+}
+
+/// Returns a number that orders agents.
+const fn number(agent: AgentRole) -> u8 {
+    match agent {
+        AgentRole::Conductor => 0,
+        AgentRole::Sender => 1,
+        AgentRole::Receiver => 2,
+    }
 }
 
 impl Registry {
-    const fn key(agent: AgentRole, tag: i64) -> Option<(bool, i64)> {
-        match agent {
-            AgentRole::Sender => Some((true, tag)),
-            AgentRole::Receiver => Some((false, tag)),
-            AgentRole::Conductor => None,
-        }
-    }
-
     /// Decides about the sockets that are opened for an agent with a tag.
     pub(super) fn decide(&mut self, agent: AgentRole, tag: i64, decision: Decision) {
-        if let Some(key) = Self::key(agent, tag) {
-            self.decisions.insert(key, decision);
-        }
+        self.decisions.insert((number(agent), tag), decision);
     }
 
     /// Forgets a decision: the sockets were opened, or could not be.
     pub(super) fn forget(&mut self, agent: AgentRole, tag: i64) {
-        if let Some(key) = Self::key(agent, tag) {
-            self.decisions.remove(&key);
-        }
+        self.decisions.remove(&(number(agent), tag));
     }
 
     /// Returns the decision about a socket.
     pub(super) fn of(&self, agent: AgentRole, tag: i64) -> Option<Decision> {
-        self.decisions.get(&Self::key(agent, tag)?).cloned()
+        self.decisions.get(&(number(agent), tag)).cloned()
     }
 }

@@ -1,8 +1,9 @@
 //! Conductor's part of transport security: runs the keeper, and passes keys to the layers of the sockets.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
@@ -12,39 +13,32 @@ use taran_core::queue;
 use taran_net::AgentRole;
 use taran_protocol::counter::SecureCounter;
 use taran_secure::derive::channel_tag;
-use taran_secure::frame::{Code, PLAIN_MAX};
+use taran_secure::frame::PLAIN_MAX;
 use taran_secure::identity::Identity;
-use taran_secure::keeper::{
-    Counts, Entropy, Event, Keeper, Output, Port, ReceiverConfig, Refusal, Rotation, SenderConfig,
-};
-use taran_secure::pattern::Patterns;
+use taran_secure::keeper::{Audience, Counts, Entropy, Keeper, Port, ReceiverConfig, SenderConfig};
 use taran_secure::trust::TrustStore;
 
+use super::active::{Active, nanos};
 use super::back::ReceiverPort;
 use super::desk::{Desk, DeskCounters, lock};
 use super::forward::SenderPort;
+use super::jobs::JobQueues;
 use super::layer::SecuredNetwork;
-use super::messages::{Input, KeyUpdate, P, PortInput};
+use super::messages::{P, Stream};
+use super::neighbors::ResolverPort;
 use super::options::SecurityOptions;
-use super::policy::{self, ChannelSecurity, Mode};
+use super::policy::{self, ChannelSecurity, Mode, StreamAudience};
 use super::registry::{Decision, Registry};
+use super::reports::Reports;
 use crate::boundary::{EndpointId, TransportId};
-use crate::clock_jumps::{ClockJumps, ClockWatch};
-use crate::conductor::{Failure, ResolvedChannel};
+use crate::clock_jumps::ClockJumps;
+use crate::conductor::{Counters, Failure, ResolvedChannel};
+use crate::event_log::EventLog;
 
 /// Messages of an agent that wait for the conductor; more are dropped.
 const INPUTS: usize = 256;
-/// Messages of an agent taken in a duty cycle.
-const INPUTS_PER_CYCLE: usize = 64;
-/// Messages to a port that wait in its queue; more wait with the conductor.
-const UPDATES: usize = 64;
-/// Longest time between two ticks of the keeper in nanoseconds.
-const TICK_NS: u64 = 1_000_000_000;
-/// Reports in an hour that sources without proof can cause.
-const REPORTS_PER_HOUR: u32 = 64;
-const HOUR_NS: u64 = 3_600_000_000_000;
-/// Sources of plain frames that are remembered as reported.
-const PLAIN_SOURCES_MAX: usize = 256;
+/// Label of name resolution in the handshake.
+const RESOLVER_LABEL: &str = "resolver";
 
 /// Keys of a driver: its identity, and what it trusts. The files of `taran.secure.keys.dir` unless a program sets them.
 #[non_exhaustive]
@@ -87,6 +81,9 @@ pub(crate) struct SecuritySpec {
     /// Commands of the program.
     pub(crate) commands: queue::Receiver<SecurityCommand>,
     pub(crate) jumps: ClockJumps,
+    pub(crate) events: EventLog,
+    /// Thread for the computations of handshakes; without it the conductor runs them.
+    pub(crate) jobs: Option<JobQueues>,
 }
 
 /// Command of the program that embeds a driver, or of the watch of its key files.
@@ -120,55 +117,6 @@ impl fmt::Debug for Security {
     }
 }
 
-struct Active {
-    mode: Mode,
-    allow_plain: Patterns,
-    keeper: Keeper<P>,
-    identity: (taran_secure::derive::Fingerprint, u64),
-    keys_path: String,
-    registry: Arc<Mutex<Registry>>,
-    inputs: [queue::Receiver<PortInput>; 2],
-    ports: BTreeMap<Port, PortQueue>,
-    groups: BTreeMap<i64, ReceiveGroup>,
-    wakers: Option<[Waker; 2]>,
-    counters: Vec<Counter>,
-    counted: Counts,
-    reports: VecDeque<String>,
-    reports_left: (u64, u32),
-    plain_sources: BTreeSet<(Port, SocketAddr)>,
-    random: fastrand::Rng,
-    commands: queue::Receiver<SecurityCommand>,
-    jumps: ClockJumps,
-    clock: ClockWatch,
-    /// Jumps of the wall clock that were answered with other keys.
-    redrawn: u64,
-    /// Messages wait for room in the queue of their port.
-    is_waiting: bool,
-    /// Time of the next tick of the keeper.
-    tick_at: u64,
-    /// The keeper got an input since the last tick was planned.
-    is_dirty: bool,
-}
-
-/// Way to the layer of a port.
-struct PortQueue {
-    queue: queue::Sender<KeyUpdate>,
-    waiting: VecDeque<KeyUpdate>,
-    channel: String,
-}
-
-/// Transports and subscriptions of a receive endpoint.
-#[derive(Default)]
-struct ReceiveGroup {
-    transports: BTreeSet<i64>,
-    subscriptions: BTreeSet<(Option<i32>, i32)>,
-}
-
-/// Returns a time as the keeper counts it.
-fn nanos(now: Now) -> u64 {
-    now.nanos.max(0).cast_unsigned()
-}
-
 fn number(id: i64) -> u64 {
     id.cast_unsigned()
 }
@@ -186,6 +134,8 @@ impl Security {
             seed,
             commands,
             jumps,
+            events,
+            jobs,
         } = spec;
         let counters: Vec<Counter> = SecureCounter::ALL
             .into_iter()
@@ -202,39 +152,48 @@ impl Security {
             out_of_bounds: of(SecureCounter::OutOfBounds),
             refused_sends: of(SecureCounter::RefusedSends),
         };
-        let (from_sender, sender_inputs) = queue::spsc(INPUTS);
-        let (from_receiver, receiver_inputs) = queue::spsc(INPUTS);
-        let desk = |queue| {
-            Arc::new(Mutex::new(Desk::new(
-                queue,
-                desk_counters.clone(),
-                jumps.clone(),
-            )))
+        let tells_failure = Arc::new(AtomicBool::new(true));
+        let mut inputs = Vec::new();
+        let mut desk = || {
+            let queues = [(); 2].map(|()| {
+                let (sender, receiver) = queue::spsc(INPUTS);
+                inputs.push(receiver);
+                sender
+            });
+            let (counters, jumps) = (desk_counters.clone(), jumps.clone());
+            let desk = Desk::new(queues, counters, jumps, Arc::clone(&tells_failure));
+            Arc::new(Mutex::new(desk))
         };
+        let (sender, receiver, conductor) = (desk(), desk(), desk());
         let registry = Arc::<Mutex<Registry>>::default();
         let network = SecuredNetwork {
             registry: Arc::clone(&registry),
-            sender: desk(from_sender),
-            receiver: desk(from_receiver),
+            sender,
+            receiver,
+            conductor,
         };
         let fingerprint = keys.identity.fingerprint();
-        let keeper = Keeper::new(keys.identity, keys.trust, options.keeper, keys.entropy);
+        let mut keeper = Keeper::new(keys.identity, keys.trust, options.keeper, keys.entropy);
+        if jobs.is_some() {
+            keeper.defer_jobs();
+        }
         let active = Active {
             mode: options.mode,
             allow_plain: options.allow_plain,
             identity: (fingerprint, keeper.incarnation()),
             keeper,
-            keys_path,
             registry,
-            inputs: [sender_inputs, receiver_inputs],
+            inputs,
             ports: BTreeMap::new(),
             groups: BTreeMap::new(),
+            responses: BTreeMap::new(),
             wakers: None,
             counters,
             counted: Counts::default(),
-            reports: VecDeque::new(),
-            reports_left: (0, REPORTS_PER_HOUR),
-            plain_sources: BTreeSet::new(),
+            reports: Reports::new(keys_path, events),
+            tells_failure,
+            jobs,
+            freed: Vec::new(),
             random: fastrand::Rng::with_seed(seed),
             commands,
             clock: jumps.watch(),
@@ -379,21 +338,104 @@ impl Security {
         active.keeper.set_tags(number(id.0), tags.collect());
     }
 
-    /// Removes a send endpoint.
-    pub(crate) fn remove_sender(&mut self, id: EndpointId) {
-        if let Some(active) = &mut self.active {
-            active.keeper.remove_sender(number(id.0));
-            active.remove_port(Port::Sender(number(id.0)));
-        }
+    /// Removes a send endpoint whose sockets are about to be closed. Returns true if the last frames of its links are left
+    /// for them.
+    pub(crate) fn remove_sender(&mut self, now: Now, id: EndpointId) -> bool {
+        let Some(active) = &mut self.active else {
+            return false;
+        };
+        active.keeper.remove_sender(number(id.0));
+        active.take_outputs(nanos(now));
+        active.remove_port(Port::Sender(number(id.0)))
     }
 
-    /// Adds a stream to a send endpoint: its key is on the way to the sender before the publication is.
-    pub(crate) fn add_stream(&mut self, now: Now, id: EndpointId, session_id: i32, stream_id: i32) {
+    /// Prepares the socket of name resolution at an address, which is opened next with no tag.
+    pub(crate) fn prepare_resolver(&mut self, address: SocketAddr) {
+        let Some(active) = &mut self.active else {
+            return;
+        };
+        let updates = active.add_port(Port::Resolver, RESOLVER_LABEL);
+        let port = ResolverPort::new(updates, active.random.u64(..));
+        let decision = Decision::Resolver(Arc::new(Mutex::new(port)));
+        lock(&active.registry).decide(AgentRole::Conductor, 0, decision);
+        active.keeper.set_resolver(ReceiverConfig {
+            address,
+            group: 0,
+            tag: channel_tag::<P>(RESOLVER_LABEL),
+            receiver_id: 0,
+            control: None,
+            is_group: false,
+            peers: None,
+        });
+        active.count_transports(1);
+    }
+
+    /// Returns the peer whose requests a response publication answers, by the stream of the requests; none if their channel
+    /// is not secured.
+    pub(crate) fn requester(
+        &self,
+        id: EndpointId,
+        session_id: i32,
+        stream_id: i32,
+    ) -> Option<String> {
+        let keeper = &self.active.as_ref()?.keeper;
+        let owner = keeper.owner_of(number(id.0), session_id, stream_id);
+        owner.map(str::to_owned)
+    }
+
+    /// Returns the peer that named the session of a response to the requests of a publication.
+    pub(crate) fn responder(
+        &self,
+        id: EndpointId,
+        requests: (i32, i32),
+        session_id: i32,
+    ) -> Option<String> {
+        let named = self
+            .active
+            .as_ref()?
+            .responses
+            .get(&(number(id.0), requests));
+        let named = named.filter(|(session, _)| *session == session_id);
+        named.map(|(_, peer)| peer.clone())
+    }
+
+    /// Subscribes to a response, which its responder alone may send. Returns false if another peer sends the stream.
+    pub(crate) fn add_response(
+        &mut self,
+        id: EndpointId,
+        response: (i32, i32),
+        responder: &str,
+    ) -> bool {
+        let Some(active) = &mut self.active else {
+            return true;
+        };
+        let group = active.groups.entry(id.0).or_default();
+        let keeper = &mut active.keeper;
+        let mut transports = group.transports.iter();
+        transports.all(|transport| keeper.add_response(number(*transport), response, responder))
+    }
+
+    /// Adds a stream to a send endpoint: its key is on the way to the sender before the publication is. A response is for
+    /// the peer that requested it.
+    pub(crate) fn add_stream(
+        &mut self,
+        now: Now,
+        id: EndpointId,
+        (session_id, stream_id): Stream,
+        audience: StreamAudience,
+    ) {
         if let Some(active) = &mut self.active {
+            let audience = match audience {
+                StreamAudience::All => Audience::All,
+                StreamAudience::Peer(peer) => Audience::Peer(peer),
+                StreamAudience::Nobody => Audience::Nobody,
+            };
+            let stream = (session_id, stream_id);
+            let now = nanos(now);
             active
                 .keeper
-                .add_stream(nanos(now), number(id.0), session_id, stream_id);
-            active.take_outputs(nanos(now));
+                .add_stream_for(now, number(id.0), stream, audience);
+            active.take_outputs(now);
             active.is_dirty = true;
         }
     }
@@ -404,6 +446,8 @@ impl Security {
             active
                 .keeper
                 .remove_stream(number(id.0), session_id, stream_id);
+            let stream = (session_id, stream_id);
+            active.responses.remove(&(number(id.0), stream));
             active.is_dirty = true;
         }
     }
@@ -442,26 +486,33 @@ impl Security {
         active.is_dirty = true;
     }
 
-    /// Removes a receive transport.
-    pub(crate) fn remove_receiver(&mut self, id: TransportId) {
-        if let Some(active) = &mut self.active {
-            active.keeper.remove_receiver(number(id.0));
-            for group in active.groups.values_mut() {
-                group.transports.remove(&id.0);
-            }
-            active.remove_port(Port::Receiver(number(id.0)));
+    /// Removes a receive transport whose socket is about to be closed, as [`Self::remove_sender`] does.
+    pub(crate) fn remove_receiver(&mut self, now: Now, id: TransportId) -> bool {
+        let Some(active) = &mut self.active else {
+            return false;
+        };
+        active.keeper.remove_receiver(number(id.0));
+        active.take_outputs(nanos(now));
+        for group in active.groups.values_mut() {
+            group.transports.remove(&id.0);
         }
+        active.remove_port(Port::Receiver(number(id.0)))
     }
 
-    /// Removes a receive endpoint with its transports.
-    pub(crate) fn remove_receive_endpoint(&mut self, id: EndpointId) {
+    /// Removes a receive endpoint with its transports, as [`Self::remove_sender`] does.
+    pub(crate) fn remove_receive_endpoint(&mut self, now: Now, id: EndpointId) -> bool {
         let group = self
             .active
             .as_mut()
             .and_then(|active| active.groups.remove(&id.0));
+        let mut is_secured = false;
         for transport in group.into_iter().flat_map(|group| group.transports) {
-            self.remove_receiver(TransportId(transport));
+            is_secured |= self.remove_receiver(now, TransportId(transport));
         }
+        if let Some(active) = &mut self.active {
+            active.keeper.forget_group(number(id.0));
+        }
+        is_secured
     }
 
     /// Adds a subscription to all transports of a receive endpoint.
@@ -513,9 +564,7 @@ impl Security {
 
     /// Returns true if no message of an agent waits.
     pub(crate) fn is_idle(&self) -> bool {
-        self.active.as_ref().is_none_or(|active| {
-            active.inputs.iter().all(queue::Receiver::is_empty) && active.commands.is_empty()
-        })
+        self.active.as_ref().is_none_or(|active| active.is_idle())
     }
 
     /// Begins a duty cycle, before anything else is done in it.
@@ -526,16 +575,16 @@ impl Security {
     }
 
     /// Takes the messages of the agents, runs the keeper, passes its keys on. Returns the amount of work done.
-    pub(crate) fn poll(&mut self, now: Now) -> usize {
+    pub(crate) fn poll(&mut self, now: Now, counters: &mut Counters) -> usize {
         match &mut self.active {
-            Some(active) => active.poll(nanos(now)),
+            Some(active) => active.poll(nanos(now), counters),
             None => 0,
         }
     }
 
     /// Returns a text for the error log.
     pub(crate) fn next_report(&mut self) -> Option<String> {
-        self.active.as_mut()?.reports.pop_front()
+        self.active.as_mut()?.reports.next()
     }
 }
 
@@ -543,413 +592,4 @@ impl Security {
 fn names(security: &ChannelSecurity) -> Option<Vec<String>> {
     let names = security.peers.as_ref()?;
     Some(names.iter().map(ToString::to_string).collect())
-}
-
-impl Active {
-    fn add_port(&mut self, port: Port, channel: &str) -> queue::Receiver<KeyUpdate> {
-        let (sender, receiver) = queue::spsc(UPDATES);
-        let queue = PortQueue {
-            queue: sender,
-            waiting: VecDeque::new(),
-            channel: channel.to_owned(),
-        };
-        self.ports.insert(port, queue);
-        receiver
-    }
-
-    fn remove_port(&mut self, port: Port) {
-        // The last frames of its links leave while its sockets still have an owner, if at all.
-        if self.ports.remove(&port).is_some() {
-            self.count_transports(-1);
-        }
-        self.plain_sources.retain(|(of, _)| *of != port);
-        self.is_dirty = true;
-    }
-
-    fn counter(&self, which: SecureCounter) -> &Counter {
-        &self.counters[which as usize]
-    }
-
-    fn count_transports(&self, change: i64) {
-        self.counter(SecureCounter::Transports).add(change);
-    }
-
-    fn poll(&mut self, now: u64) -> usize {
-        let mut work = self.take_commands(now);
-        for index in 0..self.inputs.len() {
-            for _ in 0..INPUTS_PER_CYCLE {
-                let Some(PortInput { port, input }) = self.inputs[index].try_recv() else {
-                    break;
-                };
-                self.on_input(now, port, input);
-                work += 1;
-            }
-        }
-        if work > 0 || self.is_dirty || now >= self.tick_at {
-            self.keeper.on_tick(now);
-            work += self.take_outputs(now);
-            let deadline = self.keeper.next_deadline().unwrap_or(u64::MAX);
-            self.tick_at = deadline.min(now + TICK_NS).max(now + 1);
-            self.is_dirty = false;
-            self.publish_counts();
-        }
-        work + self.flush()
-    }
-
-    /// Draws everything anew if the wall clock has jumped: what was drawn before seals nothing any more.
-    fn begin_cycle(&mut self, now: Now) {
-        self.clock.observe(now);
-        let jumps = self.jumps.count();
-        if jumps == self.redrawn {
-            return;
-        }
-        let now = nanos(now);
-        self.take_outputs(now);
-        self.redrawn = jumps;
-        self.keeper.redraw(now);
-        self.announce_identity();
-        self.take_outputs(now);
-        self.is_dirty = true;
-        self.report(
-            now,
-            "the wall clock was set by more than a second: all keys are drawn anew, in case another copy of this \
-             machine goes on with them"
-                .to_owned(),
-        );
-    }
-
-    fn take_commands(&mut self, now: u64) -> usize {
-        let mut work = 0;
-        while let Some(command) = self.commands.try_recv() {
-            work += 1;
-            match command {
-                SecurityCommand::Keys(identity, trust) => {
-                    self.keeper.set_trust(now, trust);
-                    self.keeper.set_identity(now, *identity);
-                    self.announce_identity();
-                }
-                SecurityCommand::Rotate => self.keeper.rotate_all(now),
-                SecurityCommand::Problem(text) => self.report(now, text),
-            }
-        }
-        work
-    }
-
-    /// Passes identity and number of this run to all send endpoints.
-    fn announce_identity(&mut self) {
-        let identity = (self.keeper.fingerprint(), self.keeper.incarnation());
-        if self.identity == identity {
-            return;
-        }
-        self.identity = identity;
-        for (port, queue) in &mut self.ports {
-            if matches!(port, Port::Sender(_)) {
-                let update = KeyUpdate::Identity(identity.0, identity.1);
-                queue.waiting.push_back(update);
-                self.is_waiting = true;
-            }
-        }
-    }
-
-    fn on_input(&mut self, now: u64, port: Port, input: Input) {
-        let keeper = &mut self.keeper;
-        let (Port::Sender(id) | Port::Receiver(id)) = port;
-        match input {
-            Input::Datagram { source, bytes } => keeper.on_datagram(now, port, source, &bytes),
-            Input::UnknownKey {
-                source,
-                id: key,
-                length,
-            } => keeper.on_unknown_key(now, id, source, key, length),
-            Input::FirstOpen(key) => keeper.on_first_open(now, id, key),
-            Input::OtherAddress { link, source } => keeper.on_other_address(now, id, link, source),
-            Input::SetupRequest { control } => keeper.on_setup_request(now, id, control),
-            Input::WantsRotation((session_id, stream_id)) => {
-                keeper.rotate(now, id, session_id, stream_id, Rotation::Limit);
-            }
-            Input::Plain { source, frame_type } => self.on_plain(now, port, source, frame_type),
-        }
-    }
-
-    fn on_plain(&mut self, now: u64, port: Port, source: SocketAddr, frame_type: u16) {
-        if self.plain_sources.len() >= PLAIN_SOURCES_MAX
-            || !self.plain_sources.insert((port, source))
-        {
-            return;
-        }
-        let Some(channel) = self.ports.get(&port).map(|queue| queue.channel.clone()) else {
-            return;
-        };
-        self.report(
-            now,
-            format!(
-                "{channel} is secured, and {source} sends plain Aeron frames (type {frame_type:#06x}): it is an \
-                 official driver, or its taran.secure.mode is off. Nothing of it is taken"
-            ),
-        );
-    }
-
-    /// Adds a line for the error log, if the hour has one left.
-    fn report(&mut self, now: u64, text: String) {
-        let hour = now / HOUR_NS;
-        if self.reports_left.0 != hour {
-            self.reports_left = (hour, REPORTS_PER_HOUR);
-        }
-        if self.reports_left.1 > 0 {
-            self.reports_left.1 -= 1;
-            self.reports.push_back(text);
-        }
-    }
-
-    /// Passes the outputs of the keeper on. Returns their number.
-    fn take_outputs(&mut self, now: u64) -> usize {
-        let mut count = 0;
-        while let Some(output) = self.keeper.next_output() {
-            count += 1;
-            let (port, update) = match output {
-                Output::Event(event) => {
-                    self.on_event(now, &event);
-                    continue;
-                }
-                Output::Send { port, to, bytes } => (port, KeyUpdate::Send { to, bytes }),
-                Output::SealStream {
-                    port,
-                    session_id,
-                    stream_id,
-                    epoch,
-                    key,
-                } => {
-                    let stream = (session_id, stream_id);
-                    let jumps = self.redrawn;
-                    (
-                        port,
-                        KeyUpdate::SealStream {
-                            stream,
-                            epoch,
-                            jumps,
-                            key,
-                        },
-                    )
-                }
-                Output::DropStream {
-                    port,
-                    session_id,
-                    stream_id,
-                } => (port, KeyUpdate::DropStream((session_id, stream_id))),
-                Output::SealBack {
-                    port,
-                    link,
-                    to,
-                    key,
-                } => {
-                    let jumps = self.redrawn;
-                    (
-                        port,
-                        KeyUpdate::SealBack {
-                            link,
-                            to,
-                            jumps,
-                            key,
-                        },
-                    )
-                }
-                Output::OpenStream {
-                    port,
-                    link,
-                    session_id,
-                    stream_id,
-                    key,
-                    ..
-                } => {
-                    let stream = (session_id, stream_id);
-                    (port, KeyUpdate::OpenStream { link, stream, key })
-                }
-                Output::OpenBack {
-                    port,
-                    link,
-                    receiver_id,
-                    address,
-                    key,
-                } => (
-                    port,
-                    KeyUpdate::OpenBack {
-                        link,
-                        receiver_id,
-                        address,
-                        key,
-                    },
-                ),
-                Output::Grant {
-                    port,
-                    link,
-                    session_id,
-                    stream_id,
-                } => {
-                    let stream = (session_id, stream_id);
-                    (port, KeyUpdate::Grant { link, stream })
-                }
-                Output::Revoke {
-                    port,
-                    link,
-                    session_id,
-                    stream_id,
-                } => {
-                    let stream = (session_id, stream_id);
-                    (port, KeyUpdate::Revoke { link, stream })
-                }
-                Output::StreamLink {
-                    port,
-                    link,
-                    session_id,
-                    stream_id,
-                } => {
-                    let stream = (session_id, stream_id);
-                    (port, KeyUpdate::StreamLink { link, stream })
-                }
-                Output::Announce {
-                    port,
-                    link,
-                    session_id,
-                    stream_id,
-                } => {
-                    let stream = (session_id, stream_id);
-                    (port, KeyUpdate::Announce { link, stream })
-                }
-                Output::Moved {
-                    port,
-                    link,
-                    address,
-                } => (port, KeyUpdate::Moved { link, address }),
-                Output::Unlink { port, link } => (port, KeyUpdate::Unlink(link)),
-                Output::Close { port, id } => (port, KeyUpdate::Close(id)),
-            };
-            if let Some(queue) = self.ports.get_mut(&port) {
-                queue.waiting.push_back(update);
-                self.is_waiting = true;
-            }
-        }
-        if count > 0 {
-            self.flush();
-        }
-        count
-    }
-
-    /// Moves messages to the queues of their ports, and wakes the agents. Returns the number of messages.
-    fn flush(&mut self) -> usize {
-        if !self.is_waiting {
-            return 0;
-        }
-        self.is_waiting = false;
-        let mut moved = [0, 0];
-        for (port, queue) in &mut self.ports {
-            while let Some(update) = queue.waiting.pop_front() {
-                if let Err(update) = queue.queue.try_send(update) {
-                    queue.waiting.push_front(update);
-                    self.is_waiting = true;
-                    break;
-                }
-                moved[usize::from(matches!(port, Port::Receiver(_)))] += 1;
-            }
-        }
-        if let Some(wakers) = &self.wakers {
-            for (waker, moved) in wakers.iter().zip(moved) {
-                if moved > 0 {
-                    waker.wake_by_ref();
-                }
-            }
-        }
-        moved.iter().sum()
-    }
-
-    fn channel(&self, port: Port) -> &str {
-        self.ports.get(&port).map_or("", |queue| &queue.channel)
-    }
-
-    fn on_event(&mut self, now: u64, event: &Event) {
-        let file = &self.keys_path;
-        let text = match event {
-            Event::PeerUnknown {
-                fingerprint,
-                address,
-                ..
-            } => format!(
-                "no key with fingerprint {fingerprint} (from {address}) in {file}: add it with 'taran keys trust' after \
-                 comparing fingerprints"
-            ),
-            Event::PeerRefused { port, peer, why } => {
-                let channel = self.channel(*port);
-                match why {
-                    Refusal::NotAllowed => format!(
-                        "{peer} may not have what it asks of {channel}: its publish= or subscribe= in {file}, or \
-                         taran.peers of the channel, does not allow it"
-                    ),
-                    Refusal::OtherChannel => format!(
-                        "{peer} asked {channel} with another channel label: are ports translated on the way? Set the \
-                         same taran.label at both ends"
-                    ),
-                    Refusal::Suite => format!(
-                        "{peer} and this driver have no common suite for {channel}: see taran.secure.suites at both ends"
-                    ),
-                    Refusal::ReceiverId => format!(
-                        "{peer} claims the receiver id of another peer on {channel}, and is refused"
-                    ),
-                    Refusal::Owned => format!(
-                        "{peer} grants a stream of {channel} that belongs to another peer, and is refused"
-                    ),
-                    Refusal::Limit => format!("{peer} is refused on {channel}: a limit is reached"),
-                }
-            }
-            // A stream that is not known has ended meanwhile.
-            Event::RequestRefused {
-                port,
-                peer,
-                text,
-                code,
-            } if *code != Code::UNKNOWN_STREAM => {
-                format!("{peer} refuses a key for {}: {text}", self.channel(*port))
-            }
-            Event::RequestRefused { .. }
-            | Event::LinkUp { .. }
-            | Event::LinkDown { .. }
-            | Event::KeyRotated { .. } => return,
-        };
-        self.report(now, text);
-    }
-
-    /// Adds what the keeper has counted to the counters.
-    fn publish_counts(&mut self) {
-        let counts = *self.keeper.counts();
-        let before = std::mem::replace(&mut self.counted, counts);
-        for (which, now, then) in [
-            (
-                SecureCounter::FailedOpens,
-                counts.failed_opens + counts.invalid,
-                before.failed_opens + before.invalid,
-            ),
-            (
-                SecureCounter::OutOfBounds,
-                counts.out_of_bounds,
-                before.out_of_bounds,
-            ),
-            (
-                SecureCounter::Handshakes,
-                counts.handshakes,
-                before.handshakes,
-            ),
-            (
-                SecureCounter::HandshakesRefused,
-                counts.refused,
-                before.refused,
-            ),
-            (SecureCounter::CookiesSent, counts.cookies, before.cookies),
-            (SecureCounter::Rotations, counts.rotations, before.rotations),
-        ] {
-            let change = now.wrapping_sub(then);
-            if change > 0 {
-                self.counter(which).add(change.cast_signed());
-            }
-        }
-        let links = i64::try_from(self.keeper.link_count()).unwrap_or(i64::MAX);
-        self.counter(SecureCounter::Links).set(links);
-    }
 }

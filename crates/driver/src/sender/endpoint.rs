@@ -241,6 +241,13 @@ impl SendEndpoint {
     }
 
     /// Returns the limit of response setups that are forwarded to the conductor.
+    /// Sends what a layer of the sockets has left to send, before they are closed.
+    pub(crate) fn send_last(&mut self) {
+        let control = self.control.as_mut();
+        // Nothing of it is repeated: a peer that misses it notices the silence.
+        let _ = control.unwrap_or(&mut self.transport.socket).send(&[]);
+    }
+
     pub(super) fn response_setups(&mut self) -> &mut TokenBucket {
         &mut self.response_setups
     }

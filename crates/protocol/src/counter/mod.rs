@@ -18,7 +18,7 @@ pub use label::{
     socket_label, stream_label, subscriber_position_label,
 };
 pub use metric::{Metric, MetricKind, MetricUnit};
-pub use secure::SecureCounter;
+pub use secure::{SECURE_CHANNEL_TYPE_ID, SecureCounter};
 pub use system::{LabelSuffix, SystemCounter, SystemLabels};
 
 /// Values of a channel status counter (types 6, 7, 14).

@@ -45,6 +45,9 @@ secure_counters! {
     Links = 1063, "secure: links up";
 }
 
+/// Type id of the counter of the links of one channel. Its label names their peers.
+pub const SECURE_CHANNEL_TYPE_ID: i32 = 1_064;
+
 #[cfg(test)]
 mod tests {
     use super::*;

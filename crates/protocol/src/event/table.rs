@@ -1,6 +1,7 @@
 //! Table of events, one row each (docs/spec/uri-and-configuration.md §6).
 //!
-//! A row consists of variant, number, name, group and fields. Numbers and names are those of the official drivers.
+//! A row consists of variant, number, name, group and fields. Numbers and names are those of the official drivers, but those
+//! of transport security, which has numbers that no official driver uses.
 
 /// Group of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,16 +90,26 @@ events! {
     CmdInRemoveSubscription = 6 "CMD_IN_REMOVE_SUBSCRIPTION" CommandsIn [command: Command];
     CmdOutPublicationReady = 7 "CMD_OUT_PUBLICATION_READY" CommandsOut [response: Response];
     CmdOutAvailableImage = 8 "CMD_OUT_AVAILABLE_IMAGE" CommandsOut [response: Response];
+    SecureKeysRedrawn = 11 "SECURE_KEYS_REDRAWN" Internal [jumps: Long];
     CmdOutOnOperationSuccess = 12 "CMD_OUT_ON_OPERATION_SUCCESS" CommandsOut [response: Response];
     CmdInKeepaliveClient = 13 "CMD_IN_KEEPALIVE_CLIENT" CommandsIn [command: Command];
     RemovePublicationCleanup = 14 "REMOVE_PUBLICATION_CLEANUP" Internal [session_id: Int, stream_id: Int, channel: Text];
     RemoveSubscriptionCleanup = 15 "REMOVE_SUBSCRIPTION_CLEANUP" Internal [stream_id: Int, id: Long, channel: Text];
     RemoveImageCleanup = 16 "REMOVE_IMAGE_CLEANUP" Internal [session_id: Int, stream_id: Int, id: Long, channel: Text];
     CmdOutOnUnavailableImage = 17 "CMD_OUT_ON_UNAVAILABLE_IMAGE" CommandsOut [response: Response];
+    SecureLinkUp = 18 "SECURE_LINK_UP" Internal [address: Address, peer: Text, suite: Text, channel: Text];
+    SecureLinkDown = 19 "SECURE_LINK_DOWN" Internal [peer: Text, channel: Text];
+    SecureKeyRotated = 20 "SECURE_KEY_ROTATED" Internal
+        [session_id: Int, stream_id: Int, epoch: Long, why: Text, channel: Text];
+    SecurePeerUnknown = 21 "SECURE_PEER_UNKNOWN" Internal [address: Address, fingerprint: Text];
+    SecurePeerRefused = 22 "SECURE_PEER_REFUSED" Internal [peer: Text, why: Text, channel: Text];
     SendChannelCreation = 23 "SEND_CHANNEL_CREATION" Internal [channel: Text];
     ReceiveChannelCreation = 24 "RECEIVE_CHANNEL_CREATION" Internal [channel: Text];
     SendChannelClose = 25 "SEND_CHANNEL_CLOSE" Internal [channel: Text];
     ReceiveChannelClose = 26 "RECEIVE_CHANNEL_CLOSE" Internal [channel: Text];
+    SecureOpenFailed = 27 "SECURE_OPEN_FAILED" Internal [source: Address, channel: Text];
+    SecurePlainRefused = 28 "SECURE_PLAIN_REFUSED" Internal [source: Address, frame_type: Int, channel: Text];
+    SecureTrustReloaded = 29 "SECURE_TRUST_RELOADED" Internal [keys: Int];
     CmdInAddDestination = 30 "CMD_IN_ADD_DESTINATION" CommandsIn [command: Command];
     CmdInRemoveDestination = 31 "CMD_IN_REMOVE_DESTINATION" CommandsIn [command: Command];
     CmdInAddExclusivePublication = 32 "CMD_IN_ADD_EXCLUSIVE_PUBLICATION" CommandsIn [command: Command];

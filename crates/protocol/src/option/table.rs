@@ -238,6 +238,10 @@ options! {
     // Directory and files (§2.2)
     Dir dir: Both text "aeron.dir" "AERON_DIR" = "",
         "Aeron directory; unset means /dev/shm/aeron-USER";
+    DirMode dir_mode: Driver text "taran.dir.mode" "TARAN_DIR_MODE" = "",
+        "octal mode of the Aeron directory, such as 0750, and without x of its files; unset means 0777 and 0666 less the umask";
+    DirGroup dir_group: Driver text "taran.dir.group" "TARAN_DIR_GROUP" = "",
+        "name or number of the group of the Aeron directory and its files; unset means that of the process";
     DirWarnIfExists dir_warn_if_exists: Driver bool "aeron.dir.warn.if.exists" "AERON_DIR_WARN_IF_EXISTS" = "false",
         "warn if the Aeron directory exists at start";
     DirDeleteOnStart dir_delete_on_start: Driver bool "aeron.dir.delete.on.start" "AERON_DIR_DELETE_ON_START" = "false",

@@ -7,28 +7,41 @@
 //! random bytes come from [`Entropy`].
 
 mod allowance;
+mod back_key;
 mod cookie;
+mod gate;
+mod job;
+mod output;
 mod owner;
+mod receive_link;
 mod receiver;
+mod send_link;
 mod sender;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use crate::derive::{Fingerprint, KeyId};
-use crate::frame::{Code, SecureFrame};
+use crate::frame::SecureFrame;
 use crate::identity::Identity;
 use crate::provider::{Provider, Suite};
-use crate::seal::{OpenKey, SealKey};
 use crate::secret::Secret;
 use crate::trust::TrustStore;
 
+use gate::Gate;
+use job::Outcome;
+pub use job::{Job, JobResult};
+pub use output::{Event, LinkStream, Output, Refusal, Rotation};
 use receiver::ReceiveTransport;
 pub use receiver::ReceiverConfig;
 use sender::SendEndpoint;
-pub use sender::SenderConfig;
+pub use sender::{Audience, SenderConfig};
+
+/// Session id and stream id.
+type Stream = (i32, i32);
 
 /// One second in nanoseconds.
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -54,6 +67,8 @@ pub enum Port {
     Sender(u64),
     /// Transport that receives streams.
     Receiver(u64),
+    /// Socket of name resolution among drivers.
+    Resolver,
 }
 
 /// Options of the driver.
@@ -83,249 +98,6 @@ impl Default for KeeperOptions {
     }
 }
 
-/// Reason why keys were rotated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rotation {
-    /// The interval has passed.
-    Interval,
-    /// A soft limit is reached.
-    Limit,
-    /// A receiver asked for it.
-    Wish,
-    /// A receiver left.
-    Leave,
-    /// A peer is trusted no longer, or for less.
-    Trust,
-    /// Local command, or another identity of this driver.
-    Command,
-    /// The wall clock jumped: another copy of this machine may have the same keys.
-    Clock,
-}
-
-/// Reason why a peer is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Its patterns, or the channel's list of peers, do not allow it.
-    NotAllowed,
-    /// It asked with another channel tag.
-    OtherChannel,
-    /// It takes none of the allowed suites, or grants another.
-    Suite,
-    /// It claims the receiver id of another peer.
-    ReceiverId,
-    /// The stream belongs to another peer.
-    Owned,
-    /// A limit is reached.
-    Limit,
-}
-
-/// Event for the log of the driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A link is up.
-    LinkUp {
-        /// Where.
-        port: Port,
-        /// Name of the peer.
-        peer: String,
-        /// Its address.
-        address: SocketAddr,
-    },
-    /// A link is over.
-    LinkDown {
-        /// Where.
-        port: Port,
-        /// Name of the peer.
-        peer: String,
-    },
-    /// Keys of a stream were rotated.
-    KeyRotated {
-        /// Where.
-        port: Port,
-        /// Session id.
-        session_id: i32,
-        /// Stream id.
-        stream_id: i32,
-        /// New epoch.
-        epoch: u32,
-        /// Reason.
-        why: Rotation,
-    },
-    /// A peer with an unknown key.
-    PeerUnknown {
-        /// Where.
-        port: Port,
-        /// Its fingerprint, unproved in an announcement.
-        fingerprint: Fingerprint,
-        /// Its address.
-        address: SocketAddr,
-    },
-    /// A trusted peer is refused.
-    PeerRefused {
-        /// Where.
-        port: Port,
-        /// Name of the peer.
-        peer: String,
-        /// Reason.
-        why: Refusal,
-    },
-    /// A peer refused a request.
-    RequestRefused {
-        /// Where.
-        port: Port,
-        /// Name of the peer.
-        peer: String,
-        /// Code.
-        code: Code,
-        /// Code and text, everything but printable ASCII escaped.
-        text: String,
-    },
-}
-
-/// Output of the keeper.
-#[derive(Debug)]
-pub enum Output<P: Provider> {
-    /// Send a datagram.
-    Send {
-        /// From where.
-        port: Port,
-        /// To where.
-        to: SocketAddr,
-        /// Datagram.
-        bytes: Vec<u8>,
-    },
-    /// Seal a stream with this key from now on; the key before is to be dropped.
-    SealStream {
-        /// Send endpoint.
-        port: Port,
-        /// Session id.
-        session_id: i32,
-        /// Stream id.
-        stream_id: i32,
-        /// Epoch.
-        epoch: u32,
-        /// Key.
-        key: Box<SealKey<P>>,
-    },
-    /// Seal feedback to a sender with this key from now on.
-    SealBack {
-        /// Receive transport.
-        port: Port,
-        /// Link.
-        link: u64,
-        /// Address of the sender.
-        to: SocketAddr,
-        /// Key.
-        key: Box<SealKey<P>>,
-    },
-    /// Open a stream with this key.
-    OpenStream {
-        /// Receive transport.
-        port: Port,
-        /// Link to the sender.
-        link: u64,
-        /// Session id.
-        session_id: i32,
-        /// Stream id.
-        stream_id: i32,
-        /// Epoch.
-        epoch: u32,
-        /// Key.
-        key: Box<OpenKey<P>>,
-    },
-    /// Open feedback of a receiver with this key.
-    OpenBack {
-        /// Send endpoint.
-        port: Port,
-        /// Link to the receiver.
-        link: u64,
-        /// Receiver id that its frames have to carry.
-        receiver_id: i64,
-        /// Address of the receiver; none until it is proved, so that nothing is led to it.
-        address: Option<SocketAddr>,
-        /// Key.
-        key: Box<OpenKey<P>>,
-    },
-    /// Take feedback for a stream from a receiver, which has been granted its key.
-    Grant {
-        /// Send endpoint.
-        port: Port,
-        /// Link to the receiver.
-        link: u64,
-        /// Session id.
-        session_id: i32,
-        /// Stream id.
-        stream_id: i32,
-    },
-    /// Take no more feedback for a stream from a receiver.
-    Revoke {
-        /// Send endpoint.
-        port: Port,
-        /// Link to the receiver.
-        link: u64,
-        /// Session id.
-        session_id: i32,
-        /// Stream id.
-        stream_id: i32,
-    },
-    /// Send feedback for a stream over this link, too: the sender granted an installed key over it.
-    StreamLink {
-        /// Receive transport.
-        port: Port,
-        /// Link to the sender.
-        link: u64,
-        /// Session id.
-        session_id: i32,
-        /// Stream id.
-        stream_id: i32,
-    },
-    /// Take the proved address of the other end of a link.
-    Moved {
-        /// Where.
-        port: Port,
-        /// Link.
-        link: u64,
-        /// Proved address.
-        address: SocketAddr,
-    },
-    /// Forget a link: it is over.
-    Unlink {
-        /// Where.
-        port: Port,
-        /// Link.
-        link: u64,
-    },
-    /// Seal nothing more for a stream: it is over.
-    DropStream {
-        /// Send endpoint.
-        port: Port,
-        /// Session id.
-        session_id: i32,
-        /// Stream id.
-        stream_id: i32,
-    },
-    /// Open nothing more with a key.
-    Close {
-        /// Where.
-        port: Port,
-        /// Key.
-        id: KeyId,
-    },
-    /// Let the sender agent send an ANNOUNCE with a sealed SETUP of a stream.
-    Announce {
-        /// Send endpoint.
-        port: Port,
-        /// Link to the receiver that has the key of the stream now.
-        link: u64,
-        /// Session id.
-        session_id: i32,
-        /// Stream id.
-        stream_id: i32,
-    },
-    /// Report an event.
-    Event(Event),
-}
-
 /// Counts of what the keeper did and refused (docs/spec/transport-security.md §4.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -348,7 +120,9 @@ pub struct Counts {
 /// State that both sides share.
 pub(crate) struct Shared<P: Provider> {
     pub(crate) identity: Identity,
-    pub(crate) trust: TrustStore,
+    pub(crate) trust: Arc<TrustStore>,
+    /// Number of the trust store and identity in force: results of jobs that were begun under others are dropped.
+    pub(crate) generation: u64,
     pub(crate) options: KeeperOptions,
     pub(crate) entropy: Box<dyn Entropy>,
     /// Random number of this run.
@@ -358,6 +132,9 @@ pub(crate) struct Shared<P: Provider> {
     pub(crate) counts: Counts,
     pub(crate) owners: owner::Owners,
     outputs: VecDeque<Output<P>>,
+    /// Computations to run before an input is dealt with, unless the caller runs them.
+    jobs: VecDeque<Job<P>>,
+    defers_jobs: bool,
     /// Second of the last event about a refused peer, and their number in it.
     events: (u64, u64),
 }
@@ -369,6 +146,18 @@ impl<P: Provider> Shared<P> {
 
     pub(crate) fn output(&mut self, output: Output<P>) {
         self.outputs.push_back(output);
+    }
+
+    pub(crate) fn unlink(&mut self, port: Port, link: u64) {
+        self.output(Output::Unlink { port, link });
+    }
+
+    pub(crate) fn job(&mut self, job: Job<P>) {
+        if self.defers_jobs {
+            self.output(Output::Job(job));
+        } else {
+            self.jobs.push_back(job);
+        }
     }
 
     pub(crate) fn event(&mut self, event: Event) {
@@ -417,7 +206,9 @@ pub struct Keeper<P: Provider> {
     shared: Shared<P>,
     senders: BTreeMap<u64, SendEndpoint<P>>,
     receivers: BTreeMap<u64, ReceiveTransport<P>>,
-    gate: sender::Gate<P>,
+    /// Both halves of the socket of name resolution: a neighbour may begin a handshake, or answer one.
+    resolver: Option<(SendEndpoint<P>, ReceiveTransport<P>)>,
+    gate: Gate<P>,
 }
 
 impl<P: Provider> Keeper<P> {
@@ -434,7 +225,8 @@ impl<P: Provider> Keeper<P> {
         let rate = options.handshake_rate;
         let mut shared = Shared {
             identity,
-            trust,
+            trust: Arc::new(trust),
+            generation: 0,
             options,
             entropy,
             incarnation: u64::from_le_bytes(incarnation),
@@ -442,20 +234,34 @@ impl<P: Provider> Keeper<P> {
             counts: Counts::default(),
             owners: owner::Owners::default(),
             outputs: VecDeque::new(),
+            jobs: VecDeque::new(),
+            defers_jobs: false,
             events: (0, 0),
         };
-        let gate = sender::Gate::new(rate, shared.secret());
+        let gate = Gate::new(rate, shared.secret());
         Self {
             shared,
             senders: BTreeMap::new(),
             receivers: BTreeMap::new(),
+            resolver: None,
             gate,
         }
+    }
+
+    /// Outputs jobs instead of running them within the input that causes them.
+    pub const fn defer_jobs(&mut self) {
+        self.shared.defers_jobs = true;
     }
 
     /// Returns the next output.
     pub fn next_output(&mut self) -> Option<Output<P>> {
         self.shared.outputs.pop_front()
+    }
+
+    /// Returns the trust store in force.
+    #[must_use]
+    pub fn trust(&self) -> &TrustStore {
+        &self.shared.trust
     }
 
     /// Returns the counts.
@@ -469,7 +275,40 @@ impl<P: Provider> Keeper<P> {
     pub fn link_count(&self) -> usize {
         let senders = self.senders.values().map(SendEndpoint::link_count);
         let receivers = self.receivers.values().map(ReceiveTransport::link_count);
-        senders.chain(receivers).sum()
+        let resolver = self.resolver.iter();
+        let resolver =
+            resolver.map(|(sender, receiver)| sender.link_count() + receiver.link_count());
+        senders.chain(receivers).chain(resolver).sum()
+    }
+
+    /// Returns the names of the peers of all links that are up at a port, one per link.
+    #[must_use]
+    pub fn peers(&self, port: Port) -> Vec<&str> {
+        match port {
+            Port::Sender(id) => self.senders.get(&id).map(|it| it.peers().collect()),
+            Port::Receiver(id) => self.receivers.get(&id).map(|it| it.peers().collect()),
+            Port::Resolver => self
+                .resolver
+                .as_ref()
+                .map(|(sender, receiver)| sender.peers().chain(receiver.peers()).collect()),
+        }
+        .unwrap_or_default()
+    }
+
+    /// Returns the name of the peer at the other end of a link.
+    #[must_use]
+    pub fn peer_of(&self, sender: u64, link: u64) -> Option<&str> {
+        self.senders.get(&sender)?.peer_of(link)
+    }
+
+    /// Returns the name of the peer that sends a stream to a subscription endpoint.
+    #[must_use]
+    pub fn owner_of(&self, group: u64, session_id: i32, stream_id: i32) -> Option<&str> {
+        let stream = (session_id, stream_id);
+        self.shared.owners.of((group, stream)).or_else(|| {
+            let mut receivers = self.receivers.values();
+            receivers.find_map(|receiver| receiver.owner_of(group, stream))
+        })
     }
 
     /// Returns the fingerprint of the identity in force.
@@ -506,8 +345,19 @@ impl<P: Provider> Keeper<P> {
 
     /// Adds a stream to a send endpoint and draws its first key.
     pub fn add_stream(&mut self, now: u64, sender: u64, session_id: i32, stream_id: i32) {
+        self.add_stream_for(now, sender, (session_id, stream_id), Audience::All);
+    }
+
+    /// Adds a stream, session id and stream id, for some of the receivers that the trust store allows.
+    pub fn add_stream_for(
+        &mut self,
+        now: u64,
+        sender: u64,
+        stream: (i32, i32),
+        audience: Audience,
+    ) {
         if let Some(endpoint) = self.senders.get_mut(&sender) {
-            endpoint.add_stream(&mut self.shared, now, (session_id, stream_id));
+            endpoint.add_stream(&mut self.shared, now, stream, audience);
         }
     }
 
@@ -553,6 +403,27 @@ impl<P: Provider> Keeper<P> {
         }
     }
 
+    /// Adds a subscription to a stream that answers requests: the peer that was asked alone may send it. Returns false if
+    /// another peer sends or answers it.
+    pub fn add_response(&mut self, receiver: u64, stream: (i32, i32), peer: &str) -> bool {
+        let transport = self.receivers.get_mut(&receiver);
+        transport.is_some_and(|transport| transport.add_response(&self.shared, stream, peer))
+    }
+
+    /// Opens the socket of name resolution. Of the configuration of a receiver, `address` and `tag` matter.
+    pub fn set_resolver(&mut self, config: ReceiverConfig) {
+        let sender = SenderConfig {
+            address: config.address,
+            tags: vec![config.tag],
+            group: None,
+            peers: None,
+        };
+        self.resolver = Some((
+            SendEndpoint::new(Port::Resolver, sender),
+            ReceiveTransport::new(Port::Resolver, config),
+        ));
+    }
+
     /// Removes a subscription from a receive transport.
     pub fn remove_subscription(&mut self, receiver: u64, session_id: Option<i32>, stream_id: i32) {
         if let Some(transport) = self.receivers.get_mut(&receiver) {
@@ -562,13 +433,12 @@ impl<P: Provider> Keeper<P> {
 
     /// Puts another trust store in force.
     pub fn set_trust(&mut self, now: u64, trust: TrustStore) {
-        self.shared.trust = trust;
-        for endpoint in self.senders.values_mut() {
-            endpoint.on_trust(&mut self.shared, now);
-        }
-        for transport in self.receivers.values_mut() {
-            transport.on_trust(&mut self.shared);
-        }
+        self.shared.trust = Arc::new(trust);
+        self.shared.generation += 1;
+        self.each(
+            |endpoint, shared| endpoint.on_trust(shared, now),
+            |transport, shared| transport.on_trust(shared),
+        );
     }
 
     /// Puts another identity in force. New handshakes use it, and keys are drawn anew at once; links live on.
@@ -577,20 +447,17 @@ impl<P: Provider> Keeper<P> {
             return;
         }
         self.shared.identity = identity;
-        for transport in self.receivers.values_mut() {
-            transport.forget_handshakes();
-        }
+        self.shared.generation += 1;
+        self.each(|_, _| (), |transport, _| transport.forget_handshakes());
         self.rotate_all(now);
     }
 
     /// Rotates the keys of all streams, and all back keys.
     pub fn rotate_all(&mut self, now: u64) {
-        for endpoint in self.senders.values_mut() {
-            endpoint.rotate_all(&mut self.shared, now, Rotation::Command);
-        }
-        for transport in self.receivers.values_mut() {
-            transport.rotate_back_keys(&mut self.shared, now);
-        }
+        self.each(
+            |endpoint, shared| endpoint.rotate_all(shared, now, Rotation::Command),
+            |transport, shared| transport.rotate_back_keys(shared, now),
+        );
     }
 
     /// Draws everything anew without sealing anything under keys that are there: another copy of this machine may go on
@@ -598,52 +465,175 @@ impl<P: Provider> Keeper<P> {
     /// makes receivers start handshakes at once.
     pub fn redraw(&mut self, now: u64) {
         self.shared.incarnation = u64::from_le_bytes(self.shared.random());
+        self.shared.generation += 1;
+        self.each(
+            |endpoint, shared| endpoint.redraw(shared, now),
+            |transport, shared| transport.redraw(shared, now),
+        );
+        self.run_jobs(now);
+    }
+
+    /// Does something to all send endpoints, and to all receive transports.
+    fn each(
+        &mut self,
+        mut endpoints: impl FnMut(&mut SendEndpoint<P>, &mut Shared<P>),
+        mut transports: impl FnMut(&mut ReceiveTransport<P>, &mut Shared<P>),
+    ) {
         for endpoint in self.senders.values_mut() {
-            endpoint.redraw(&mut self.shared, now);
+            endpoints(endpoint, &mut self.shared);
         }
         for transport in self.receivers.values_mut() {
-            transport.redraw(&mut self.shared, now);
+            transports(transport, &mut self.shared);
+        }
+        if let Some((endpoint, transport)) = &mut self.resolver {
+            endpoints(endpoint, &mut self.shared);
+            transports(transport, &mut self.shared);
         }
     }
 
+    /// Returns the sending half of a port.
+    fn sender_at(&mut self, port: Port) -> Option<(&mut SendEndpoint<P>, &mut Shared<P>)> {
+        let endpoint = match port {
+            Port::Sender(id) => self.senders.get_mut(&id),
+            Port::Receiver(_) => None,
+            Port::Resolver => self.resolver.as_mut().map(|(endpoint, _)| endpoint),
+        };
+        Some((endpoint?, &mut self.shared))
+    }
+
+    /// Returns the receiving half of a port.
+    fn receiver_at(&mut self, port: Port) -> Option<(&mut ReceiveTransport<P>, &mut Shared<P>)> {
+        let transport = match port {
+            Port::Sender(_) => None,
+            Port::Receiver(id) => self.receivers.get_mut(&id),
+            Port::Resolver => self.resolver.as_mut().map(|(_, transport)| transport),
+        };
+        Some((transport?, &mut self.shared))
+    }
+
     /// Takes a datagram of transport security: HELLO, INIT and PAIR at a sender, ANNOUNCE, RESP, COOKIE and PAIR at a
-    /// receiver. An ANNOUNCE comes here unless its SETUP was opened.
+    /// receiver, all of them at a resolver. An ANNOUNCE comes here unless its SETUP was opened.
     pub fn on_datagram(&mut self, now: u64, port: Port, source: SocketAddr, bytes: &[u8]) {
-        let shared = &mut self.shared;
+        self.on_frame(now, port, source, bytes);
+        self.run_jobs(now);
+    }
+
+    fn on_frame(&mut self, now: u64, port: Port, source: SocketAddr, bytes: &[u8]) {
         let Ok(frame) = SecureFrame::parse(bytes) else {
-            shared.counts.invalid += 1;
+            self.shared.counts.invalid += 1;
             return;
         };
-        match port {
-            Port::Sender(id) => {
-                let Some(endpoint) = self.senders.get_mut(&id) else {
-                    return;
-                };
-                match frame {
-                    SecureFrame::Hello(hello) => endpoint.on_hello(shared, now, source, hello),
-                    SecureFrame::Init(init) => {
-                        endpoint.on_init(shared, &mut self.gate, now, source, init);
-                    }
-                    SecureFrame::Pair(frames) => endpoint.on_pair(shared, now, source, frames),
-                    _ => shared.counts.invalid += 1,
+        if let Port::Sender(id) = port
+            && !self.senders.contains_key(&id)
+        {
+            return;
+        }
+        if let Port::Receiver(id) = port
+            && !self.receivers.contains_key(&id)
+        {
+            return;
+        }
+        match frame {
+            SecureFrame::Hello(hello) => {
+                if let Some((endpoint, shared)) = self.sender_at(port) {
+                    return endpoint.on_hello(shared, now, source, hello);
                 }
             }
-            Port::Receiver(id) => {
-                let Some(transport) = self.receivers.get_mut(&id) else {
-                    return;
+            SecureFrame::Init(init) => {
+                let endpoint = match port {
+                    Port::Sender(id) => self.senders.get_mut(&id),
+                    Port::Receiver(_) => None,
+                    Port::Resolver => self.resolver.as_mut().map(|(endpoint, _)| endpoint),
                 };
-                match frame {
-                    SecureFrame::Announce(announce) => {
-                        transport.on_announce(shared, now, source, announce);
-                    }
-                    SecureFrame::Resp(resp) => transport.on_resp(shared, now, source, resp),
-                    SecureFrame::Cookie(cookie) => {
-                        transport.on_cookie(shared, now, cookie);
-                    }
-                    SecureFrame::Pair(frames) => transport.on_pair(shared, now, source, frames),
-                    _ => shared.counts.invalid += 1,
+                if let Some(endpoint) = endpoint {
+                    let (shared, gate) = (&mut self.shared, &mut self.gate);
+                    return endpoint.on_init(shared, gate, now, source, init);
                 }
             }
+            SecureFrame::Announce(announce) => {
+                if let Some((transport, shared)) = self.receiver_at(port) {
+                    return transport.on_announce(shared, now, source, announce);
+                }
+            }
+            SecureFrame::Resp(resp) => {
+                if let Some((transport, shared)) = self.receiver_at(port) {
+                    return transport.on_resp(shared, now, source, resp);
+                }
+            }
+            SecureFrame::Cookie(cookie) => {
+                if let Some((transport, shared)) = self.receiver_at(port) {
+                    return transport.on_cookie(shared, now, cookie);
+                }
+            }
+            SecureFrame::Pair(frames) => {
+                // Each half takes the frames of its own links.
+                if let Some((endpoint, shared)) = self.sender_at(port) {
+                    endpoint.on_pair(shared, now, source, frames.clone());
+                }
+                if let Some((transport, shared)) = self.receiver_at(port) {
+                    transport.on_pair(shared, now, source, frames);
+                }
+                return;
+            }
+            _ => {}
+        }
+        self.shared.counts.invalid += 1;
+    }
+
+    /// Takes the result of a job.
+    pub fn on_job_done(&mut self, now: u64, result: JobResult<P>) {
+        self.take_result(now, result);
+        self.run_jobs(now);
+    }
+
+    fn take_result(&mut self, now: u64, result: JobResult<P>) {
+        let JobResult {
+            port,
+            generation,
+            outcome,
+        } = result;
+        let is_current = generation == self.shared.generation;
+        match outcome {
+            Outcome::Initiated {
+                fingerprint,
+                link_id,
+                initiation,
+            } => {
+                if let Some((transport, shared)) = self.receiver_at(port).filter(|_| is_current) {
+                    transport.on_initiated(shared, now, &fingerprint, link_id, initiation);
+                }
+            }
+            Outcome::Finished {
+                fingerprint,
+                initiation,
+                result,
+            } => {
+                if let Some((transport, shared)) = self.receiver_at(port).filter(|_| is_current) {
+                    transport.on_finished(shared, now, fingerprint, initiation, result);
+                }
+            }
+            Outcome::Responded { digest, response } => {
+                let Some(waiting) = self.gate.end(port, &digest).filter(|_| is_current) else {
+                    return;
+                };
+                let endpoint = match port {
+                    Port::Sender(id) => self.senders.get_mut(&id),
+                    Port::Receiver(_) => None,
+                    Port::Resolver => self.resolver.as_mut().map(|(endpoint, _)| endpoint),
+                };
+                if let Some(endpoint) = endpoint {
+                    let (shared, gate) = (&mut self.shared, &mut self.gate);
+                    let source = (waiting.source, waiting.is_copied);
+                    endpoint.on_response(shared, gate, now, source, digest, response);
+                }
+            }
+        }
+    }
+
+    /// Runs the jobs that no other thread runs.
+    fn run_jobs(&mut self, now: u64) {
+        while let Some(job) = self.shared.jobs.pop_front() {
+            self.take_result(now, job.run());
         }
     }
 
@@ -661,18 +651,26 @@ impl<P: Provider> Keeper<P> {
         }
     }
 
-    /// Takes the news that the newest authentic feedback of a receiver came from another address than the link has.
-    pub fn on_other_address(&mut self, now: u64, sender: u64, link: u64, source: SocketAddr) {
-        if let Some(endpoint) = self.senders.get_mut(&sender) {
-            endpoint.on_other_address(&mut self.shared, now, link, source);
+    /// Takes the news that too many datagrams under a key failed to open: another epoch is wanted.
+    pub fn on_failures(&mut self, now: u64, receiver: u64, id: KeyId) {
+        if let Some(transport) = self.receivers.get_mut(&receiver) {
+            transport.wish(&mut self.shared, now, id);
         }
     }
 
-    /// Takes a request to elicit announcements from a control address that no link leads to.
-    pub fn on_setup_request(&mut self, now: u64, receiver: u64, control: SocketAddr) {
-        if let Some(transport) = self.receivers.get_mut(&receiver) {
-            transport.on_setup_request(&mut self.shared, now, control);
+    /// Takes the news that the newest authentic feedback of a receiver came from another address than the link has.
+    pub fn on_other_address(&mut self, now: u64, port: Port, link: u64, source: SocketAddr) {
+        if let Some((endpoint, shared)) = self.sender_at(port) {
+            endpoint.on_other_address(shared, now, link, source);
         }
+    }
+
+    /// Takes a request to elicit announcements from a control address, or of a neighbour, that no link leads to.
+    pub fn on_setup_request(&mut self, now: u64, port: Port, control: SocketAddr) {
+        if let Some((transport, shared)) = self.receiver_at(port) {
+            transport.on_setup_request(shared, now, control);
+        }
+        self.run_jobs(now);
     }
 
     /// Takes the news that the first datagram under a key was opened: older epochs of its stream end soon.
@@ -689,30 +687,34 @@ impl<P: Provider> Keeper<P> {
             .image_gone((group, (session_id, stream_id)));
     }
 
+    /// Takes the news that a subscription endpoint is gone, with all its transports and images.
+    pub fn forget_group(&mut self, group: u64) {
+        self.shared.owners.forget(group);
+    }
+
     /// Performs what is due.
     pub fn on_tick(&mut self, now: u64) {
         self.gate.on_tick(&mut self.shared, now);
-        for endpoint in self.senders.values_mut() {
-            endpoint.on_tick(&mut self.shared, now);
-        }
-        for transport in self.receivers.values_mut() {
-            transport.on_tick(&mut self.shared, now);
-        }
+        self.each(
+            |endpoint, shared| endpoint.on_tick(shared, now),
+            |transport, shared| transport.on_tick(shared, now),
+        );
+        self.run_jobs(now);
     }
 
     /// Returns the time at which [`Self::on_tick`] has something to do; none if it has nothing at all.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         let options = &self.shared.options;
-        let senders = self
-            .senders
-            .values()
-            .filter_map(|endpoint| endpoint.next_deadline(options));
-        let receivers = self
-            .receivers
-            .values()
-            .filter_map(|transport| transport.next_deadline(options));
-        senders.chain(receivers).min()
+        let resolver = self.resolver.as_ref();
+        let senders = self.senders.values();
+        let senders = senders.chain(resolver.map(|(endpoint, _)| endpoint));
+        let receivers = self.receivers.values();
+        let receivers = receivers.chain(resolver.map(|(_, transport)| transport));
+        senders
+            .filter_map(|endpoint| endpoint.next_deadline(options))
+            .chain(receivers.filter_map(|transport| transport.next_deadline(options)))
+            .min()
     }
 }
 

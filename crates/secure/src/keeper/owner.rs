@@ -26,6 +26,11 @@ impl Owners {
             .is_none_or(|owner| owner.name == name)
     }
 
+    /// Returns the owner of a stream.
+    pub(crate) fn of(&self, stream: Stream) -> Option<&str> {
+        self.streams.get(&stream).map(|owner| owner.name.as_str())
+    }
+
     /// Counts a key that was installed. An image may be made from now on.
     pub(crate) fn key_opened(&mut self, stream: Stream, name: &str) {
         let owner = self.streams.entry(stream).or_insert_with(|| Owner {
@@ -51,6 +56,11 @@ impl Owners {
             owner.has_image = false;
         }
         self.release(stream);
+    }
+
+    /// Forgets a subscription endpoint that is gone with all its images.
+    pub(crate) fn forget(&mut self, group: u64) {
+        self.streams.retain(|(of, _), _| *of != group);
     }
 
     fn release(&mut self, stream: Stream) {

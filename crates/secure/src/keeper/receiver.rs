@@ -1,46 +1,36 @@
 //! Receiver's side: starts handshakes and takes the keys of streams.
 
+mod handshakes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use zerocopy::IntoBytes;
 
 use super::allowance::Allowance;
-use super::sender::{refusal_text, send_items};
+use super::back_key::BackContext;
+use super::receive_link::{NOTICE_INTERVAL, ReceiveLink};
+use super::send_link::send_items;
+use super::sender::refusal_text;
 use super::{
-    Event, KEY_AGE_MAX, KeeperOptions, LINK_SILENCE, MILLI, Output, Port, Refusal, SECOND, Shared,
+    Event, KEY_AGE_MAX, KeeperOptions, LINK_SILENCE, LinkStream, Output, Port, Refusal, SECOND,
+    Shared, Stream,
 };
-use crate::derive::{Fingerprint, KeyContext, KeyId, KeyMaterial, PublicKey, Role};
-use crate::frame::{
-    Announce, Code, Cookie, Grant, Hello, Init, Item, Items, PairFrames, RequestedKey, Resp,
-};
-use crate::handshake::{Initiation, Offer};
-use crate::link::LinkKeys;
+use crate::derive::{Fingerprint, KeyContext, KeyId, KeyMaterial, Role};
+use crate::frame::{Announce, Code, Grant, Hello, Item, Items, PairFrames, RequestedKey};
 use crate::provider::{Provider, Suite};
-use crate::seal::{Direction, OpenKey, SealKey};
-use crate::secret::Secret;
+use crate::seal::{Direction, OpenKey};
 
-/// First wait before an INIT or REQUEST is repeated; doubles up to [`REPEAT_MAX`].
-const REPEAT_MIN: u64 = 100 * MILLI;
-const REPEAT_MAX: u64 = SECOND;
+use handshakes::Pending;
+
 /// A handshake takes a new ephemeral key after this time, and is given up this long after the last ANNOUNCE.
 const HANDSHAKE: u64 = 5 * SECOND;
-/// Handshakes under way on a transport.
-const HANDSHAKES_MAX: usize = 256;
-/// Links of a transport.
-const LINKS_MAX: usize = 1_024;
 /// Streams with keys on a transport.
 const STREAMS_MAX: usize = 4_096;
-/// Requests without an answer on a link.
-const REQUESTS_MAX: usize = 64;
-/// A request is given up after so many repetitions; a datagram under an unknown key starts another one.
-const REQUEST_ATTEMPTS: u32 = 8;
 /// Epochs of a stream that are open at once.
 const EPOCHS_MAX: usize = 3;
 /// Old epochs are opened this long after the first datagram under a newer one.
 const EPOCH_GRACE: u64 = 10 * SECOND;
-/// Time between announcements or datagrams of one peer that are acted on.
-const NOTICE_INTERVAL: u64 = 100 * MILLI;
 /// Time between handshakes that an unproved incarnation starts.
 const INCARNATION_INTERVAL: u64 = 10 * SECOND;
 /// A link without PAIR for this long is tested, and so often.
@@ -48,13 +38,8 @@ const KEEPALIVE: u64 = 2 * SECOND;
 const KEEPALIVES_MAX: u32 = 3;
 /// An old link goes on this long after its renewal.
 const OLD_LINK: u64 = 10 * SECOND;
-/// Time between heeded cookies.
-const COOKIE_INTERVAL: u64 = 250 * MILLI;
-/// Longest random wait before an INIT to a multicast group.
-const GROUP_WAIT: u64 = 50 * MILLI;
-
-/// Session id and stream id.
-type Stream = (i32, i32);
+/// Addresses that a handshake is tried with.
+const SOURCES_MAX: usize = 4;
 
 /// Configuration of a receive transport.
 #[derive(Clone, Debug)]
@@ -74,68 +59,6 @@ pub struct ReceiverConfig {
     pub is_group: bool,
     /// Names of the peers that may be at the other end; none for all that are trusted.
     pub peers: Option<Vec<String>>,
-}
-
-/// Handshake under way.
-struct Pending<P: Provider> {
-    /// Identity of this driver that it was begun with.
-    own: Fingerprint,
-    initiation: Initiation<P>,
-    peer: PublicKey,
-    to: SocketAddr,
-    started: u64,
-    announced: u64,
-    next_at: u64,
-    wait: u64,
-    cookie_at: Option<u64>,
-    /// Stream that was announced, to be requested at once.
-    wanted: Option<Stream>,
-    /// Link that is renewed.
-    renews: Option<u64>,
-}
-
-struct Request {
-    number: u32,
-    key: RequestedKey,
-    next_at: u64,
-    wait: u64,
-    attempts: u32,
-}
-
-/// Back key that the sender has not yet confirmed, or the present one.
-struct BackKey {
-    epoch: u32,
-    secret: Secret,
-    id: KeyId,
-    drawn: u64,
-    confirmed: bool,
-    next_at: u64,
-    wait: u64,
-}
-
-struct ReceiveLink<P: Provider> {
-    keys: LinkKeys<P>,
-    peer: PublicKey,
-    fingerprint: Fingerprint,
-    /// Identity of this driver in the handshake: back keys of the link are derived with it.
-    own: Fingerprint,
-    name: String,
-    incarnation: u64,
-    address: SocketAddr,
-    suite: Suite,
-    created: u64,
-    renew_at: u64,
-    last_heard: u64,
-    tested: u32,
-    next_test: u64,
-    back: BackKey,
-    requests: Vec<Request>,
-    next_request: u32,
-    last_notice: Option<u64>,
-    challenge: Option<(SocketAddr, [u8; 8], u64)>,
-    /// The sender has answered under the keys of the link.
-    is_up: bool,
-    ends_at: Option<u64>,
 }
 
 struct OpenEpoch {
@@ -170,7 +93,11 @@ impl OpenStream {
 pub(super) struct ReceiveTransport<P: Provider> {
     port: Port,
     config: ReceiverConfig,
+    /// Both ends seal feedback, and there are no streams.
+    is_resolver: bool,
     subscriptions: BTreeSet<(Option<i32>, i32)>,
+    /// Peers whose answers are awaited: only they may grant keys of these streams.
+    responders: BTreeMap<Stream, String>,
     pending: BTreeMap<Fingerprint, Pending<P>>,
     links: BTreeMap<u64, ReceiveLink<P>>,
     streams: BTreeMap<Stream, OpenStream>,
@@ -188,7 +115,9 @@ impl<P: Provider> ReceiveTransport<P> {
         Self {
             port,
             config,
+            is_resolver: port == Port::Resolver,
             subscriptions: BTreeSet::new(),
+            responders: BTreeMap::new(),
             pending: BTreeMap::new(),
             links: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -204,6 +133,12 @@ impl<P: Provider> ReceiveTransport<P> {
         self.links.values().filter(|link| link.is_up).count()
     }
 
+    /// Returns the name of the peer of each link that is up.
+    pub(super) fn peers(&self) -> impl Iterator<Item = &str> {
+        let links = self.links.values().filter(|link| link.is_up);
+        links.map(|link| link.name.as_str())
+    }
+
     pub(super) fn close(&mut self, shared: &mut Shared<P>) {
         for id in self.links.keys().copied().collect::<Vec<_>>() {
             self.end_link(shared, id, Some(Code::CLOSED));
@@ -215,6 +150,41 @@ impl<P: Provider> ReceiveTransport<P> {
         self.subscriptions.insert((session_id, stream_id));
     }
 
+    /// Subscribes to a stream that one peer alone may send. Returns false if another peer sends it already.
+    pub(super) fn add_response(
+        &mut self,
+        shared: &Shared<P>,
+        (session_id, stream_id): Stream,
+        peer: &str,
+    ) -> bool {
+        let stream = (session_id, stream_id);
+        let is_other = self
+            .responders
+            .get(&stream)
+            .is_some_and(|other| other != peer)
+            || !shared.owners.may_take((self.config.group, stream), peer);
+        if !is_other {
+            self.subscriptions.insert((Some(session_id), stream_id));
+            self.responders.insert(stream, peer.to_owned());
+        }
+        !is_other
+    }
+
+    /// Returns the name of the peer whose stream this is.
+    pub(super) fn owner_of(&self, group: u64, stream: Stream) -> Option<&str> {
+        let of_group = Some(&self.streams).filter(|_| self.config.group == group);
+        of_group?.get(&stream).map(|state| state.owner.as_str())
+    }
+
+    /// Returns the streams that a peer is awaited to send, and no key is open for.
+    fn awaited(&self, name: &str) -> impl Iterator<Item = Stream> {
+        let awaited = self.responders.iter().filter(move |(stream, peer)| {
+            let state = self.streams.get(stream);
+            *peer == name && state.is_none_or(|state| state.epochs.is_empty())
+        });
+        awaited.map(|(stream, _)| *stream)
+    }
+
     pub(super) fn remove_subscription(
         &mut self,
         shared: &mut Shared<P>,
@@ -222,6 +192,9 @@ impl<P: Provider> ReceiveTransport<P> {
         stream_id: i32,
     ) {
         self.subscriptions.remove(&(session_id, stream_id));
+        if let Some(session_id) = session_id {
+            self.responders.remove(&(session_id, stream_id));
+        }
         let subscriptions = std::mem::take(&mut self.subscriptions);
         self.close_epochs(shared, |stream, _| !is_subscribed(&subscriptions, stream));
         self.subscriptions = subscriptions;
@@ -273,20 +246,16 @@ impl<P: Provider> ReceiveTransport<P> {
             .values_mut()
             .filter(|link| link.ends_at.is_none())
         {
-            if let Some(back) =
-                draw_back(shared, link.own, link.suite, self.config.receiver_id, now)
-            {
-                link.back = back;
-                link.send_back_key(shared, self.port, now);
-            }
+            link.rotate_back_key(shared, self.port, now);
         }
     }
 
     /// Ends all links without sealing anything, and starts handshakes with their peers.
     pub(super) fn redraw(&mut self, shared: &mut Shared<P>, now: u64) {
         self.pending.clear();
-        let links = std::mem::take(&mut self.links);
-        for (id, link) in &links {
+        let mut links = std::mem::take(&mut self.links);
+        for (id, link) in &mut links {
+            link.peer_back.close(shared, self.port, |_, _| true);
             shared.output(Output::Unlink {
                 port: self.port,
                 link: *id,
@@ -312,7 +281,9 @@ impl<P: Provider> ReceiveTransport<P> {
             .iter()
             .filter(|(_, link)| {
                 let peer = shared.trust.by_key::<P>(&link.peer);
+                // What a neighbour may send and have is decided when its link gets its keys.
                 peer.is_none_or(|peer| peer.name() != link.name)
+                    || self.is_resolver && peer.map(|peer| self.may(peer)) != Some(link.may)
             })
             .map(|(id, _)| *id)
             .collect();
@@ -320,13 +291,12 @@ impl<P: Provider> ReceiveTransport<P> {
             self.end_link(shared, id, Some(Code::NOT_ALLOWED));
         }
         // All keys that an untrusted identity drew are closed at once, and those that its patterns no longer cover.
-        let trust = std::mem::take(&mut shared.trust);
+        let trust = std::sync::Arc::clone(&shared.trust);
         let address = self.config.address;
         self.close_epochs(shared, |stream, epoch| {
             let peer = trust.by_fingerprint(&epoch.identity);
             !peer.is_some_and(|peer| peer.may_publish(address, stream.1))
         });
-        shared.trust = trust;
     }
 
     pub(super) fn on_announce(
@@ -352,10 +322,14 @@ impl<P: Provider> ReceiveTransport<P> {
             return;
         }
         let address = self.config.address;
-        let is_allowed = if is_answer {
+        let is_allowed = if self.is_resolver {
+            self.may(peer) != (false, false)
+        } else if is_answer {
             peer.publish().matches_channel(address)
         } else {
+            let responder = self.responders.get(&stream);
             peer.may_publish(address, stream.1)
+                && responder.is_none_or(|responder| responder == peer.name())
         };
         let (key, name) = (*peer.key(), peer.name().to_owned());
         if !is_allowed || !self.is_peer(&name) {
@@ -364,8 +338,24 @@ impl<P: Provider> ReceiveTransport<P> {
             return;
         }
         let to = self.config.control.unwrap_or(source);
+        if self.is_resolver && shared.identity.fingerprint().0 > fingerprint.0 {
+            // The neighbour with the smaller fingerprint begins. This is as long as what it answers.
+            if !self.hello.take(now) {
+                return;
+            }
+            let (identity, run) = (shared.identity.fingerprint(), shared.incarnation);
+            let hint = Announce::hint(Announce::ANSWER, identity, run, 0, 0);
+            shared.send(self.port, to, hint.as_bytes().to_vec());
+            return;
+        }
         if let Some(pending) = self.pending.get_mut(&fingerprint) {
             pending.announced = now;
+            if !pending.to.contains(&to) {
+                if pending.to.len() >= SOURCES_MAX {
+                    pending.to.remove(0);
+                }
+                pending.to.push(to);
+            }
             if !is_answer {
                 pending.wanted = Some(stream);
             }
@@ -411,224 +401,6 @@ impl<P: Provider> ReceiveTransport<P> {
         self.start(shared, now, &key, to, wanted, renews);
     }
 
-    /// Starts a handshake.
-    fn start(
-        &mut self,
-        shared: &mut Shared<P>,
-        now: u64,
-        key: &PublicKey,
-        to: SocketAddr,
-        wanted: Option<Stream>,
-        renews: Option<u64>,
-    ) {
-        if self.pending.len() >= HANDSHAKES_MAX || !self.init.take(now) {
-            return;
-        }
-        let Some(initiation) = self.initiate(shared, key) else {
-            return;
-        };
-        let wait = if self.config.is_group {
-            u64::from_le_bytes(shared.random()) % GROUP_WAIT
-        } else {
-            0
-        };
-        let fingerprint = key.fingerprint::<P>();
-        self.pending.insert(
-            fingerprint,
-            Pending {
-                own: shared.identity.fingerprint(),
-                initiation,
-                peer: *key,
-                to,
-                started: now,
-                announced: now,
-                next_at: now + wait,
-                wait: REPEAT_MIN,
-                cookie_at: None,
-                wanted,
-                renews,
-            },
-        );
-        self.repeat_inits(shared, now);
-    }
-
-    fn initiate(&self, shared: &mut Shared<P>, key: &PublicKey) -> Option<Initiation<P>> {
-        let psk = shared.trust.by_key::<P>(key)?.psk().clone();
-        let mut link_id = u64::from_le_bytes(shared.random());
-        while link_id == 0 || self.has_link(link_id) {
-            link_id = u64::from_le_bytes(shared.random());
-        }
-        let offer = Offer {
-            suites: shared.offered_suites(),
-            channel_tag: self.config.tag,
-            receiver_id: self.config.receiver_id,
-            incarnation: shared.incarnation,
-        };
-        let entropy = shared.secret();
-        Initiation::new(&shared.identity, key, &psk, link_id, &offer, entropy).ok()
-    }
-
-    fn has_link(&self, id: u64) -> bool {
-        let mut pending = self.pending.values();
-        self.links.contains_key(&id)
-            || pending.any(|pending| pending.initiation.init().link_id.get() == id)
-    }
-
-    /// Sends the INITs that are due.
-    fn repeat_inits(&mut self, shared: &mut Shared<P>, now: u64) {
-        self.pending
-            .retain(|_, pending| now < pending.announced + HANDSHAKE);
-        let due: Vec<Fingerprint> = self
-            .pending
-            .iter()
-            .filter(|(_, pending)| now >= pending.next_at)
-            .map(|(fingerprint, _)| *fingerprint)
-            .collect();
-        for fingerprint in due {
-            let Some(pending) = self.pending.get(&fingerprint) else {
-                continue;
-            };
-            let is_old = now >= pending.started + HANDSHAKE;
-            let peer = pending.peer;
-            let fresh = if is_old {
-                self.initiate(shared, &peer)
-            } else {
-                None
-            };
-            let Some(pending) = self.pending.get_mut(&fingerprint) else {
-                continue;
-            };
-            if let Some(fresh) = fresh {
-                pending.initiation = fresh;
-                pending.own = shared.identity.fingerprint();
-                pending.started = now;
-            }
-            let bytes = pending.initiation.init().as_bytes().to_vec();
-            shared.send(self.port, pending.to, bytes);
-            // A quarter more or less, so that receivers of a group do not repeat at the same time.
-            let spread = u64::from_le_bytes(shared.random()) % (pending.wait / 2 + 1);
-            pending.next_at = now + pending.wait * 3 / 4 + spread;
-            pending.wait = (pending.wait * 2).min(REPEAT_MAX);
-        }
-    }
-
-    pub(super) fn on_cookie(&mut self, shared: &mut Shared<P>, now: u64, cookie: &Cookie) {
-        let link_id = cookie.initiator_link_id;
-        let Some(pending) = self
-            .pending
-            .values_mut()
-            .find(|pending| pending.initiation.init().link_id == link_id)
-        else {
-            return;
-        };
-        let init: &Init = pending.initiation.init();
-        let is_early = pending
-            .cookie_at
-            .is_some_and(|last| now < last + COOKIE_INTERVAL);
-        if is_early || !crate::secret::equal(&init.mac1, &cookie.mac1) {
-            return;
-        }
-        pending.cookie_at = Some(now);
-        pending.initiation.set_cookie(cookie.cookie);
-        pending.next_at = now;
-        self.repeat_inits(shared, now);
-    }
-
-    pub(super) fn on_resp(
-        &mut self,
-        shared: &mut Shared<P>,
-        now: u64,
-        source: SocketAddr,
-        resp: &Resp,
-    ) {
-        let found = self
-            .pending
-            .iter_mut()
-            .find(|(_, pending)| pending.initiation.init().link_id == resp.initiator_link_id);
-        let Some((fingerprint, pending)) = found else {
-            return;
-        };
-        if now >= pending.started + HANDSHAKE {
-            return;
-        }
-        let Ok((answer, keys)) = pending.initiation.finish(resp) else {
-            shared.counts.refused += 1;
-            return;
-        };
-        let fingerprint = *fingerprint;
-        let Some(pending) = self.pending.remove(&fingerprint) else {
-            return;
-        };
-        // The trust store in force decides, not the one that the handshake began with.
-        let peer = shared.trust.by_key::<P>(&pending.peer);
-        let Some(name) = peer.map(|peer| peer.name().to_owned()) else {
-            shared.counts.refused += 1;
-            return;
-        };
-        let suite =
-            Suite::from_id(answer.suite).filter(|suite| shared.options.suites.contains(suite));
-        let Some(suite) = suite else {
-            shared.counts.refused += 1;
-            return;
-        };
-        if self.links.len() >= LINKS_MAX {
-            let event = self.refused(&name, Refusal::Limit);
-            shared.refusal(now, event);
-            return;
-        }
-        let own = pending.own;
-        let Some(back) = draw_back(shared, own, suite, self.config.receiver_id, now) else {
-            return;
-        };
-        let id = keys.own_id();
-        let link = ReceiveLink {
-            keys,
-            peer: pending.peer,
-            fingerprint,
-            own,
-            name,
-            incarnation: answer.incarnation,
-            address: self.config.control.unwrap_or(source),
-            suite,
-            created: now,
-            renew_at: now + shared.options.link_lifetime,
-            last_heard: now,
-            tested: 0,
-            next_test: now + KEEPALIVE,
-            back,
-            requests: Vec::new(),
-            next_request: 1,
-            last_notice: Some(now),
-            challenge: None,
-            is_up: false,
-            ends_at: None,
-        };
-        self.links.insert(id, link);
-        // Streams of the link that is renewed are requested anew, so that their keys have a link that lives.
-        let mut wanted: BTreeSet<Stream> = pending.wanted.into_iter().collect();
-        if let Some(old) = pending.renews.and_then(|old| self.links.get_mut(&old)) {
-            old.ends_at.get_or_insert(now + OLD_LINK);
-            let name = &old.name;
-            let streams = self.streams.iter();
-            wanted.extend(
-                streams
-                    .filter(|(_, state)| state.owner == *name && !state.epochs.is_empty())
-                    .map(|(stream, _)| *stream),
-            );
-        }
-        let Some(link) = self.links.get_mut(&id) else {
-            return;
-        };
-        link.send_back_key(shared, self.port, now);
-        for (session_id, stream_id) in wanted {
-            let key = RequestedKey::Stream {
-                session_id,
-                stream_id,
-            };
-            link.request(shared, self.port, now, key);
-        }
-    }
-
     pub(super) fn on_unknown_key(
         &mut self,
         shared: &mut Shared<P>,
@@ -667,19 +439,63 @@ impl<P: Provider> ReceiveTransport<P> {
         shared.send(self.port, to, hello.as_bytes().to_vec());
     }
 
+    /// Asks the owner of a key for another epoch of its stream.
+    pub(super) fn wish(&mut self, shared: &mut Shared<P>, now: u64, id: KeyId) {
+        let mut streams = self.streams.values();
+        let Some(state) = streams.find(|state| state.epochs.iter().any(|epoch| epoch.id == id))
+        else {
+            return;
+        };
+        let mut links = self.links.values_mut();
+        let link = links.find(|link| {
+            link.name == state.owner && link.is_up && link.ends_at.is_none_or(|ends| now < ends)
+        });
+        if let Some(link) = link {
+            link.send(shared, self.port, &[Item::Wish(id)]);
+        }
+    }
+
     pub(super) fn on_setup_request(
         &mut self,
         shared: &mut Shared<P>,
         now: u64,
         control: SocketAddr,
     ) {
-        let is_under_way = self.pending.values().any(|pending| pending.to == control)
-            || self.links.values().any(|link| link.address == control);
-        if is_under_way || !self.hello.take(now) {
+        let is_wanted = self.is_resolver || !self.subscriptions.is_empty();
+        if !is_wanted
+            || self
+                .pending
+                .values()
+                .any(|pending| pending.to.contains(&control))
+        {
+            return;
+        }
+        let link = self
+            .links
+            .values()
+            .filter(|link| link.address == control && link.ends_at.is_none())
+            .max_by_key(|link| link.created);
+        if let Some(link) = link {
+            let (id, name) = (link.keys.own_id(), link.name.clone());
+            self.request_awaited(shared, now, id, &name);
+            return;
+        }
+        if let Some(key) = self.expected(shared) {
+            // No question is needed, so that a flood of questions to the sender keeps this receiver out no longer.
+            self.start(shared, now, &key, control, None, None);
+            return;
+        }
+        if !self.hello.take(now) {
             return;
         }
         let hello = Hello::new(KeyId::NONE, shared.random(), 0, 0);
         shared.send(self.port, control, hello.as_bytes().to_vec());
+    }
+
+    /// Returns what a neighbour of name resolution may send, and have.
+    fn may(&self, peer: &crate::trust::Peer) -> (bool, bool) {
+        let address = self.config.address;
+        (peer.may_publish(address, 0), peer.may_subscribe(address, 0))
     }
 
     pub(super) fn on_first_open(&mut self, now: u64, id: KeyId) {
@@ -718,7 +534,10 @@ impl<P: Provider> ReceiveTransport<P> {
                 shared.counts.out_of_bounds += 1;
                 continue;
             };
-            if !items.clone().all(|item| is_senders(&item)) {
+            if !items
+                .clone()
+                .all(|item| is_senders(&item, self.is_resolver))
+            {
                 shared.counts.out_of_bounds += 1;
                 continue;
             }
@@ -732,6 +551,7 @@ impl<P: Provider> ReceiveTransport<P> {
                     port: self.port,
                     peer: link.name.clone(),
                     address: link.address,
+                    suite: link.suite,
                 });
                 self.on_incarnation(shared, id);
             }
@@ -796,21 +616,42 @@ impl<P: Provider> ReceiveTransport<P> {
                         shared.refusal(now, event);
                     }
                 }
-                Item::Got(key) if link.back.id == key && !link.back.confirmed => {
-                    link.back.confirmed = true;
-                    let material = back_material::<P>(
-                        &link.back.secret,
-                        link.own,
-                        link.suite,
-                        self.config.receiver_id,
-                        link.back.epoch,
-                    );
-                    shared.output(Output::SealBack {
-                        port: self.port,
-                        link: id,
-                        to: link.address,
-                        key: Box::new(SealKey::new(&material, Direction::Back)),
-                    });
+                Item::Got(key) => {
+                    if let Some(key) = link.back.confirm(key)
+                        && (!self.is_resolver || link.may.1)
+                    {
+                        shared.output(Output::SealBack {
+                            port: self.port,
+                            link: id,
+                            to: link.address,
+                            key,
+                        });
+                    }
+                }
+                Item::BackKey {
+                    epoch,
+                    suite,
+                    secret,
+                } => {
+                    let context = BackContext {
+                        identity: link.fingerprint,
+                        suite: link.suite,
+                        receiver_id: self.config.receiver_id,
+                    };
+                    let key = (epoch, suite, &secret);
+                    let taken = link.peer_back.take(shared, self.port, now, &context, key);
+                    if let Some(taken) = taken {
+                        if let Some(key) = taken.fresh.filter(|_| link.may.0) {
+                            shared.output(Output::OpenBack {
+                                port: self.port,
+                                link: id,
+                                receiver_id: self.config.receiver_id,
+                                address: Some(link.address),
+                                key,
+                            });
+                        }
+                        link.send(shared, self.port, &[Item::Got(taken.id)]);
+                    }
                 }
                 Item::Retire(key) => {
                     // Only keys of the peer at the other end: those of another owner stay.
@@ -877,7 +718,12 @@ impl<P: Provider> ReceiveTransport<P> {
             Some(Refusal::NotAllowed)
         } else if suite.is_none() {
             Some(Refusal::Suite)
-        } else if is_owned && !shared.owners.may_take(owned_stream, &name) {
+        } else if is_owned && !shared.owners.may_take(owned_stream, &name)
+            || self
+                .responders
+                .get(&stream)
+                .is_some_and(|responder| *responder != name)
+        {
             Some(Refusal::Owned)
         } else if self.streams.len() >= STREAMS_MAX && !self.streams.contains_key(&stream) {
             Some(Refusal::Limit)
@@ -912,12 +758,12 @@ impl<P: Provider> ReceiveTransport<P> {
             };
             link.send(shared, self.port, &[item]);
             if holder == stream {
-                shared.output(Output::StreamLink {
+                shared.output(Output::StreamLink(LinkStream {
                     port: self.port,
                     link: id,
                     session_id: stream.0,
                     stream_id: stream.1,
-                });
+                }));
             }
             return;
         }
@@ -996,6 +842,7 @@ impl<P: Provider> ReceiveTransport<P> {
         if let Some(code) = code {
             link.send(shared, self.port, &[Item::Bye(code)]);
         }
+        link.peer_back.close(shared, self.port, |_, _| true);
         shared.output(Output::Unlink {
             port: self.port,
             link: id,
@@ -1048,14 +895,11 @@ impl<P: Provider> ReceiveTransport<P> {
                 continue;
             }
             link.repeat(shared, self.port, now);
-            if link.back.confirmed
-                && now >= link.back.drawn + interval
-                && let Some(back) =
-                    draw_back(shared, link.own, link.suite, self.config.receiver_id, now)
-            {
-                link.back = back;
-                link.send_back_key(shared, self.port, now);
+            if link.back.is_old(now, interval) {
+                link.rotate_back_key(shared, self.port, now);
             }
+            let is_over = |_, expires: Option<u64>| expires.is_some_and(|expires| now >= expires);
+            link.peer_back.close(shared, self.port, is_over);
             if now >= link.next_test {
                 link.next_test = now + KEEPALIVE;
                 link.tested += 1;
@@ -1077,10 +921,16 @@ impl<P: Provider> ReceiveTransport<P> {
     }
 
     pub(super) fn next_deadline(&self, options: &KeeperOptions) -> Option<u64> {
-        let pending = self
-            .pending
-            .values()
-            .map(|pending| pending.next_at.min(pending.announced + HANDSHAKE));
+        let pending = self.pending.values().map(|pending| {
+            let gives_up = pending.announced + HANDSHAKE;
+            // Nothing is repeated while a job is under way.
+            let is_ready = pending.initiation.is_some() && pending.next.is_none();
+            if is_ready {
+                pending.next_at.min(gives_up)
+            } else {
+                gives_up
+            }
+        });
         let epochs = self
             .streams
             .values()
@@ -1106,181 +956,21 @@ fn close<P: Provider>(
     shared.output(Output::Close { port, id: epoch.id });
 }
 
-/// Returns true if a sender may send this item.
-const fn is_senders(item: &Item<'_>) -> bool {
-    matches!(
-        item,
-        Item::Grant(_)
-            | Item::Refused { .. }
-            | Item::Got(_)
-            | Item::Retire(_)
-            | Item::Renew
-            | Item::Bye(_)
-            | Item::Path(_)
-            | Item::PathAnswer(_)
-    )
+/// Returns true if a sender may send this item; a neighbour of name resolution grants nothing, and seals feedback.
+const fn is_senders(item: &Item<'_>, is_resolver: bool) -> bool {
+    match item {
+        Item::Grant(_) | Item::Refused { .. } => !is_resolver,
+        Item::BackKey { .. } => is_resolver,
+        Item::Got(_)
+        | Item::Retire(_)
+        | Item::Renew
+        | Item::Bye(_)
+        | Item::Path(_)
+        | Item::PathAnswer(_) => true,
+        _ => false,
+    }
 }
 
 fn is_subscribed(subscriptions: &BTreeSet<(Option<i32>, i32)>, stream: Stream) -> bool {
     subscriptions.contains(&(None, stream.1)) || subscriptions.contains(&(Some(stream.0), stream.1))
-}
-
-fn back_material<P: Provider>(
-    secret: &Secret,
-    identity: Fingerprint,
-    suite: Suite,
-    receiver_id: i64,
-    epoch: u32,
-) -> KeyMaterial {
-    let context = KeyContext {
-        role: Role::Back { receiver_id },
-        suite,
-        identity,
-        session_id: 0,
-        stream_id: 0,
-        epoch,
-    };
-    KeyMaterial::derive::<P>(secret, &context)
-}
-
-/// Draws a back key for one link.
-fn draw_back<P: Provider>(
-    shared: &mut Shared<P>,
-    identity: Fingerprint,
-    suite: Suite,
-    receiver_id: i64,
-    now: u64,
-) -> Option<BackKey> {
-    let epoch = shared.epoch()?;
-    let secret = shared.secret();
-    let id = back_material::<P>(&secret, identity, suite, receiver_id, epoch).id();
-    Some(BackKey {
-        epoch,
-        secret,
-        id,
-        drawn: now,
-        confirmed: false,
-        next_at: now,
-        wait: REPEAT_MIN,
-    })
-}
-
-impl<P: Provider> ReceiveLink<P> {
-    fn send(&mut self, shared: &mut Shared<P>, port: Port, items: &[Item<'_>]) {
-        send_items(&mut self.keys, shared, port, self.address, items);
-    }
-
-    fn send_back_key(&mut self, shared: &mut Shared<P>, port: Port, now: u64) {
-        self.back.next_at = now + self.back.wait;
-        self.back.wait = (self.back.wait * 2).min(REPEAT_MAX);
-        let item = Item::BackKey {
-            epoch: self.back.epoch,
-            suite: self.suite.id(),
-            secret: self.back.secret.clone(),
-        };
-        self.send(shared, port, &[item]);
-    }
-
-    /// Asks for a key, unless that question is open already.
-    fn request(&mut self, shared: &mut Shared<P>, port: Port, now: u64, key: RequestedKey) {
-        let is_open = self.requests.iter().any(|request| request.key == key);
-        if is_open || self.requests.len() >= REQUESTS_MAX {
-            return;
-        }
-        let number = self.next_request;
-        self.next_request = self.next_request.checked_add(1).unwrap_or(1);
-        self.requests.push(Request {
-            number,
-            key,
-            next_at: now + REPEAT_MIN,
-            wait: 2 * REPEAT_MIN,
-            attempts: 1,
-        });
-        let item = Item::Request {
-            request: number,
-            key,
-        };
-        self.send(shared, port, &[item]);
-    }
-
-    /// Repeats what was not answered.
-    fn repeat(&mut self, shared: &mut Shared<P>, port: Port, now: u64) {
-        if !self.back.confirmed && now >= self.back.next_at {
-            self.send_back_key(shared, port, now);
-        }
-        self.requests
-            .retain(|request| request.attempts < REQUEST_ATTEMPTS || now < request.next_at);
-        let mut items = Vec::new();
-        for request in &mut self.requests {
-            if now >= request.next_at {
-                request.next_at = now + request.wait;
-                request.wait = (request.wait * 2).min(REPEAT_MAX);
-                request.attempts += 1;
-                items.push(Item::Request {
-                    request: request.number,
-                    key: request.key,
-                });
-            }
-        }
-        if !items.is_empty() {
-            self.send(shared, port, &items);
-        }
-    }
-
-    fn challenge_address(
-        &mut self,
-        shared: &mut Shared<P>,
-        port: Port,
-        now: u64,
-        source: SocketAddr,
-    ) {
-        let is_early = self
-            .challenge
-            .is_some_and(|(_, _, at)| now < at + NOTICE_INTERVAL);
-        if is_early {
-            return;
-        }
-        let random = shared.random();
-        self.challenge = Some((source, random, now));
-        let item = [Item::Path(random)];
-        send_items(&mut self.keys, shared, port, source, &item);
-    }
-
-    fn answer_challenge(
-        &mut self,
-        shared: &mut Shared<P>,
-        port: Port,
-        source: SocketAddr,
-        random: [u8; 8],
-    ) {
-        let proves = |(address, expected, _): &mut (SocketAddr, [u8; 8], u64)| {
-            *address == source && crate::secret::equal(expected, &random)
-        };
-        if self.challenge.take_if(proves).is_some() {
-            self.address = source;
-            shared.output(Output::Moved {
-                port,
-                link: self.keys.own_id(),
-                address: source,
-            });
-        }
-    }
-
-    fn next_deadline(&self, options: &KeeperOptions) -> u64 {
-        let requests = self.requests.iter().map(|request| request.next_at);
-        let back = if self.back.confirmed {
-            self.back.drawn + options.rotate_interval
-        } else {
-            self.back.next_at
-        };
-        requests
-            .chain([
-                back,
-                self.next_test,
-                self.renew_at,
-                self.last_heard + LINK_SILENCE,
-            ])
-            .min()
-            .unwrap_or(self.next_test)
-    }
 }

@@ -1,54 +1,57 @@
 //! Sender's side: answers handshakes and hands out the keys of streams.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+mod handshakes;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use zerocopy::IntoBytes;
 
 use super::allowance::Allowance;
-use super::cookie::CookieMaker;
+use super::send_link::SendLink;
 use super::{
-    Event, KEY_AGE_MAX, KeeperOptions, LINK_SILENCE, MILLI, Output, Port, Refusal, Rotation,
-    SECOND, Shared, printable,
+    Event, KEY_AGE_MAX, KeeperOptions, LINK_SILENCE, LinkStream, Output, Port, Refusal, Rotation,
+    SECOND, Shared, Stream, printable,
 };
-use crate::derive::{Fingerprint, KeyContext, KeyId, KeyMaterial, PublicKey, Role};
+use crate::derive::{Fingerprint, KeyContext, KeyId, KeyMaterial, Role};
 use crate::frame::{
-    Announce, Code, Cookie, GRANT_CURRENT, GRANT_NEXT, Grant, Hello, Init, Item, ItemWriter, Items,
-    PairFrames, RequestedKey, Resp,
+    Announce, Code, GRANT_CURRENT, GRANT_NEXT, Grant, Hello, Item, Items, PairFrames, RequestedKey,
 };
-use crate::handshake::{Answer, Received, is_addressed_to};
-use crate::link::LinkKeys;
 use crate::provider::{Provider, Suite};
-use crate::seal::{Direction, OpenKey, SealKey};
+use crate::seal::{Direction, SealKey};
 use crate::secret::Secret;
 
-/// A half-open link waits this long for its confirmation.
-const HALF_OPEN: u64 = 5 * SECOND;
-/// Half-open links of an endpoint.
-const HALF_OPEN_MAX: usize = 256;
-/// Links of an endpoint.
-const LINKS_MAX: usize = 1_024;
 /// Streams granted on a link.
 const GRANTS_MAX: usize = 4_096;
-/// INITs whose answers are remembered.
-const ANSWERED_MAX: usize = 64;
-/// Addresses whose rate of proved INITs is bounded.
-const ADDRESSES_MAX: usize = 1_024;
 /// Longest wait for the receivers at a rotation.
 const GRACE: u64 = SECOND;
 /// Time between two rotations that receivers wish.
 const WISH_INTERVAL: u64 = 10 * SECOND;
-/// An old back key is opened this long after the next one came.
-const BACK_GRACE: u64 = 10 * SECOND;
 /// Time that a key lives beyond its rotation.
 const LIFE_MARGIN: u64 = 60 * SECOND;
-/// Time between two challenges of an address.
-const PATH_INTERVAL: u64 = 100 * MILLI;
 
-/// Session id and stream id.
-type Stream = (i32, i32);
+/// Receivers that may have a stream, of those that the trust store allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// All of them.
+    All,
+    /// One peer by name: the stream answers its requests.
+    Peer(String),
+    /// None.
+    Nobody,
+}
+
+impl Audience {
+    fn has(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Peer(peer) => peer == name,
+            Self::Nobody => false,
+        }
+    }
+}
 
 /// Configuration of a send endpoint.
 #[derive(Clone, Debug)]
@@ -61,100 +64,6 @@ pub struct SenderConfig {
     pub group: Option<SocketAddr>,
     /// Names of the peers that may be at the other end; none for all that are trusted.
     pub peers: Option<Vec<String>>,
-}
-
-/// Bounds the work for sources that proved nothing; one for all endpoints.
-pub(super) struct Gate<P: Provider> {
-    cookies: CookieMaker,
-    /// INITs without a cookie. Half of the rate is kept for proved addresses.
-    unproved: Allowance,
-    proved: Allowance,
-    addresses: HashMap<IpAddr, Allowance>,
-    /// Answers to the last INITs, so that a repeated one costs no computation.
-    answered: VecDeque<Answered>,
-    provider: std::marker::PhantomData<P>,
-}
-
-struct Answered {
-    port: Port,
-    init: [u8; 32],
-    resp: Resp,
-}
-
-impl<P: Provider> Gate<P> {
-    pub(super) fn new(rate: u64, secret: Secret) -> Self {
-        let half = rate.div_ceil(2).max(1);
-        Self {
-            cookies: CookieMaker::new(secret),
-            unproved: Allowance::new(half, half.min(32)),
-            proved: Allowance::new(half, half.min(32)),
-            addresses: HashMap::new(),
-            answered: VecDeque::new(),
-            provider: std::marker::PhantomData,
-        }
-    }
-
-    pub(super) fn on_tick(&mut self, shared: &mut Shared<P>, now: u64) {
-        self.cookies.rotate(now, || shared.secret());
-    }
-
-    /// Decides about an INIT whose first authenticator is right.
-    fn admit(&mut self, now: u64, source: SocketAddr, init: &Init) -> Admission {
-        if init.cookie == [0; 24] {
-            return if self.unproved.take(now) {
-                Admission::Answer
-            } else {
-                Admission::Cookie
-            };
-        }
-        let link_id = init.link_id.get();
-        if !self
-            .cookies
-            .is_valid::<P>(now, source, link_id, &init.cookie)
-        {
-            return Admission::Cookie;
-        }
-        if self.addresses.len() >= ADDRESSES_MAX {
-            self.addresses.clear();
-        }
-        let address = self
-            .addresses
-            .entry(network(source.ip()))
-            .or_insert_with(|| Allowance::new(10, 10));
-        if address.take(now) && self.proved.take(now) {
-            Admission::Answer
-        } else {
-            Admission::Silence
-        }
-    }
-
-    /// Takes a token of those without proof.
-    #[cfg(test)]
-    pub(super) fn exhaust(&mut self, now: u64) {
-        self.unproved.take(now);
-    }
-
-    fn remember(&mut self, answered: Answered) {
-        if self.answered.len() >= ANSWERED_MAX {
-            self.answered.pop_front();
-        }
-        self.answered.push_back(answered);
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Admission {
-    Answer,
-    Cookie,
-    Silence,
-}
-
-/// Returns the address, or the /64 network of an IPv6 address.
-fn network(ip: IpAddr) -> IpAddr {
-    match ip {
-        IpAddr::V4(_) => ip,
-        IpAddr::V6(ip) => IpAddr::from((ip.to_bits() >> 64 << 64).to_be_bytes()),
-    }
 }
 
 /// Epoch of a stream.
@@ -184,6 +93,7 @@ struct SendStream {
     /// Key id of the epoch before, by which a receiver that missed a grant still asks.
     previous: Option<KeyId>,
     last_wish: Option<u64>,
+    audience: Audience,
 }
 
 struct HalfOpen<P: Provider> {
@@ -191,38 +101,12 @@ struct HalfOpen<P: Provider> {
     expires: u64,
 }
 
-struct SendLink<P: Provider> {
-    keys: LinkKeys<P>,
-    peer: PublicKey,
-    name: String,
-    receiver_id: i64,
-    incarnation: u64,
-    suites: u16,
-    back_suite: Suite,
-    address: SocketAddr,
-    /// The address is that of the receiver: what is sent to it has been answered from there.
-    is_proved: bool,
-    /// Group that everything for the receiver goes to; its own address then leads nothing anywhere.
-    group: Option<SocketAddr>,
-    granted: BTreeSet<Stream>,
-    back: Vec<BackKey>,
-    /// Highest epoch of a back key so far.
-    highest_back: Option<u32>,
-    /// Streams whose next epoch the receiver wishes, while its items are read.
-    wishes: Vec<Stream>,
-    last_heard: u64,
-    challenge: Option<(SocketAddr, [u8; 8], u64)>,
-}
-
-struct BackKey {
-    id: KeyId,
-    expires: Option<u64>,
-}
-
 /// Send endpoint.
 pub(super) struct SendEndpoint<P: Provider> {
     port: Port,
     config: SenderConfig,
+    /// Both ends seal feedback, and there are no streams.
+    is_resolver: bool,
     streams: BTreeMap<Stream, SendStream>,
     half_open: VecDeque<HalfOpen<P>>,
     links: BTreeMap<u64, SendLink<P>>,
@@ -234,6 +118,7 @@ impl<P: Provider> SendEndpoint<P> {
         Self {
             port,
             config,
+            is_resolver: port == Port::Resolver,
             streams: BTreeMap::new(),
             half_open: VecDeque::new(),
             links: BTreeMap::new(),
@@ -247,6 +132,16 @@ impl<P: Provider> SendEndpoint<P> {
 
     pub(super) fn link_count(&self) -> usize {
         self.links.len()
+    }
+
+    /// Returns the name of the peer of each link.
+    pub(super) fn peers(&self) -> impl Iterator<Item = &str> {
+        self.links.values().map(|link| link.name.as_str())
+    }
+
+    /// Returns the name of the peer of a link.
+    pub(super) fn peer_of(&self, link: u64) -> Option<&str> {
+        self.links.get(&link).map(|link| link.name.as_str())
     }
 
     pub(super) fn close(&mut self, shared: &mut Shared<P>) {
@@ -267,7 +162,13 @@ impl<P: Provider> SendEndpoint<P> {
         });
     }
 
-    pub(super) fn add_stream(&mut self, shared: &mut Shared<P>, now: u64, stream: Stream) {
+    pub(super) fn add_stream(
+        &mut self,
+        shared: &mut Shared<P>,
+        now: u64,
+        stream: Stream,
+        audience: Audience,
+    ) {
         if self.streams.contains_key(&stream) {
             return;
         }
@@ -280,6 +181,7 @@ impl<P: Provider> SendEndpoint<P> {
             next: None,
             previous: None,
             last_wish: None,
+            audience,
         };
         self.streams.insert(stream, added);
     }
@@ -298,12 +200,12 @@ impl<P: Provider> SendEndpoint<P> {
             .collect();
         for link in self.links.values_mut() {
             if link.granted.remove(&stream) {
-                shared.output(Output::Revoke {
+                shared.output(Output::Revoke(LinkStream {
                     port: self.port,
                     link: link.keys.own_id(),
                     session_id: stream.0,
                     stream_id: stream.1,
-                });
+                }));
                 let items: Vec<Item<'_>> = retired.iter().map(|id| Item::Retire(*id)).collect();
                 link.send(shared, self.port, &items);
             }
@@ -364,18 +266,26 @@ impl<P: Provider> SendEndpoint<P> {
         for stream in self.streams.keys().copied().collect::<Vec<_>>() {
             self.rotate(shared, now, stream, why);
         }
+        for link in self.links.values_mut() {
+            if let Some(own) = &mut link.own_back
+                && let Some(next) = own.next(shared, now)
+            {
+                *own = next;
+                link.send_back_key(shared, self.port, now);
+            }
+        }
     }
 
     /// Ends all links without sealing anything, and changes all streams to new keys at once.
     pub(super) fn redraw(&mut self, shared: &mut Shared<P>, now: u64) {
-        self.half_open.clear();
+        self.forget_half_open(shared);
         for (id, mut link) in std::mem::take(&mut self.links) {
             // A hint is not sealed: the number of this run in it makes the receiver start a handshake at once.
             let (identity, run) = (shared.identity.fingerprint(), shared.incarnation);
             let hint = Announce::hint(Announce::ANSWER, identity, run, 0, 0);
             let to = link.group.unwrap_or(link.address);
             shared.send(self.port, to, hint.as_bytes().to_vec());
-            link.close_back_keys(shared, self.port, |_| true);
+            link.peer_back.close(shared, self.port, |_, _| true);
             shared.output(Output::Unlink {
                 port: self.port,
                 link: id,
@@ -425,7 +335,8 @@ impl<P: Provider> SendEndpoint<P> {
     }
 
     pub(super) fn on_trust(&mut self, shared: &mut Shared<P>, now: u64) {
-        self.half_open.clear();
+        self.forget_half_open(shared);
+        let address = self.config.address;
         let mut rotated = BTreeSet::new();
         for id in self.links.keys().copied().collect::<Vec<_>>() {
             let Some(link) = self.links.get_mut(&id) else {
@@ -433,6 +344,12 @@ impl<P: Provider> SendEndpoint<P> {
             };
             let peer = shared.trust.by_key::<P>(&link.peer);
             let is_named = peer.is_some_and(|peer| peer.name() == link.name);
+            // What a neighbour may send and have is decided when its link gets its keys.
+            let is_allowed = !self.is_resolver
+                || peer.is_some_and(|peer| {
+                    (peer.may_publish(address, 0), peer.may_subscribe(address, 0))
+                        == (link.may_publish, link.may_subscribe)
+                });
             let lost: Vec<Stream> = link
                 .granted
                 .iter()
@@ -441,15 +358,15 @@ impl<P: Provider> SendEndpoint<P> {
                 })
                 .copied()
                 .collect();
-            if is_named {
+            if is_named && is_allowed {
                 for stream in &lost {
                     link.granted.remove(stream);
-                    shared.output(Output::Revoke {
+                    shared.output(Output::Revoke(LinkStream {
                         port: self.port,
                         link: id,
                         session_id: stream.0,
                         stream_id: stream.1,
-                    });
+                    }));
                 }
                 rotated.extend(lost);
             } else {
@@ -473,7 +390,9 @@ impl<P: Provider> SendEndpoint<P> {
             return;
         }
         let asked = (hello.session_id.get(), hello.stream_id.get());
-        let stream = if self.streams.contains_key(&asked) {
+        // That of a response tells its session to nobody but its peer.
+        let asked_of = self.streams.get(&asked);
+        let stream = if asked_of.is_some_and(|state| state.audience == Audience::All) {
             asked
         } else {
             (0, 0)
@@ -490,166 +409,12 @@ impl<P: Provider> SendEndpoint<P> {
         shared.send(self.port, to, announce.as_bytes().to_vec());
     }
 
-    pub(super) fn on_init(
-        &mut self,
-        shared: &mut Shared<P>,
-        gate: &mut Gate<P>,
-        now: u64,
-        source: SocketAddr,
-        init: &Init,
-    ) {
-        if !is_addressed_to::<P>(init, shared.identity.public()) {
-            shared.counts.refused += 1;
-            return;
-        }
-        let digest = P::sha256(&[&init.as_bytes()[..Init::COOKIE_AT]]);
-        let known = gate
-            .answered
-            .iter()
-            .find(|answered| answered.port == self.port && answered.init == digest);
-        let group = self.config.group;
-        if let Some(known) = known {
-            // The RESP goes to more than one address: none of them is proved by it.
-            let copied = self.half_open.iter_mut().find(|half_open| {
-                half_open.link.keys.own_id() == known.resp.responder_link_id.get()
-                    && half_open.link.address != source
-            });
-            if let Some(copied) = copied {
-                copied.link.is_proved = false;
-            }
-            let resp = known.resp.as_bytes().to_vec();
-            shared.send(self.port, group.unwrap_or(source), resp);
-            return;
-        }
-        match gate.admit(now, source, init) {
-            Admission::Answer => {}
-            Admission::Silence => return,
-            Admission::Cookie => {
-                let cookie = Cookie {
-                    header: taran_protocol::frame::FrameHeader::new(
-                        size_of::<Cookie>() as i32,
-                        0,
-                        crate::frame::COOKIE,
-                    ),
-                    initiator_link_id: init.link_id,
-                    mac1: init.mac1,
-                    cookie: gate.cookies.make::<P>(now, source, init.link_id.get()),
-                };
-                shared.counts.cookies += 1;
-                let to = group.unwrap_or(source);
-                shared.send(self.port, to, cookie.as_bytes().to_vec());
-                return;
-            }
-        }
-        let entropy = shared.secret();
-        let Ok(received) = Received::<P>::new(&shared.identity, init, entropy) else {
-            shared.counts.refused += 1;
-            return;
-        };
-        let Some((name, psk)) = self.allowed(shared, now, source, &received) else {
-            return;
-        };
-        let offered = received.offer().suites;
-        let suites = &shared.options.suites;
-        let Some(back_suite) = suites.iter().find(|suite| offered & suite.bit() != 0) else {
-            let why = Refusal::Suite;
-            let event = self.refused(name, why);
-            shared.refusal(now, event);
-            return;
-        };
-        let (back_suite, offer, peer) = (*back_suite, *received.offer(), *received.peer());
-        let mut link_id = u64::from_le_bytes(shared.random());
-        while link_id == 0 || self.has_link(link_id) {
-            link_id = u64::from_le_bytes(shared.random());
-        }
-        let answer = Answer {
-            suite: back_suite.id(),
-            incarnation: shared.incarnation,
-        };
-        let Ok((resp, keys)) = received.answer(&psk, link_id, &answer) else {
-            shared.counts.refused += 1;
-            return;
-        };
-        if self.half_open.len() >= HALF_OPEN_MAX {
-            self.half_open.pop_front();
-        }
-        self.half_open.push_back(HalfOpen {
-            link: SendLink {
-                keys,
-                peer,
-                name,
-                receiver_id: offer.receiver_id,
-                incarnation: offer.incarnation,
-                suites: offer.suites,
-                back_suite,
-                address: source,
-                is_proved: true,
-                group: self.config.group,
-                granted: BTreeSet::new(),
-                back: Vec::new(),
-                highest_back: None,
-                wishes: Vec::new(),
-                last_heard: now,
-                challenge: None,
-            },
-            expires: now + HALF_OPEN,
-        });
-        gate.remember(Answered {
-            port: self.port,
-            init: digest,
-            resp,
-        });
-        shared.send(self.port, group.unwrap_or(source), resp.as_bytes().to_vec());
-    }
-
-    fn has_link(&self, id: u64) -> bool {
-        self.links.contains_key(&id)
-            || self
-                .half_open
-                .iter()
-                .any(|half_open| half_open.link.keys.own_id() == id)
-    }
-
     fn refused(&self, peer: String, why: Refusal) -> Event {
         Event::PeerRefused {
             port: self.port,
             peer,
             why,
         }
-    }
-
-    /// Returns name and pre-shared key of an initiator that may have a stream of this endpoint.
-    fn allowed(
-        &self,
-        shared: &mut Shared<P>,
-        now: u64,
-        source: SocketAddr,
-        received: &Received<P>,
-    ) -> Option<(String, Secret)> {
-        let Some(peer) = shared.trust.by_key::<P>(received.peer()) else {
-            let event = Event::PeerUnknown {
-                port: self.port,
-                fingerprint: received.peer().fingerprint::<P>(),
-                address: source,
-            };
-            shared.refusal(now, event);
-            return None;
-        };
-        let name = peer.name().to_owned();
-        let psk = peer.psk().clone();
-        let mut streams = self.streams.keys();
-        let is_allowed = self.is_peer(&name)
-            && streams.any(|stream| peer.may_subscribe(self.config.address, stream.1));
-        let why = if !is_allowed {
-            Refusal::NotAllowed
-        } else if !self.config.tags.contains(&received.offer().channel_tag) {
-            Refusal::OtherChannel
-        } else {
-            return Some((name, psk));
-        };
-        let event = self.refused(name, why);
-        shared.refusal(now, event);
-        None
     }
 
     fn is_peer(&self, name: &str) -> bool {
@@ -685,7 +450,10 @@ impl<P: Provider> SendEndpoint<P> {
                 shared.counts.out_of_bounds += 1;
                 continue;
             };
-            if !items.clone().all(|item| is_receivers(&item)) {
+            if !items
+                .clone()
+                .all(|item| is_receivers(&item, self.is_resolver))
+            {
                 shared.counts.out_of_bounds += 1;
                 continue;
             }
@@ -696,63 +464,6 @@ impl<P: Provider> SendEndpoint<P> {
             }
             self.on_items(shared, now, source, id, is_newest, items);
         }
-    }
-
-    /// Turns a half-open link into one that is up, if the trust store in force allows it.
-    fn confirm(&mut self, shared: &mut Shared<P>, now: u64, source: SocketAddr, at: usize) -> bool {
-        let Some(HalfOpen { mut link, expires }) = self.half_open.remove(at) else {
-            return false;
-        };
-        let peer = shared.trust.by_key::<P>(&link.peer);
-        let is_trusted = peer.is_some_and(|peer| peer.name() == link.name);
-        if now >= expires || !is_trusted || !self.is_peer(&link.name) {
-            shared.counts.refused += 1;
-            return false;
-        }
-        let claimed = self
-            .links
-            .values()
-            .any(|other| other.receiver_id == link.receiver_id && other.name != link.name);
-        if claimed || self.links.len() >= LINKS_MAX {
-            let (why, code) = if claimed {
-                (Refusal::ReceiverId, Code::RECEIVER_ID)
-            } else {
-                (Refusal::Limit, Code::LIMIT)
-            };
-            let event = self.refused(link.name.clone(), why);
-            shared.refusal(now, event);
-            link.send_to(shared, self.port, source, &[Item::Bye(code)]);
-            return false;
-        }
-        let replaced: Vec<u64> = self
-            .links
-            .iter()
-            .filter(|(_, other)| {
-                other.name == link.name
-                    && other.receiver_id == link.receiver_id
-                    && other.incarnation == link.incarnation
-                    && other.address == source
-            })
-            .map(|(id, _)| *id)
-            .collect();
-        for id in replaced {
-            self.end_link(shared, id, None);
-        }
-        if link.group.is_some() {
-            link.is_proved = true;
-        } else if link.address != source || !link.is_proved {
-            // The RESP went elsewhere, too: the address of the confirmation is challenged before anything is led to it.
-            link.is_proved = false;
-            link.challenge_address(shared, self.port, now, source);
-        }
-        shared.counts.handshakes += 1;
-        shared.event(Event::LinkUp {
-            port: self.port,
-            peer: link.name.clone(),
-            address: link.address,
-        });
-        self.links.insert(link.keys.own_id(), link);
-        true
     }
 
     fn on_items(
@@ -784,9 +495,9 @@ impl<P: Provider> SendEndpoint<P> {
                     suite,
                     secret,
                 } => {
-                    if let Some(key) =
-                        link.add_back_key(shared, self.port, now, epoch, suite, &secret)
-                    {
+                    let may_be = !self.is_resolver || link.may_publish;
+                    let key = (epoch, suite, &secret);
+                    if let Some(key) = link.take_back_key(shared, self.port, now, key, may_be) {
                         answers.push(Item::Got(key));
                     }
                 }
@@ -794,12 +505,12 @@ impl<P: Provider> SendEndpoint<P> {
                     match grant_for(&self.streams, &self.config, shared, link, now, request, key) {
                         Ok((stream, grants)) => {
                             if link.granted.insert(stream) {
-                                shared.output(Output::Grant {
+                                shared.output(Output::Grant(LinkStream {
                                     port: self.port,
                                     link: id,
                                     session_id: stream.0,
                                     stream_id: stream.1,
-                                });
+                                }));
                             }
                             answers.extend(grants.into_iter().map(Item::Grant));
                             announced.push(stream);
@@ -812,6 +523,18 @@ impl<P: Provider> SendEndpoint<P> {
                     }
                 }
                 Item::Got(key) => {
+                    // Until the address is proved, the key is passed on again, and confirmed again.
+                    let own = link.own_back.as_mut().filter(|_| link.is_proved);
+                    if let Some(key) = own.and_then(|own| own.confirm(key))
+                        && link.may_subscribe
+                    {
+                        shared.output(Output::SealBack {
+                            port: self.port,
+                            link: id,
+                            to: link.address,
+                            key,
+                        });
+                    }
                     let streams = self.streams.values_mut();
                     for next in streams.filter_map(|state| state.next.as_mut()) {
                         if next.epoch.id == key {
@@ -819,7 +542,9 @@ impl<P: Provider> SendEndpoint<P> {
                         }
                     }
                 }
-                Item::Retire(key) => link.close_back_keys(shared, self.port, |back| back.id == key),
+                Item::Retire(key) => {
+                    link.peer_back.close(shared, self.port, |id, _| id == key);
+                }
                 Item::Wish(key) => {
                     let wished = self
                         .streams
@@ -850,12 +575,12 @@ impl<P: Provider> SendEndpoint<P> {
         }
         let wishes = std::mem::take(&mut link.wishes);
         for (session_id, stream_id) in announced {
-            shared.output(Output::Announce {
+            shared.output(Output::Announce(LinkStream {
                 port: self.port,
                 link: id,
                 session_id,
                 stream_id,
-            });
+            }));
         }
         for stream in wishes {
             self.rotate(shared, now, stream, Rotation::Wish);
@@ -892,7 +617,7 @@ impl<P: Provider> SendEndpoint<P> {
         if let Some(code) = code {
             link.send(shared, self.port, &[Item::Bye(code)]);
         }
-        link.close_back_keys(shared, self.port, |_| true);
+        link.peer_back.close(shared, self.port, |_, _| true);
         for state in self.streams.values_mut() {
             if let Some(next) = &mut state.next {
                 next.waiting.remove(&id);
@@ -923,7 +648,14 @@ impl<P: Provider> SendEndpoint<P> {
     }
 
     pub(super) fn on_tick(&mut self, shared: &mut Shared<P>, now: u64) {
-        self.half_open.retain(|half_open| now < half_open.expires);
+        let port = self.port;
+        self.half_open.retain(|half_open| {
+            let is_waiting = now < half_open.expires;
+            if !is_waiting {
+                shared.unlink(port, half_open.link.keys.own_id());
+            }
+            is_waiting
+        });
         let silent: Vec<u64> = self
             .links
             .iter()
@@ -933,11 +665,21 @@ impl<P: Provider> SendEndpoint<P> {
         for id in silent {
             self.leave(shared, now, id, None);
         }
-        for link in self.links.values_mut() {
-            let is_over = |back: &BackKey| back.expires.is_some_and(|expires| now >= expires);
-            link.close_back_keys(shared, self.port, is_over);
-        }
         let interval = shared.options.rotate_interval;
+        for link in self.links.values_mut() {
+            let is_over = |_, expires: Option<u64>| expires.is_some_and(|expires| now >= expires);
+            link.peer_back.close(shared, self.port, is_over);
+            if let Some(own) = &mut link.own_back {
+                if own.is_old(now, interval)
+                    && let Some(next) = own.next(shared, now)
+                {
+                    *own = next;
+                }
+                if own.is_due(now) {
+                    link.send_back_key(shared, self.port, now);
+                }
+            }
+        }
         for stream in self.streams.keys().copied().collect::<Vec<_>>() {
             let state = &self.streams[&stream];
             if state.next.is_none() && now >= state.current.drawn + interval {
@@ -950,7 +692,9 @@ impl<P: Provider> SendEndpoint<P> {
     pub(super) fn next_deadline(&self, options: &KeeperOptions) -> Option<u64> {
         let half_open = self.half_open.iter().map(|half_open| half_open.expires);
         let links = self.links.values().flat_map(|link| {
-            let back = link.back.iter().filter_map(|back| back.expires);
+            let own = link.own_back.as_ref();
+            let own = own.map(|own| own.deadline(options.rotate_interval));
+            let back = link.peer_back.deadline().into_iter().chain(own);
             back.chain([link.last_heard + LINK_SILENCE])
         });
         let streams = self.streams.values().map(|state| match &state.next {
@@ -987,19 +731,18 @@ fn draw<P: Provider>(shared: &mut Shared<P>, now: u64, stream: Stream) -> Option
     })
 }
 
-/// Returns true if a receiver may send this item.
-const fn is_receivers(item: &Item<'_>) -> bool {
-    matches!(
-        item,
-        Item::Request { .. }
-            | Item::BackKey { .. }
-            | Item::Got(_)
-            | Item::Retire(_)
-            | Item::Wish(_)
-            | Item::Path(_)
-            | Item::PathAnswer(_)
-            | Item::Bye(_)
-    )
+/// Returns true if a receiver may send this item; a neighbour of name resolution has no streams to ask for.
+const fn is_receivers(item: &Item<'_>, is_resolver: bool) -> bool {
+    match item {
+        Item::Request { .. } | Item::Wish(_) => !is_resolver,
+        Item::BackKey { .. }
+        | Item::Got(_)
+        | Item::Retire(_)
+        | Item::Path(_)
+        | Item::PathAnswer(_)
+        | Item::Bye(_) => true,
+        _ => false,
+    }
 }
 
 /// Returns the grants for a request: the present epoch, and the next one if it is on its way.
@@ -1029,7 +772,9 @@ fn grant_for<P: Provider>(
     let Some((stream, state)) = found else {
         return Err(Code::UNKNOWN_STREAM);
     };
-    if !trusted.is_some_and(|peer| peer.may_subscribe(config.address, stream.1)) {
+    let may_have = state.audience.has(&link.name)
+        && trusted.is_some_and(|peer| peer.may_subscribe(config.address, stream.1));
+    if !may_have {
         return Err(Code::UNKNOWN_STREAM);
     }
     if link.granted.len() >= GRANTS_MAX && !link.granted.contains(stream) {
@@ -1081,157 +826,6 @@ fn grant(
         life_seconds: (life / SECOND) as u32,
         identity: epoch.identity,
         secret: epoch.secret.clone(),
-    }
-}
-
-impl<P: Provider> SendLink<P> {
-    fn send(&mut self, shared: &mut Shared<P>, port: Port, items: &[Item<'_>]) {
-        self.send_to(shared, port, self.address, items);
-    }
-
-    fn send_to(&mut self, shared: &mut Shared<P>, port: Port, to: SocketAddr, items: &[Item<'_>]) {
-        send_items(
-            &mut self.keys,
-            shared,
-            port,
-            self.group.unwrap_or(to),
-            items,
-        );
-    }
-
-    /// Returns true if the address of the receiver has to be proved anew.
-    fn may_have_moved(&self, source: SocketAddr) -> bool {
-        self.group.is_none() && (source != self.address || !self.is_proved)
-    }
-
-    /// Installs a back key; returns its id if it is the newest.
-    fn add_back_key(
-        &mut self,
-        shared: &mut Shared<P>,
-        port: Port,
-        now: u64,
-        epoch: u32,
-        suite: u16,
-        secret: &Secret,
-    ) -> Option<KeyId> {
-        let context = KeyContext {
-            role: Role::Back {
-                receiver_id: self.receiver_id,
-            },
-            suite: self.back_suite,
-            identity: self.peer.fingerprint::<P>(),
-            session_id: 0,
-            stream_id: 0,
-            epoch,
-        };
-        if suite != self.back_suite.id() {
-            shared.counts.out_of_bounds += 1;
-            return None;
-        }
-        let material = KeyMaterial::derive::<P>(secret, &context);
-        let id = material.id();
-        if self.back.iter().any(|back| back.id == id) {
-            return Some(id);
-        }
-        // Epochs only grow, so that no closed key comes back.
-        if self.highest_back.is_some_and(|highest| epoch <= highest) {
-            return None;
-        }
-        self.highest_back = Some(epoch);
-        for back in &mut self.back {
-            back.expires.get_or_insert(now + BACK_GRACE);
-        }
-        self.back.push(BackKey { id, expires: None });
-        while self.back.len() > 3 {
-            let id = self.back.remove(0).id;
-            shared.output(Output::Close { port, id });
-        }
-        shared.output(Output::OpenBack {
-            port,
-            link: self.keys.own_id(),
-            receiver_id: self.receiver_id,
-            address: self.is_proved.then_some(self.address),
-            key: Box::new(OpenKey::new(&material, Direction::Back, 0)),
-        });
-        Some(id)
-    }
-
-    fn close_back_keys(
-        &mut self,
-        shared: &mut Shared<P>,
-        port: Port,
-        is_over: impl Fn(&BackKey) -> bool,
-    ) {
-        self.back.retain(|back| {
-            let is_over = is_over(back);
-            if is_over {
-                shared.output(Output::Close { port, id: back.id });
-            }
-            !is_over
-        });
-    }
-
-    fn challenge_address(
-        &mut self,
-        shared: &mut Shared<P>,
-        port: Port,
-        now: u64,
-        source: SocketAddr,
-    ) {
-        let is_early = self
-            .challenge
-            .is_some_and(|(_, _, at)| now < at + PATH_INTERVAL);
-        if is_early {
-            return;
-        }
-        let random = shared.random();
-        self.challenge = Some((source, random, now));
-        self.send_to(shared, port, source, &[Item::Path(random)]);
-    }
-
-    /// Moves the link to an address that proved to be reachable.
-    fn answer_challenge(
-        &mut self,
-        shared: &mut Shared<P>,
-        port: Port,
-        source: SocketAddr,
-        random: [u8; 8],
-    ) {
-        let proves = |(address, expected, _): &mut (SocketAddr, [u8; 8], u64)| {
-            *address == source && crate::secret::equal(expected, &random)
-        };
-        if self.challenge.take_if(proves).is_some() {
-            self.address = source;
-            self.is_proved = true;
-            shared.output(Output::Moved {
-                port,
-                link: self.keys.own_id(),
-                address: source,
-            });
-        }
-    }
-}
-
-/// Sends items in as many PAIR frames as they need; at least one.
-pub(super) fn send_items<P: Provider>(
-    keys: &mut LinkKeys<P>,
-    shared: &mut Shared<P>,
-    port: Port,
-    to: SocketAddr,
-    items: &[Item<'_>],
-) {
-    let mut writer = ItemWriter::new();
-    for item in items {
-        if !writer.push(item) {
-            if let Ok(frame) = keys.seal(writer.bytes()) {
-                shared.send(port, to, frame);
-            }
-            writer.clear();
-            writer.push(item);
-        }
-    }
-    if let Ok(frame) = keys.seal(writer.bytes()) {
-        shared.send(port, to, frame);
     }
 }
 

@@ -57,6 +57,16 @@ impl Suite {
         self as u16
     }
 
+    /// Returns the name in options and texts.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aes256Gcm => "aes-256-gcm",
+            Self::Aes128Gcm => "aes-128-gcm",
+            Self::ChaCha20Poly1305 => "chacha20-poly1305",
+        }
+    }
+
     /// Returns the bit of this suite in the offer of a handshake.
     #[must_use]
     pub const fn bit(self) -> u16 {

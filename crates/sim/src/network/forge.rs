@@ -6,7 +6,29 @@ use super::SimNetwork;
 use super::faults::DatagramCounts;
 use super::host::HostId;
 
+/// Datagram that an observer recorded.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// Address of its source.
+    pub source: SocketAddr,
+    /// Address that it was sent to.
+    pub destination: SocketAddr,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
 impl SimNetwork {
+    /// Records the next datagrams that hosts send, forged ones excepted, whether or not they arrive.
+    pub fn record(&self, datagrams: usize) {
+        self.lock().to_record = datagrams;
+    }
+
+    /// Returns what was recorded so far.
+    #[must_use]
+    pub fn recorded(&self) -> Vec<Recorded> {
+        self.lock().recorded.clone()
+    }
+
     /// Sends a datagram from a host with an arbitrary `source` address, which is not validated on the path. Replies go
     /// to that address; the sender needs no socket.
     ///

@@ -8,6 +8,7 @@ use taran_core::clock::saturating_nanos;
 use taran_net::NetError;
 
 use super::faults::{LinkFaults, happens, up_to};
+use super::forge::Recorded;
 use super::host::HostId;
 use super::ports::SocketId;
 use super::socket::Queued;
@@ -167,6 +168,14 @@ impl NetworkState {
             is_forged,
         } = *outgoing;
         self.counts.sent += 1;
+        if self.to_record > 0 && !is_forged {
+            self.to_record -= 1;
+            self.recorded.push(Recorded {
+                source,
+                destination,
+                bytes: payload.to_vec(),
+            });
+        }
         let carried = &mut self.link(from, to).counts;
         carried.datagrams += 1;
         carried.bytes += payload.len() as u64;

@@ -21,6 +21,7 @@ mod tests;
 mod transport;
 
 pub use faults::{DatagramCounts, LinkFaults, NetworkCounts};
+pub use forge::Recorded;
 pub use host::{HostId, SimHost};
 pub use host_traffic::{FrameCounts, FrameKind, HostTraffic, ObservedStream, TrafficCounts};
 

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use taran_core::clock::ManualClock;
 
 use super::faults::{DatagramCounts, LinkFaults, NetworkCounts};
+use super::forge::Recorded;
 use super::host::HostId;
 use super::host_traffic::HostTraffic;
 use super::in_flight::InFlight;
@@ -34,6 +35,9 @@ pub(super) struct NetworkState {
     pub(super) free_buffers: Vec<Vec<u8>>,
     pub(super) last_port: u16,
     pub(super) counts: NetworkCounts,
+    /// What was sent since recording began, and how many more datagrams are recorded.
+    pub(super) recorded: Vec<Recorded>,
+    pub(super) to_record: usize,
 }
 
 /// One direction between two hosts.
@@ -62,6 +66,8 @@ impl NetworkState {
             free_buffers: Vec::new(),
             last_port: *EPHEMERAL.end(),
             counts: NetworkCounts::default(),
+            recorded: Vec::new(),
+            to_record: 0,
         }
     }
 

@@ -29,6 +29,7 @@ mod relocation;
 mod replay;
 mod responses;
 mod secured;
+mod secured_services;
 mod sending;
 mod spies;
 mod stream_ends;

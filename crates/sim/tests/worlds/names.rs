@@ -16,7 +16,7 @@ const DRIVER_TIMEOUT: Duration = Duration::from_secs(10);
 const FORGOTTEN: Duration = Duration::from_secs(20);
 
 /// A host whose driver is named `d0`, `d1` and so on, with the first host as bootstrap neighbor.
-fn named(number: usize) -> HostSpec {
+pub(crate) fn named(number: usize) -> HostSpec {
     HostSpec::new()
         .option("aeron.driver.resolver.name", format!("d{number}"))
         .option("aeron.driver.resolver.interface", "0.0.0.0:8050")
@@ -24,7 +24,7 @@ fn named(number: usize) -> HostSpec {
 }
 
 /// Returns the numbers of neighbors and names that the driver of a host knows.
-fn known(world: &World, host: HostIndex) -> [i64; 2] {
+pub(crate) fn known(world: &World, host: HostIndex) -> [i64; 2] {
     let counters = world.counters(host);
     [type_id::RESOLVER_NEIGHBORS, type_id::RESOLVER_CACHE_ENTRIES].map(|wanted| {
         let found = counters.find(|meta| meta.type_id == wanted).unwrap();
@@ -32,7 +32,7 @@ fn known(world: &World, host: HostIndex) -> [i64; 2] {
     })
 }
 
-fn await_known(world: &mut World, hosts: &[HostIndex], count: i64) {
+pub(crate) fn await_known(world: &mut World, hosts: &[HostIndex], count: i64) {
     world.run_until("all know each other", LONG, |world| {
         hosts.iter().all(|host| known(world, *host) == [count; 2])
     });
@@ -56,7 +56,13 @@ fn connected_hosts(seed: u64, count: usize) -> (World, Vec<HostIndex>, Vec<Clien
 }
 
 /// Checks that a stream to a driver's name arrives.
-fn reaches_by_name(world: &mut World, from: ClientId, to: ClientId, number: usize, stream: i32) {
+pub(crate) fn reaches_by_name(
+    world: &mut World,
+    from: ClientId,
+    to: ClientId,
+    number: usize,
+    stream: i32,
+) {
     let subscriber = world.subscribe(to, SubscriberSpec::new(channel(number), stream));
     let by_name = format!("aeron:udp?endpoint=d{number}:40123");
     let publisher = world.publish(from, PublisherSpec::new(by_name, stream).messages(50));

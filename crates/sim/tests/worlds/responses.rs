@@ -9,32 +9,37 @@ use taran_sim::{
 
 use super::common::{LONG, await_all, between, channel, end};
 
-const REQUESTS: i32 = 10;
-const ANSWERS: i32 = 20;
+pub(crate) const REQUESTS: i32 = 10;
+pub(crate) const ANSWERS: i32 = 20;
 /// Longer than all timeouts after which an image counts as dead.
-const FORGOTTEN: Duration = Duration::from_secs(17);
+pub(crate) const FORGOTTEN: Duration = Duration::from_secs(17);
 
 /// Channel on which the first host responds.
 const ANSWER_CHANNEL: &str = "aeron:udp?control-mode=response|control=10.0.0.1:40124";
 
 /// A server on the first host, and requesters on all hosts.
-struct Service {
-    world: World,
-    hosts: Vec<HostIndex>,
-    clients: Vec<ClientId>,
+pub(crate) struct Service {
+    pub(crate) world: World,
+    pub(crate) hosts: Vec<HostIndex>,
+    pub(crate) clients: Vec<ClientId>,
     /// The server's subscription to the requests of all requesters.
-    requests: SubscriberId,
+    pub(crate) requests: SubscriberId,
 }
 
 /// A requester.
 #[derive(Clone, Copy)]
-struct Requester {
-    answers: SubscriberId,
-    requests: PublisherId,
+pub(crate) struct Requester {
+    pub(crate) answers: SubscriberId,
+    pub(crate) requests: PublisherId,
 }
 
 impl Service {
     fn with_random_faults(seed: u64, hosts: usize) -> Self {
+        Self::of(seed, vec![HostSpec::new(); hosts])
+    }
+
+    /// Creates the hosts on a network that only delays, or on one with all faults, depending on the seed.
+    pub(crate) fn of(seed: u64, hosts: Vec<HostSpec>) -> Self {
         let mut world = World::new(seed);
         let faults = if world.random().bool() {
             taran_sim::link_profiles::clean(world.random())
@@ -42,9 +47,7 @@ impl Service {
             taran_sim::link_profiles::faulty(world.random())
         };
         world.set_faults(faults);
-        let hosts: Vec<_> = (0..hosts)
-            .map(|_| world.add_host(HostSpec::new()))
-            .collect();
+        let hosts: Vec<_> = hosts.into_iter().map(|host| world.add_host(host)).collect();
         let clients: Vec<_> = hosts.iter().map(|host| world.connect(*host)).collect();
         let requests = world.subscribe(clients[0], SubscriberSpec::new(channel(0), REQUESTS));
         Self {
@@ -56,7 +59,7 @@ impl Service {
     }
 
     /// Starts a requester on a host; returns it with the correlation id of its image at the server.
-    fn ask(&mut self, host: usize, messages: u64) -> (Requester, i64) {
+    pub(crate) fn ask(&mut self, host: usize, messages: u64) -> (Requester, i64) {
         let world = &mut self.world;
         let before: Vec<i64> = world.subscriber(self.requests).image_ids().collect();
         let answers = world.subscribe(
@@ -77,7 +80,7 @@ impl Service {
     }
 
     /// Waits for an image that did not exist before.
-    fn new_image(&mut self, before: &[i64]) -> i64 {
+    pub(crate) fn new_image(&mut self, before: &[i64]) -> i64 {
         let requests = self.requests;
         self.world
             .run_until("the requests are received", LONG, |world| {
@@ -89,7 +92,7 @@ impl Service {
     }
 
     /// Adds a response publication for the image of a requester.
-    fn answer(&mut self, image: i64, messages: u64) -> PublisherId {
+    pub(crate) fn answer(&mut self, image: i64, messages: u64) -> PublisherId {
         let exclusive = self.world.random().bool();
         let answers = format!("{ANSWER_CHANNEL}|response-correlation-id={image}");
         let publication = PublisherSpec::new(answers, ANSWERS).exclusive(exclusive);

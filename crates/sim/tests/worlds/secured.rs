@@ -1,14 +1,16 @@
 //! Secured channels between hosts, with real ciphers.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use taran_protocol::counter::SecureCounter;
+use taran_sim::network::Recorded;
 use taran_sim::{HostIndex, HostSpec, PublisherSpec, SubscriberSpec, World, link_profiles, seeded};
 
 use super::common::{Pair, STREAM, await_all, channel, end};
 
 /// Returns the value of a counter of transport security.
-fn count(world: &World, host: HostIndex, which: SecureCounter) -> i64 {
+pub(crate) fn count(world: &World, host: HostIndex, which: SecureCounter) -> i64 {
     let counters = world.counters(host);
     let mut value = None;
     counters.for_each(|counter| {
@@ -20,10 +22,10 @@ fn count(world: &World, host: HostIndex, which: SecureCounter) -> i64 {
 }
 
 /// Everything is allowed.
-const ALL: &str = "publish=* subscribe=*";
+pub(crate) const ALL: &str = "publish=* subscribe=*";
 
 /// Returns a host that trusts hosts 0 to 3.
-fn trusting_all() -> HostSpec {
+pub(crate) fn trusting_all() -> HostSpec {
     HostSpec::new().secured(&[(0, ALL), (1, ALL), (2, ALL), (3, ALL)])
 }
 
@@ -285,6 +287,146 @@ seeded! {
         assert_eq!(count(&pair.world, host, SecureCounter::Links), 0);
         pair.world.run_for(Duration::from_secs(20));
         assert_eq!(pair.world.subscriber(subscriber).images().count(), 0);
+        pair.world.close_all();
+    }
+}
+
+/// Sends what was recorded again: as it was, from another address, to the other end, or with a flipped bit.
+fn replay(world: &mut World, attacker: HostIndex, recorded: &[Recorded]) {
+    let from = world.network_id(attacker);
+    for datagram in recorded {
+        let kind = world.random().u8(0..4);
+        let bit = world.random().usize(0..datagram.bytes.len() * 8);
+        let (mut source, mut destination) = (datagram.source, datagram.destination);
+        let mut bytes = datagram.bytes.clone();
+        match kind {
+            0 => {}
+            1 => source = SocketAddr::from(([10, 0, 0, 3], 999)),
+            2 => std::mem::swap(&mut source, &mut destination),
+            _ => bytes[bit / 8] ^= 1 << (bit % 8),
+        }
+        world.network().forge(from, source, destination, &bytes);
+    }
+}
+
+seeded! {
+    /// An attacker records everything and sends it again, changed or not: at once, after keys were rotated, and after the
+    /// receiver was restarted. The streams are exact, and no plain frame leaves.
+    replaying_attacker, 8, |seed| {
+        let mut world = World::new(seed);
+        let hosts = [0; 3].map(|_| world.add_host(trusting_all()));
+        let faults = link_profiles::clean(world.random());
+        world.set_faults(faults);
+        world.network().record(3_000);
+        let mut clients = hosts.map(|host| world.connect(host));
+        let mut flow = |world: &mut World, clients: &[taran_sim::ClientId; 3]| {
+            let subscriber = world.subscribe(clients[1], SubscriberSpec::new(channel(1), STREAM));
+            let publication = PublisherSpec::new(channel(1), STREAM)
+                .pause(Duration::from_millis(2))
+                .burst(4);
+            let publisher = world.publish(clients[0], publication.messages(400));
+            (subscriber, publisher)
+        };
+        let first = flow(&mut world, &clients);
+        for _ in 0..10 {
+            world.run_for(Duration::from_millis(30));
+            let recorded = world.network().recorded();
+            replay(&mut world, hosts[2], &recorded);
+            let host = hosts[world.random().usize(0..2)];
+            world.rotate_keys(host);
+        }
+        await_all(&mut world, &[first]);
+        let links = count(&world, hosts[0], SecureCounter::Links);
+        assert_eq!(links, 1, "replayed handshakes make no link");
+        let replayed: i64 = hosts[..2]
+            .iter()
+            .map(|host| count(&world, *host, SecureCounter::Replayed))
+            .sum();
+        assert!(replayed > 0);
+        // The receiver is restarted: nothing of before is opened by the new one.
+        for client in clients {
+            world.close_client(client);
+        }
+        world.run_for(Duration::from_millis(1));
+        world.kill_driver(hosts[1]);
+        world.run_for(Duration::from_secs(11));
+        world.start_driver(hosts[1]);
+        clients = hosts.map(|host| world.connect(host));
+        let recorded = world.network().recorded();
+        let second = flow(&mut world, &clients);
+        for _ in 0..5 {
+            replay(&mut world, hosts[2], &recorded);
+            world.run_for(Duration::from_millis(50));
+        }
+        await_all(&mut world, &[second]);
+        world.close_all();
+    }
+}
+
+seeded! {
+    /// Either driver is killed after each single datagram of the handshake in turn, and the stream flows with its successor.
+    restart_at_every_step_of_the_handshake, 14, |seed| {
+        let mut world = World::new(seed);
+        let hosts = [0; 2].map(|_| world.add_host(trusting_all()));
+        let faults = link_profiles::clean(world.random());
+        world.set_faults(faults);
+        let clients = hosts.map(|host| world.connect(host));
+        world.run_for(Duration::from_millis(100));
+        let before = world.network().counts().sent;
+        world.subscribe(clients[1], SubscriberSpec::new(channel(1), STREAM));
+        world.publish(clients[0], PublisherSpec::new(channel(1), STREAM).messages(20));
+        // The first contact takes about six datagrams: ANNOUNCE, INIT, RESP, PAIR, PAIR and the feedback.
+        let step = seed / 2 % 7 + 1;
+        world.run_until("the step is reached", Duration::from_secs(60), |world| {
+            world.network().counts().sent >= before + step
+        });
+        let victim = hosts[(seed % 2) as usize];
+        world.kill_driver(victim);
+        for client in clients {
+            world.close_client(client);
+        }
+        world.run_for(Duration::from_secs(11));
+        world.start_driver(victim);
+        let clients = hosts.map(|host| world.connect(host));
+        let subscriber = world.subscribe(clients[1], SubscriberSpec::new(channel(1), STREAM));
+        let publisher = world.publish(clients[0], PublisherSpec::new(channel(1), STREAM).messages(50));
+        await_all(&mut world, &[(subscriber, publisher)]);
+        world.close_all();
+    }
+}
+
+seeded! {
+    /// Cuts of either direction, longer than links live in silence: the stream goes on when the network does.
+    partitions, 8, |seed| {
+        let mut pair = pair(seed);
+        let faults = link_profiles::clean(pair.world.random());
+        pair.world.set_faults(faults);
+        let subscriber = pair.subscribe();
+        let publication = PublisherSpec::new(channel(1), STREAM)
+            .pause(Duration::from_millis(2))
+            .burst(2);
+        let publisher = pair.world.publish(pair.clients[0], publication.messages(2_000));
+        pair.world.run_for(Duration::from_millis(300));
+        let [left, right] = pair.hosts.map(|host| pair.world.network_id(host));
+        if seed % 4 != 1 {
+            pair.world.network().cut(left, right);
+        }
+        if seed % 4 != 2 {
+            pair.world.network().cut(right, left);
+        }
+        let seconds = if seed % 2 == 0 { 3 } else { 45 };
+        pair.world.run_for(Duration::from_secs(seconds));
+        pair.world.network().heal_all();
+        if seconds == 3 {
+            pair.await_all((subscriber, publisher));
+        } else {
+            // Image and link have ended; another stream makes new ones.
+            let subscription = SubscriberSpec::new(channel(1), STREAM + 1);
+            let subscriber = pair.world.subscribe(pair.clients[1], subscription);
+            let publication = PublisherSpec::new(channel(1), STREAM + 1);
+            let publisher = pair.world.publish(pair.clients[0], publication.messages(50));
+            pair.await_all((subscriber, publisher));
+        }
         pair.world.close_all();
     }
 }

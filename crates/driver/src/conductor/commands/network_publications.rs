@@ -21,7 +21,7 @@ use super::publications::{
 };
 use super::sender_spec::SenderParams;
 use crate::boundary::{EndpointId, PublicationId, PublicationShared, SenderCommand};
-use crate::secured::policy::check_shared;
+use crate::secured::policy::{StreamAudience, check_shared};
 use crate::sender::SenderPublication;
 
 impl ConductorState {
@@ -48,10 +48,32 @@ impl ConductorState {
             || self.networking.sockets.requested_buffers(&resolved),
             |e| e.buffers,
         );
-        if let Some(existing) = existing {
-            let security = self.security.decide(&resolved)?;
-            check_shared(&existing.security, &security, &resolved.channel)?;
-        }
+        let security = self.security.decide(&resolved)?;
+        let is_secured = match existing {
+            Some(existing) => {
+                check_shared(&existing.security, &security, &resolved.channel)?;
+                existing.security.is_secured
+            }
+            None => security.is_secured,
+        };
+        let (is_response, response) = (new.params.is_response, new.params.response);
+        let audience = if is_secured {
+            self.audience(is_response, response)
+        } else {
+            Ok(StreamAudience::All)
+        };
+        let audience = audience
+            .and_then(|audience| {
+                let is_request = !is_response;
+                if is_request {
+                    self.check_requests(is_secured, response)?;
+                }
+                Ok(audience)
+            })
+            .map_err(|failure| {
+                let text = format!("{}: channel={}", failure.text, new.channel.uri());
+                Failure::new(failure.code, text)
+            })?;
         let endpoint_id = existing.map(|endpoint| endpoint.id);
         let datagrams = existing.map(|endpoint| (endpoint.max_datagram, endpoint.expansion));
         // A channel that is only a tag has the group semantics of the endpoint with that tag.
@@ -112,7 +134,7 @@ impl ConductorState {
                 return Err(failure.into());
             }
         };
-        let created = self.create_network_publication(new, endpoint_id, file);
+        let created = self.create_network_publication(new, endpoint_id, file, audience);
         if created.is_err() {
             self.networking.close_unused_send_endpoint(endpoint_id);
         }
@@ -138,6 +160,7 @@ impl ConductorState {
         new: &NewPublication,
         endpoint: EndpointId,
         file: LogFile,
+        audience: StreamAudience,
     ) -> Result<(), Failure> {
         let config = self.publication_config(new);
         let start = config.start_position();
@@ -174,9 +197,9 @@ impl ConductorState {
             flow_control,
         };
         let spec = self.sender_publication_spec(sender_params, &config, &log, &counters, &shared);
-        let (session_id, stream_id) = (config.session_id, config.stream_id);
+        let stream = (config.session_id, config.stream_id);
         self.security
-            .add_stream(self.now, endpoint, session_id, stream_id);
+            .add_stream(self.now, endpoint, stream, audience);
         self.networking
             .sender
             .send(SenderCommand::AddPublication(Box::new(

@@ -157,6 +157,25 @@ impl Counters {
         self.allocate(type_id, &key, label, 0, CounterInit::default())
     }
 
+    /// Allocates the counter of the links of a channel with transport security.
+    #[cfg(feature = "secure")]
+    pub(crate) fn secure_channel(
+        &mut self,
+        registration_id: i64,
+        label: &str,
+    ) -> Result<Counter, Failure> {
+        let type_id = taran_protocol::counter::SECURE_CHANNEL_TYPE_ID;
+        let key = registration_id.to_le_bytes();
+        let init = CounterInit::default();
+        self.allocate(type_id, &key, label, registration_id, init)
+    }
+
+    /// Replaces the label of a counter.
+    #[cfg(feature = "secure")]
+    pub(crate) fn set_label(&mut self, counter_id: i32, label: &str) {
+        self.table.set_label(counter_id, label);
+    }
+
     /// Returns the static counter with this type and registration id; allocates it if it does not exist.
     pub(crate) fn static_counter(
         &mut self,

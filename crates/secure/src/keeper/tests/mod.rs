@@ -1,3 +1,5 @@
+mod services;
+
 use std::collections::HashMap;
 
 use proptest::prelude::*;
@@ -7,6 +9,7 @@ use crate::derive::{KeyContext, KeyMaterial, Role};
 use crate::frame::{Announce, Hello, IntoBytes};
 use crate::identity::public_key_text;
 use crate::provider::DefaultProvider;
+use crate::seal::{OpenKey, SealKey};
 
 type P = DefaultProvider;
 
@@ -106,8 +109,10 @@ impl Node {
                 | Output::Revoke { .. }
                 | Output::StreamLink { .. }
                 | Output::Moved { .. }
+                | Output::Link { .. }
                 | Output::Unlink { .. }
                 | Output::DropStream { .. } => {}
+                Output::Job(job) => panic!("{job:?} was not run"),
                 Output::Event(event) => self.events.push(event),
             }
         }
