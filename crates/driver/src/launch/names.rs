@@ -50,7 +50,7 @@ pub(super) fn build(mut spec: NamesSpec<'_>) -> Result<HostLookups, DriverError>
         Some(gossip) => {
             let bind = interface(&gossip.interface, spec.resolver.as_mut())?;
             // Patterns of the trust file match this address.
-            spec.security.prepare_resolver(bind);
+            spec.security.prepare_resolver(bind, spec.counters);
             let transport = spec
                 .network
                 .open(&SocketSpec::bound(bind).with_offload(false))

@@ -52,7 +52,7 @@ impl Security {
         false
     }
 
-    pub(crate) fn prepare_resolver(&mut self, _: SocketAddr) {}
+    pub(crate) fn prepare_resolver(&mut self, _: SocketAddr, _: &mut Counters) {}
 
     pub(crate) fn requester(&self, _: EndpointId, _: i32, _: i32) -> Option<String> {
         None

@@ -384,7 +384,7 @@ impl Active {
     }
 
     /// Updates the counters of channels whose links came or went.
-    fn publish_links(&mut self, counters: &mut Counters) {
+    pub(super) fn publish_links(&mut self, counters: &mut Counters) {
         for counter in self.freed.drain(..) {
             counters.free(counter.id());
         }

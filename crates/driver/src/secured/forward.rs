@@ -412,7 +412,8 @@ impl SecuredPort for SenderPort {
             datagram, source, ..
         } = arrived;
         let Ok((header, _)) = FrameHeader::ref_from_prefix(datagram) else {
-            to_keeper.counters.plain_refused.increment();
+            // Cut off on the way: not even a plain frame.
+            to_keeper.counters.failed_opens.increment();
             return;
         };
         match header.frame_type() {

@@ -217,7 +217,8 @@ impl SecuredPort for ResolverPort {
             datagram, source, ..
         } = arrived;
         let Ok((header, _)) = FrameHeader::ref_from_prefix(datagram) else {
-            to_keeper.counters.plain_refused.increment();
+            // Cut off on the way: not even a plain frame.
+            to_keeper.counters.failed_opens.increment();
             return;
         };
         match header.frame_type() {

@@ -350,7 +350,7 @@ impl Security {
     }
 
     /// Prepares the socket of name resolution at an address, which is opened next with no tag.
-    pub(crate) fn prepare_resolver(&mut self, address: SocketAddr) {
+    pub(crate) fn prepare_resolver(&mut self, address: SocketAddr, counters: &mut Counters) {
         let Some(active) = &mut self.active else {
             return;
         };
@@ -368,6 +368,7 @@ impl Security {
             peers: None,
         });
         active.count_transports(1);
+        active.publish_links(counters);
     }
 
     /// Returns the peer whose requests a response publication answers, by the stream of the requests; none if their channel
