@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use taran_protocol::event::EventCode;
 use taran_secure::frame::Code;
 use taran_secure::keeper::{Event, Port, Refusal, Rotation};
-use taran_secure::trust::TrustStore;
+use taran_secure::trust::{Peer, TrustStore};
 
 use crate::event_log::{EventLog, FieldValue};
 
@@ -162,7 +162,7 @@ impl Reports {
                 self.log(EventCode::SecurePeerRefused, &values);
                 let mut peers = trust.peers().iter();
                 let line = peers.find(|known| known.name() == peer);
-                let line = line.map(|known| known.line()).unwrap_or_default();
+                let line = line.map(Peer::line).unwrap_or_default();
                 refusal_text(peer, *why, channel, &format!("{file}:{line}"))
             }
             // A stream that is not known has ended meanwhile.

@@ -82,7 +82,7 @@ pub(super) enum Outcome<P: Provider> {
         fingerprint: Fingerprint,
         /// It goes on waiting if the RESP is refused.
         initiation: Box<Initiation<P>>,
-        result: Result<(Answer, LinkKeys<P>), HandshakeError>,
+        result: Box<Result<(Answer, LinkKeys<P>), HandshakeError>>,
     },
     Responded {
         digest: [u8; 32],
@@ -127,7 +127,7 @@ impl<P: Provider> Job<P> {
                 mut initiation,
                 resp,
             } => {
-                let result = initiation.finish(&resp);
+                let result = Box::new(initiation.finish(&resp));
                 Outcome::Finished {
                     fingerprint,
                     initiation,

@@ -437,7 +437,7 @@ impl<P: Provider> Keeper<P> {
         self.shared.generation += 1;
         self.each(
             |endpoint, shared| endpoint.on_trust(shared, now),
-            |transport, shared| transport.on_trust(shared),
+            ReceiveTransport::on_trust,
         );
     }
 
@@ -568,7 +568,7 @@ impl<P: Provider> Keeper<P> {
             SecureFrame::Pair(frames) => {
                 // Each half takes the frames of its own links.
                 if let Some((endpoint, shared)) = self.sender_at(port) {
-                    endpoint.on_pair(shared, now, source, frames.clone());
+                    endpoint.on_pair(shared, now, source, frames);
                 }
                 if let Some((transport, shared)) = self.receiver_at(port) {
                     transport.on_pair(shared, now, source, frames);
@@ -609,7 +609,7 @@ impl<P: Provider> Keeper<P> {
                 result,
             } => {
                 if let Some((transport, shared)) = self.receiver_at(port).filter(|_| is_current) {
-                    transport.on_finished(shared, now, fingerprint, initiation, result);
+                    transport.on_finished(shared, now, fingerprint, initiation, *result);
                 }
             }
             Outcome::Responded { digest, response } => {

@@ -16,6 +16,7 @@ use crate::keeper::job::{Answered, Job, Respond, Response, Work};
 use crate::keeper::send_link::SendLink;
 use crate::keeper::{Event, Output, Refusal, SECOND, Shared};
 use crate::provider::Provider;
+use crate::trust::Peer;
 
 /// A half-open link waits this long for its confirmation.
 const HALF_OPEN: u64 = 5 * SECOND;
@@ -117,7 +118,7 @@ impl<P: Provider> SendEndpoint<P> {
                 return;
             }
             Response::NoSuite(peer) => {
-                let name = shared.trust.by_key::<P>(&peer).map(|peer| peer.name());
+                let name = shared.trust.by_key::<P>(&peer).map(Peer::name);
                 let event = self.refused(name.unwrap_or_default().to_owned(), Refusal::Suite);
                 shared.refusal(now, event);
                 return;
@@ -144,7 +145,7 @@ impl<P: Provider> SendEndpoint<P> {
             shared.unlink(self.port, oldest.link.keys.own_id());
         }
         let trusted = shared.trust.by_key::<P>(&peer);
-        let may = |may: fn(&crate::trust::Peer, SocketAddr, i32) -> bool| {
+        let may = |may: fn(&Peer, SocketAddr, i32) -> bool| {
             trusted.is_some_and(|peer| may(peer, self.config.address, 0))
         };
         let link = SendLink {
@@ -165,8 +166,8 @@ impl<P: Provider> SendEndpoint<P> {
             peer_back: PeerBackKeys::default(),
             own: shared.identity.fingerprint(),
             own_back: None,
-            may_publish: may(crate::trust::Peer::may_publish),
-            may_subscribe: may(crate::trust::Peer::may_subscribe),
+            may_publish: may(Peer::may_publish),
+            may_subscribe: may(Peer::may_subscribe),
             wishes: Vec::new(),
             last_heard: now,
             challenge: None,

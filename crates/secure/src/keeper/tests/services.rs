@@ -314,8 +314,10 @@ fn keeper_that_defers_jobs_computes_nothing_itself() {
 #[test]
 fn flood_of_inits_waits_for_a_bounded_number_of_computations() {
     let mut world = World::new();
-    let mut options = KeeperOptions::default();
-    options.handshake_rate = 10_000;
+    let options = KeeperOptions {
+        handshake_rate: 10_000,
+        ..KeeperOptions::default()
+    };
     let trust = trusting(&[(2, "receiver publish=* subscribe=*")]);
     let entropy = Box::new(Seeded(fastrand::Rng::with_seed(5)));
     let mut flooded = Keeper::<P>::new(identity(1), trust, options, entropy);
