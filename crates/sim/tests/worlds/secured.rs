@@ -319,7 +319,7 @@ seeded! {
         world.set_faults(faults);
         world.network().record(3_000);
         let mut clients = hosts.map(|host| world.connect(host));
-        let mut flow = |world: &mut World, clients: &[taran_sim::ClientId; 3]| {
+        let flow = |world: &mut World, clients: &[taran_sim::ClientId; 3]| {
             let subscriber = world.subscribe(clients[1], SubscriberSpec::new(channel(1), STREAM));
             let publication = PublisherSpec::new(channel(1), STREAM)
                 .pause(Duration::from_millis(2))
