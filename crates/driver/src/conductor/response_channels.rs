@@ -68,7 +68,8 @@ impl ConductorState {
             (false, _) => Ok(StreamAudience::All),
             (true, ResponseCorrelation::Prototype) => Ok(StreamAudience::Nobody),
             (true, ResponseCorrelation::None) => Err(Failure::generic(
-                "control-mode=response on a secured channel needs response-correlation-id=<correlation id of an image                  of the requests>: without it the stream is for no peer",
+                "control-mode=response on a secured channel needs response-correlation-id=<correlation id of an image \
+                 of the requests>: without it the stream is for no peer",
             )),
             (true, ResponseCorrelation::Id(id)) => {
                 let image = self.networking.images.get(ImageId(id));
