@@ -66,7 +66,7 @@ impl ConductorState {
     ) -> Result<StreamAudience, Failure> {
         match (is_response, response) {
             (false, _) => Ok(StreamAudience::All),
-            (true, ResponseCorrelation::Prototype) => Ok(StreamAudience::Nobody),
+            (true, ResponseCorrelation::Prototype) => Ok(StreamAudience::Empty),
             (true, ResponseCorrelation::None) => Err(Failure::generic(
                 "control-mode=response on a secured channel needs response-correlation-id=<correlation id of an image \
                  of the requests>: without it the stream is for no peer",

@@ -42,7 +42,7 @@ pub(crate) enum StreamAudience {
     /// The peer that requested it.
     Peer(String),
     /// None: nothing was requested.
-    Nobody,
+    Empty,
 }
 
 /// Security of an endpoint. All channels that share the endpoint agree with it.

@@ -429,7 +429,7 @@ impl Security {
             let audience = match audience {
                 StreamAudience::All => Audience::All,
                 StreamAudience::Peer(peer) => Audience::Peer(peer),
-                StreamAudience::Nobody => Audience::Nobody,
+                StreamAudience::Empty => Audience::Empty,
             };
             let stream = (session_id, stream_id);
             let now = nanos(now);

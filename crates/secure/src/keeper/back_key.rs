@@ -15,7 +15,7 @@ const BACK_GRACE: u64 = 10 * SECOND;
 /// Back keys of a link that are open at once.
 const OPEN_MAX: usize = 3;
 
-/// What all back keys of one end of a link are derived with, besides secret and epoch.
+/// Inputs of the derivation of all back keys of one end of a link, besides secret and epoch.
 #[derive(Clone, Copy)]
 pub(super) struct BackContext {
     /// Identity in the handshake of the end that draws them.

@@ -39,7 +39,7 @@ pub(super) enum Work<P: Provider> {
     Respond(Box<Respond>),
 }
 
-/// What an INIT is made of.
+/// Parts of an INIT.
 pub(super) struct Initiate {
     pub(super) identity: Identity,
     pub(super) peer: PublicKey,
@@ -50,7 +50,7 @@ pub(super) struct Initiate {
     pub(super) entropy: Secret,
 }
 
-/// What a RESP is made of.
+/// Parts of a RESP.
 pub(super) struct Respond {
     pub(super) identity: Identity,
     pub(super) trust: Arc<TrustStore>,

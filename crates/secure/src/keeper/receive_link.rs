@@ -32,7 +32,7 @@ pub(super) struct ReceiveLink<P: Provider> {
     pub(super) peer: PublicKey,
     pub(super) fingerprint: Fingerprint,
     pub(super) name: String,
-    /// What the trust store allowed the other end to send and to have when the link was made, on the link of a resolver.
+    /// Permission of the trust store of the other end to send and to have when the link was made, on the link of a resolver.
     pub(super) may: (bool, bool),
     pub(super) incarnation: u64,
     pub(super) address: SocketAddr,
@@ -55,13 +55,13 @@ pub(super) struct ReceiveLink<P: Provider> {
     pub(super) ends_at: Option<u64>,
 }
 
-/// What a link begins with.
+/// First state of a link.
 pub(super) struct NewLink<P: Provider> {
     pub(super) keys: LinkKeys<P>,
     pub(super) peer: PublicKey,
     pub(super) fingerprint: Fingerprint,
     pub(super) name: String,
-    /// What the trust store allowed the other end to send and to have when the link was made, on the link of a resolver.
+    /// Permission of the trust store of the other end to send and to have when the link was made, on the link of a resolver.
     pub(super) may: (bool, bool),
     pub(super) incarnation: u64,
     pub(super) address: SocketAddr,

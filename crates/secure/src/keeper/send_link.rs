@@ -35,7 +35,7 @@ pub(super) struct SendLink<P: Provider> {
     pub(super) own: Fingerprint,
     /// Back key that this end drew, on the link of a resolver.
     pub(super) own_back: Option<OwnBackKey>,
-    /// What the trust store allowed a neighbour of name resolution when the link was made.
+    /// Permissions of a neighbour of name resolution by the trust store when the link was made.
     pub(super) may_publish: bool,
     pub(super) may_subscribe: bool,
     /// Streams whose next epoch the receiver wishes, while its items are read.

@@ -40,7 +40,7 @@ pub enum Audience {
     /// One peer by name: the stream answers its requests.
     Peer(String),
     /// None.
-    Nobody,
+    Empty,
 }
 
 impl Audience {
@@ -48,7 +48,7 @@ impl Audience {
         match self {
             Self::All => true,
             Self::Peer(peer) => peer == name,
-            Self::Nobody => false,
+            Self::Empty => false,
         }
     }
 }
@@ -390,7 +390,7 @@ impl<P: Provider> SendEndpoint<P> {
             return;
         }
         let asked = (hello.session_id.get(), hello.stream_id.get());
-        // That of a response tells its session to nobody but its peer.
+        // The session of a response is told to its peer alone.
         let asked_of = self.streams.get(&asked);
         let stream = if asked_of.is_some_and(|state| state.audience == Audience::All) {
             asked

@@ -35,7 +35,7 @@ pub(super) struct NetworkState {
     pub(super) free_buffers: Vec<Vec<u8>>,
     pub(super) last_port: u16,
     pub(super) counts: NetworkCounts,
-    /// What was sent since recording began, and how many more datagrams are recorded.
+    /// Datagrams sent since recording began, and the number of those that are still to be recorded.
     pub(super) recorded: Vec<Recorded>,
     pub(super) to_record: usize,
 }

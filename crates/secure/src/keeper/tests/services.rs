@@ -11,7 +11,7 @@ fn response_is_granted_to_the_peer_that_requested_it_and_to_no_other() {
     for (audience, is_granted) in [
         (Audience::Peer("receiver".to_owned()), true),
         (Audience::Peer("another".to_owned()), false),
-        (Audience::Nobody, false),
+        (Audience::Empty, false),
     ] {
         for has_link in [true, false] {
             let mut world = World::new();
@@ -189,7 +189,7 @@ impl Neighbors {
 }
 
 #[test]
-fn neighbors_agree_on_keys_of_both_directions_whoever_begins() {
+fn neighbors_agree_on_keys_of_both_directions_if_either_begins() {
     for first in [0, 1] {
         let mut neighbors = Neighbors::new(["publish=* subscribe=*"; 2]);
         neighbors.contact(first);
