@@ -92,7 +92,7 @@ seeded! {
 /// Creates hosts whose drivers have names and transport security.
 fn named_hosts(seed: u64, specs: Vec<HostSpec>) -> (World, Vec<taran_sim::HostIndex>) {
     let mut world = World::new(seed);
-    let faults = if seed % 2 == 0 {
+    let faults = if seed.is_multiple_of(2) {
         link_profiles::clean(world.random())
     } else {
         link_profiles::faulty(world.random())
