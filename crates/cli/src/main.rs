@@ -6,6 +6,7 @@ mod archive;
 mod attach;
 mod backlog;
 mod bench;
+mod cluster;
 mod config;
 mod date;
 mod doctor;
@@ -54,6 +55,8 @@ enum Command {
     Archive(archive::Arguments),
     /// Check whether this machine is fit for low latency
     Doctor(doctor::Arguments),
+    /// Run a member of a cluster
+    Cluster(cluster::Arguments),
     /// Measure latency and throughput
     Bench(bench::Arguments),
     /// Show the counters of a driver, live
@@ -118,6 +121,7 @@ fn main() -> ExitCode {
         Command::Driver(arguments) => driver::run(&arguments),
         Command::Archive(arguments) => archive::run(&arguments),
         Command::Doctor(arguments) => failure::exit_code(doctor::run(&arguments)),
+        Command::Cluster(arguments) => cluster::run(&arguments),
         Command::Bench(arguments) => failure::exit_code(bench::run(&arguments)),
         Command::Stat(arguments) => failure::exit_code(stat::run(&arguments)),
         Command::Errors(arguments) => failure::exit_code(errors::run(&arguments)),

@@ -60,36 +60,56 @@ pub(crate) fn apply(
     layers.apply(&Source::Environment, environment);
     for name in &settings.files {
         let path = local_path(name)?;
-        let source = |source| ConfigureError::File {
-            path: path.to_path_buf(),
-            source,
-        };
-        let text = match fs::read_to_string(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && name.contains('=') => {
-                return Err(ConfigureError::NotAFile { text: name.clone() });
-            }
-            text => text.map_err(source)?,
-        };
-        let properties = parse_properties(&text).map_err(|source| ConfigureError::Properties {
-            path: path.to_path_buf(),
-            source,
-        })?;
-        layers.apply(&Source::File(path.to_path_buf()), properties);
+        layers.apply(&Source::File(path.to_path_buf()), read_file(name)?);
     }
-    if let Some(directory) = &settings.aeron_dir {
-        let define = (OptionId::Dir.spec().property.to_owned(), directory.clone());
-        layers.apply(&Source::CommandLine, [define]);
-    }
-    for text in &settings.defines {
-        let define =
-            parse_define(text).ok_or_else(|| ConfigureError::Define { text: text.clone() })?;
-        layers.apply(&Source::CommandLine, [define]);
-    }
+    layers.apply(&Source::CommandLine, defines(settings)?);
     if layers.rejected.is_empty() {
         Ok((layers.options, layers.unknown))
     } else {
         Err(ConfigureError::Options(OptionErrors(layers.rejected)))
     }
+}
+
+/// Returns names and values from files and the command line, in this order.
+pub(crate) fn given(settings: &Settings) -> Result<Vec<(String, String)>, ConfigureError> {
+    let mut pairs = Vec::new();
+    for name in &settings.files {
+        pairs.extend(read_file(name)?);
+    }
+    pairs.extend(defines(settings)?);
+    Ok(pairs)
+}
+
+fn read_file(name: &str) -> Result<Vec<(String, String)>, ConfigureError> {
+    let path = local_path(name)?;
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && name.contains('=') => {
+            return Err(ConfigureError::NotAFile {
+                text: name.to_owned(),
+            });
+        }
+        text => text.map_err(|source| ConfigureError::File {
+            path: path.to_path_buf(),
+            source,
+        })?,
+    };
+    parse_properties(&text).map_err(|source| ConfigureError::Properties {
+        path: path.to_path_buf(),
+        source,
+    })
+}
+
+fn defines(settings: &Settings) -> Result<Vec<(String, String)>, ConfigureError> {
+    let directory = settings.aeron_dir.iter();
+    let mut pairs: Vec<_> = directory
+        .map(|directory| (OptionId::Dir.spec().property.to_owned(), directory.clone()))
+        .collect();
+    for text in &settings.defines {
+        let define =
+            parse_define(text).ok_or_else(|| ConfigureError::Define { text: text.clone() })?;
+        pairs.push(define);
+    }
+    Ok(pairs)
 }
 
 struct ConfigLayers {

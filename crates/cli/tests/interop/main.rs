@@ -30,6 +30,7 @@ mod archiving_drivers;
 mod between_drivers;
 mod clean_up;
 mod clients;
+mod clusters;
 mod histories;
 mod inspection;
 mod local;

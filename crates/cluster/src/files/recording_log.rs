@@ -295,6 +295,13 @@ impl RecordingLog {
         self.invalidate(|entry| entry.kind == EntryKind::Snapshot && entry.log_position == position)
     }
 
+    /// Invalidates the snapshot in this recording.
+    pub fn invalidate_snapshot(&mut self, recording_id: i64) -> Vec<Patch> {
+        self.invalidate(|entry| {
+            entry.kind == EntryKind::Snapshot && entry.recording_id == recording_id
+        })
+    }
+
     fn latest_snapshot_position(&self) -> Option<i64> {
         self.entries()
             .filter(|entry| entry.kind == EntryKind::Snapshot && entry.is_valid)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use taran::{ChannelUri, Param};
 use taran_core::idle::IdleSpec;
-use taran_protocol::uri::value::{parse_bool, parse_duration_ns, parse_i32};
+use taran_protocol::uri::value::{parse_bool, parse_duration_ns, parse_i32, parse_size};
 use thiserror::Error;
 
 use crate::consensus::{
@@ -13,7 +13,7 @@ use crate::consensus::{
 };
 use crate::members::{Member, Members, MembersError};
 use crate::protocol::ClusterTimeUnit;
-use crate::state::SessionLimits;
+use crate::state::{SessionLimits, StandardAuthorisation};
 
 /// Reason why properties are no configuration.
 #[derive(Error)]
@@ -69,6 +69,18 @@ pub struct ClusterConfig {
     pub members: Members,
     /// Directory of the files of the member.
     pub dir: PathBuf,
+    /// Directory of the mark file.
+    pub mark_dir: PathBuf,
+    /// Directory in which services have their files.
+    pub services_dir: PathBuf,
+    /// Length of the error log in the mark file in bytes.
+    pub error_log_length: usize,
+    /// Channel between consensus module and services.
+    pub control_channel: String,
+    /// Stream id from services to the consensus module.
+    pub consensus_module_stream_id: i32,
+    /// Stream id from the consensus module to services.
+    pub service_stream_id: i32,
     /// Directory of the driver; none for its default.
     pub aeron_dir: Option<PathBuf>,
     /// Channel for requests of clients; the endpoint of the member is added.
@@ -115,6 +127,10 @@ pub struct ClusterConfig {
     pub appointed_leader: Option<MemberId>,
     /// Limits of sessions.
     pub sessions: SessionLimits,
+    /// Time for which a leader that ends the cluster waits for its followers.
+    pub termination_timeout: Nanos,
+    /// Authorisation of requests.
+    pub authorisation: StandardAuthorisation,
     /// Durability of acknowledged entries: that of the own archive.
     pub durability: Durability,
     /// Unit of the cluster's clock.
@@ -127,7 +143,7 @@ pub struct ClusterConfig {
 
 impl ClusterConfig {
     /// Properties that have an effect.
-    pub const PROPERTIES: [&'static str; 38] = [
+    pub const PROPERTIES: [&'static str; 43] = [
         "aeron.dir",
         "aeron.archive.file.sync.level",
         "aeron.archive.local.control.channel",
@@ -163,9 +179,14 @@ impl ClusterConfig {
         "aeron.cluster.clock",
         "aeron.cluster.app.version",
         "aeron.cluster.idle.strategy",
+        "aeron.cluster.mark.file.dir",
+        "aeron.cluster.services.dir",
+        "aeron.cluster.error.buffer.length",
+        "aeron.cluster.control.channel",
         "aeron.cluster.consensus.module.stream.id",
         "aeron.cluster.service.stream.id",
-        "aeron.cluster.control.channel",
+        "aeron.cluster.termination.timeout",
+        "aeron.cluster.authorisation.service.supplier",
     ];
 
     /// Reads properties: pairs of name and value, of which later ones win. An empty value is the default.
@@ -190,12 +211,22 @@ impl ClusterConfig {
             });
         }
         let fast = Timing::fast();
+        let dir = values.text("aeron.cluster.dir", "aeron-cluster");
+        let dir_or = |name| PathBuf::from(values.text(name, &dir));
         let appointed = values.int("aeron.cluster.appointed.leader.id", -1)?;
         let config = Self {
             cluster_id: values.int("aeron.cluster.id", 0)?,
             member_id: values.int("aeron.cluster.member.id", 0)?,
             members: Members::parse(&members)?,
-            dir: PathBuf::from(values.text("aeron.cluster.dir", "aeron-cluster")),
+            mark_dir: dir_or("aeron.cluster.mark.file.dir"),
+            services_dir: dir_or("aeron.cluster.services.dir"),
+            dir: PathBuf::from(&dir),
+            error_log_length: values.size("aeron.cluster.error.buffer.length", 1 << 20)?,
+            control_channel: values
+                .channel("aeron.cluster.control.channel", "aeron:ipc?term-length=128k")?,
+            consensus_module_stream_id: values
+                .int("aeron.cluster.consensus.module.stream.id", 105)?,
+            service_stream_id: values.int("aeron.cluster.service.stream.id", 104)?,
             aeron_dir: values.get("aeron.dir").map(PathBuf::from),
             ingress_channel: values
                 .channel("aeron.cluster.ingress.channel", "aeron:udp?term-length=64k")?,
@@ -258,6 +289,9 @@ impl ClusterConfig {
                 max_sessions: values.count("aeron.cluster.max.sessions", 10)?,
                 timeout: values.duration("aeron.cluster.session.timeout", 10_000_000_000)?,
             },
+            termination_timeout: values
+                .duration("aeron.cluster.termination.timeout", 10_000_000_000)?,
+            authorisation: values.authorisation("aeron.cluster.authorisation.service.supplier")?,
             durability: match values.int("aeron.archive.file.sync.level", 0)? {
                 0 => Durability::QuorumMemory,
                 _ => Durability::QuorumDisk,
@@ -294,6 +328,11 @@ impl ClusterConfig {
             Some(leader) => config.with_appointed_leader(leader)?,
             None => config,
         })
+    }
+
+    /// Returns the name of the agent, which its client has, too.
+    pub(super) fn agent_name(&self) -> String {
+        format!("consensus-module-{}-{}", self.cluster_id, self.member_id)
     }
 
     /// Returns this member.
@@ -345,6 +384,17 @@ impl Values {
         })
     }
 
+    /// Returns a length in bytes, which is at least `min`, the default.
+    fn size(&self, name: &str, min: usize) -> Result<usize, ClusterConfigError> {
+        self.parsed(name, min, |text| {
+            let size = parse_size(text).map_err(|error| error.to_string())?;
+            usize::try_from(size)
+                .ok()
+                .filter(|size| *size >= min && i32::try_from(*size).is_ok())
+                .ok_or_else(|| format!("must be at least {min} and less than 2 GiB"))
+        })
+    }
+
     fn flag(&self, name: &str, default: bool) -> Result<bool, ClusterConfigError> {
         self.parsed(name, default, parse_bool)
     }
@@ -365,6 +415,14 @@ impl Values {
             "us" => Ok(ClusterTimeUnit::MICROS),
             "ns" | "io.aeron.cluster.NanosecondClusterClock" => Ok(ClusterTimeUnit::NANOS),
             _ => Err("is ms, us, ns, or the class of an official clock"),
+        })
+    }
+
+    fn authorisation(&self, name: &str) -> Result<StandardAuthorisation, ClusterConfigError> {
+        self.parsed(name, StandardAuthorisation::Default, |text| match text {
+            "ALLOW_ALL" => Ok(StandardAuthorisation::AllowAll),
+            "DENY_ALL" => Ok(StandardAuthorisation::DenyAll),
+            _ => Err("is ALLOW_ALL or DENY_ALL; classes of Java cannot be loaded"),
         })
     }
 

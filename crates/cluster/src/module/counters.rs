@@ -17,7 +17,7 @@ pub(super) struct ModuleCounters {
     pub(super) timed_out: Counter,
     pub(super) elections: Counter,
     pub(super) term: Counter,
-    _node_toggle: Counter,
+    pub(super) node_toggle: Counter,
 }
 
 impl ModuleCounters {
@@ -37,7 +37,7 @@ impl ModuleCounters {
             timed_out: add(213, "Cluster timed out client count")?,
             elections: add(238, "Cluster election count")?,
             term: add(239, "Cluster leadership term id")?,
-            _node_toggle: add(233, "Node control toggle")?,
+            node_toggle: add(233, "Node control toggle")?,
         };
         counters.elections.set(1);
         counters.term.set(-1);

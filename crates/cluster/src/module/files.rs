@@ -1,10 +1,16 @@
 //! Files of a member: node state and recording log.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use taran_storage::{Create, Disk, DiskError, DiskFile, DiskLock, OpenOptions, OsDisk, SyncKind};
+use taran_storage::{
+    AlignedBuf, Create, Disk, DiskError, DiskFile, DiskLock, DiskQueue as _, OpenOptions, OsDisk,
+    QueuedFile, RejectReason, Rejected, Request, SyncKind, ThreadedQueue, ThreadedQueueOptions,
+};
 use thiserror::Error;
 
+use crate::consensus::Nanos;
 use crate::files::{
     NODE_STATE_FILE_LENGTH, NodeState, NodeStateError, Patch, RecordingLog, RecordingLogError,
 };
@@ -43,6 +49,12 @@ pub enum StateFileError {
         /// Reason.
         source: RecordingLogError,
     },
+    /// The thread that writes the files cannot be started.
+    #[error("the thread that writes the files of the member cannot be started: {0}")]
+    Thread(std::io::Error),
+    /// The thread that writes the files has ended.
+    #[error("the thread that writes the files of the member has ended")]
+    Stopped,
     /// One of the two files is missing.
     #[error(
         "{} is missing beside {}: without it the member could vote twice in one term; restore it, or replace the member",
@@ -56,19 +68,25 @@ pub enum StateFileError {
     },
 }
 
-/// Files of a member, which this process owns. All writes are flushed before they return.
+/// Files of a member, which this process owns.
+///
+/// Changes are written and flushed by a [`DiskQueue`], so that the agent does not wait for the disk. [`poll`](Self::poll) makes them
+/// progress, and [`is_flushed`](Self::is_flushed) tells whether all are durable.
 pub(super) struct StateFiles {
-    node_state_file: Box<dyn DiskFile>,
+    queue: ThreadedQueue,
+    node_state_file: QueuedFile,
     node_state: NodeState,
-    recording_log_file: Box<dyn DiskFile>,
+    recording_log_file: QueuedFile,
     recording_log: RecordingLog,
+    /// Requests that the queue had no room for.
+    waiting: VecDeque<Request>,
     _lock: DiskLock,
 }
 
 impl StateFiles {
-    /// Opens the files in a directory, or creates them if the directory has neither.
+    /// Opens the files in a directory, or creates them if the directory has neither. Waits for the disk.
     pub(super) fn open(dir: &Path) -> Result<Self, StateFileError> {
-        let disk = OsDisk;
+        let disk: Arc<dyn Disk> = Arc::new(OsDisk);
         std::fs::create_dir_all(dir).map_err(|source| StateFileError::Directory {
             path: dir.to_path_buf(),
             source,
@@ -110,11 +128,18 @@ impl StateFiles {
                     source,
                 }
             })?;
+        let mut options = ThreadedQueueOptions::default();
+        options.workers = 1;
+        options.name = "cluster-files".to_owned();
+        let mut queue =
+            ThreadedQueue::start(&disk, &options).map_err(StateFileError::Thread)?;
         Ok(Self {
-            node_state_file,
+            node_state_file: queue.attach(node_state_file),
             node_state,
-            recording_log_file,
+            recording_log_file: queue.attach(recording_log_file),
             recording_log,
+            queue,
+            waiting: VecDeque::new(),
             _lock: lock,
         })
     }
@@ -127,36 +152,72 @@ impl StateFiles {
         &self.recording_log
     }
 
-    pub(super) fn set_candidate_term(
-        &mut self,
-        term: i64,
-        now_ms: i64,
-        log_position: i64,
-    ) -> Result<(), DiskError> {
+    /// Changes the highest term that the member voted in or followed.
+    pub(super) fn set_candidate_term(&mut self, term: i64, now_ms: i64, log_position: i64) {
         self.node_state = NodeState {
             candidate_term: term,
             timestamp: now_ms,
             log_position,
         };
+        let file = self.node_state_file.clone();
         let block = self.node_state.block();
-        self.node_state_file
-            .write_at(&block, NodeState::block_offset() as u64)?;
-        self.node_state_file.sync(SyncKind::Data)
+        self.write(&file, NodeState::block_offset(), &block);
+        self.waiting.push_back(Request::Sync {
+            file,
+            kind: SyncKind::Data,
+        });
     }
 
     /// Changes the recording log.
-    pub(super) fn change(
-        &mut self,
-        change: impl FnOnce(&mut RecordingLog) -> Vec<Patch>,
-    ) -> Result<(), DiskError> {
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut RecordingLog) -> Vec<Patch>) {
         let patches = change(&mut self.recording_log);
-        for Patch { offset, bytes } in &patches {
-            self.recording_log_file.write_at(bytes, *offset as u64)?;
-        }
         if patches.is_empty() {
-            return Ok(());
+            return;
         }
-        self.recording_log_file.sync(SyncKind::All)
+        let file = self.recording_log_file.clone();
+        for Patch { offset, bytes } in &patches {
+            self.write(&file, *offset, bytes);
+        }
+        self.waiting.push_back(Request::Sync {
+            file,
+            kind: SyncKind::All,
+        });
+    }
+
+    fn write(&mut self, file: &QueuedFile, offset: usize, bytes: &[u8]) {
+        let mut buffer = AlignedBuf::new(bytes.len());
+        buffer.copy_from_slice(bytes);
+        self.waiting.push_back(Request::Write {
+            file: file.clone(),
+            offset: offset as u64,
+            buffer,
+            range: 0..bytes.len(),
+        });
+    }
+
+    /// Hands changes to the disk, and takes completions. A change that failed may be on the disk in part: the member must not go on.
+    pub(super) fn poll(&mut self, now: Nanos) -> Result<(), StateFileError> {
+        while let Some(request) = self.waiting.pop_front() {
+            if let Err(Rejected {
+                reason, request, ..
+            }) = self.queue.submit(0, request)
+            {
+                self.waiting.push_front(request);
+                if reason == RejectReason::Full {
+                    break;
+                }
+                return Err(StateFileError::Stopped);
+            }
+        }
+        while let Some(completion) = self.queue.poll(now) {
+            completion.result?;
+        }
+        Ok(())
+    }
+
+    /// Returns true if all changes are durable.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.waiting.is_empty() && self.queue.in_flight() == 0
     }
 }
 
@@ -188,13 +249,22 @@ mod tests {
         }
     }
 
+    fn flush(files: &mut StateFiles) {
+        while !files.is_flushed() {
+            files.poll(0).unwrap();
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn files_that_are_opened_again_have_what_was_written() {
         let dir = Dir::new("again");
         let mut files = StateFiles::open(&dir.0).unwrap();
         assert_eq!(files.candidate_term(), -1);
-        files.set_candidate_term(7, 1, 960).unwrap();
-        files.change(|log| log.append_term(3, 7, 960, 1)).unwrap();
+        files.set_candidate_term(7, 1, 960);
+        files.change(|log| log.append_term(3, 7, 960, 1));
+        assert!(!files.is_flushed());
+        flush(&mut files);
         assert!(StateFiles::open(&dir.0).is_err(), "it is in use");
         drop(files);
         let files = StateFiles::open(&dir.0).unwrap();
@@ -206,7 +276,8 @@ mod tests {
     fn member_with_a_corrupt_or_missing_file_does_not_start() {
         let dir = Dir::new("corrupt");
         let mut files = StateFiles::open(&dir.0).unwrap();
-        files.change(|log| log.append_term(3, 7, 960, 1)).unwrap();
+        files.change(|log| log.append_term(3, 7, 960, 1));
+        flush(&mut files);
         drop(files);
         let state = dir.0.join(NODE_STATE);
         let bytes = std::fs::read(&state).unwrap();

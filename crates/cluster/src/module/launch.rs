@@ -1,5 +1,6 @@
 //! Start and end of a consensus module.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,20 +11,27 @@ use taran::{
 use taran_archive_client::protocol::SourceLocation;
 use taran_archive_client::{ArchiveClient, ArchiveContext, ReplayParams, RequestError};
 use taran_core::agent::{AgentEvent, AgentEventHandler, AgentRunner, RunningAgent};
+use taran_core::memory::{FileStorage, Storage as _};
 use thiserror::Error;
 
-use super::agent::{ModuleAgent, Parts, accept_all};
+use super::agent::{ModuleAgent, Parts};
 use super::config::{ClusterConfig, ClusterConfigError};
 use super::counters::{MODULE_STATE, ModuleCounters};
 use super::files::{StateFileError, StateFiles};
 use super::log::{Log, LogParams, find_recording};
 use super::replicated::Replicated;
 use crate::consensus::{Consensus, Recovered, RecoveryError};
-use crate::files::{RecordingLogEntry, RecordingLogError};
+use crate::files::{
+    Mark, MarkComponent, MarkError, MarkFile, RecordingLogEntry, RecordingLogError,
+};
 use crate::protocol::{SnapshotMark, SnapshotMessage};
 use crate::service::{ClientSession, Service};
-use crate::state::{Authenticator, SnapshotError, SnapshotReader};
+use crate::state::{AcceptAll, AuthorisationService, Authenticator, SnapshotError, SnapshotReader};
 
+/// Name of the mark file of a consensus module.
+const MARK_FILE: &str = "cluster-mark.dat";
+/// Name of the file that has the directory of the mark file, if that is another one.
+const MARK_LINK: &str = "cluster-mark.lnk";
 /// Time limit for steps of the start.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Time between two looks.
@@ -41,6 +49,9 @@ pub enum LaunchError {
     /// Files of the member cannot be used.
     #[error(transparent)]
     Files(#[from] StateFileError),
+    /// The mark file cannot be claimed.
+    #[error(transparent)]
+    Mark(#[from] MarkError),
     /// There is no driver.
     #[error(transparent)]
     Driver(#[from] ConnectError),
@@ -117,12 +128,18 @@ enum Ended {
     Failed(String),
 }
 
+/// What the embedding program decides.
+pub(super) struct Hooks {
+    pub(super) authenticator: Box<dyn Authenticator>,
+    pub(super) authorisation: Box<dyn AuthorisationService>,
+    pub(super) on_error: Box<dyn FnMut(&str) + Send>,
+}
+
 /// A consensus module to start.
 pub struct ConsensusModuleBuilder<S> {
     config: ClusterConfig,
     service: S,
-    authenticator: Box<dyn Authenticator>,
-    on_error: Box<dyn FnMut(&str) + Send>,
+    hooks: Hooks,
     on_end: Box<dyn FnMut() + Send>,
 }
 
@@ -130,14 +147,21 @@ impl<S: Service + 'static> ConsensusModuleBuilder<S> {
     /// Replaces the authenticator, which accepts all clients.
     #[must_use]
     pub fn authenticator(mut self, authenticator: impl Authenticator + 'static) -> Self {
-        self.authenticator = Box::new(authenticator);
+        self.hooks.authenticator = Box::new(authenticator);
+        self
+    }
+
+    /// Replaces the authorisation of the configuration.
+    #[must_use]
+    pub fn authorisation(mut self, service: impl AuthorisationService + 'static) -> Self {
+        self.hooks.authorisation = Box::new(service);
         self
     }
 
     /// Calls `handler` with errors that the member survives. By default they are printed to standard error.
     #[must_use]
     pub fn on_error(mut self, handler: impl FnMut(&str) + Send + 'static) -> Self {
-        self.on_error = Box::new(handler);
+        self.hooks.on_error = Box::new(handler);
         self
     }
 
@@ -153,20 +177,10 @@ impl<S: Service + 'static> ConsensusModuleBuilder<S> {
     /// # Errors
     /// See [`LaunchError`].
     pub fn launch(self) -> Result<ConsensusModule, LaunchError> {
-        let Self {
-            config,
-            service,
-            authenticator,
-            on_error,
-            on_end,
-        } = self;
-        let on_end = Mutex::new(on_end);
-        let idle = config.idle.build();
-        let name = format!(
-            "consensus-module-{}-{}",
-            config.cluster_id, config.member_id
-        );
-        let agent = prepare(config, service, authenticator, on_error)?;
+        let on_end = Mutex::new(self.on_end);
+        let idle = self.config.idle.build();
+        let name = self.config.agent_name();
+        let agent = prepare(self.config, self.service, self.hooks)?;
         let fate = Fate::default();
         let seen = Arc::clone(&fate);
         let handler = AgentEventHandler::new(move |event: &AgentEvent| {
@@ -204,11 +218,15 @@ impl ConsensusModule {
         config: ClusterConfig,
         service: S,
     ) -> ConsensusModuleBuilder<S> {
+        let hooks = Hooks {
+            authenticator: Box::new(AcceptAll),
+            authorisation: Box::new(config.authorisation),
+            on_error: Box::new(|text| eprintln!("taran cluster: {text}")),
+        };
         ConsensusModuleBuilder {
             config,
             service,
-            authenticator: accept_all(),
-            on_error: Box::new(|text| eprintln!("taran cluster: {text}")),
+            hooks,
             on_end: Box::new(|| ()),
         }
     }
@@ -239,24 +257,25 @@ impl ConsensusModule {
 fn prepare<S: Service>(
     config: ClusterConfig,
     service: S,
-    authenticator: Box<dyn Authenticator>,
-    on_error: Box<dyn FnMut(&str) + Send>,
+    hooks: Hooks,
 ) -> Result<ModuleAgent<S>, LaunchError> {
     let config = Arc::new(config);
     let consensus = config.consensus()?;
     let files = StateFiles::open(&config.dir)?;
-    let mut builder = Client::builder().client_name(format!(
-        "consensus-module-{}-{}",
-        config.cluster_id, config.member_id
-    ));
+    let mark = claim_mark(&config)?;
+    let mut builder = Client::builder().client_name(config.agent_name());
     if let Some(directory) = &config.aeron_dir {
         builder = builder.aeron_dir(directory);
     }
     let client = builder.connect()?;
     check_duplicate(&client, config.cluster_id)?;
-    let mut archive = connect_archive(&config, &client)?;
-    let params = open_log(&config, &client, &mut archive, &files)?;
-    let append = stop_position(&mut archive, params.recording_id)?;
+    let mut start = Start {
+        archive: connect_archive(&config, &client)?,
+        config: &config,
+        client: &client,
+    };
+    let params = start.open_log(&files)?;
+    let append = start.stop_position(params.recording_id)?;
     let mut replicated =
         Replicated::new(service, config.member_id, config.time_unit, config.sessions);
     let snapshot = files.recording_log().latest_snapshot(1);
@@ -264,15 +283,10 @@ fn prepare<S: Service>(
     let mut commit = 0;
     if let Some((module, services)) = snapshot {
         commit = module.log_position;
-        load_module(&config, &mut archive, module, &mut replicated)?;
+        start.load_module(module, &mut replicated)?;
         // There is one service.
         for service in services {
-            frames = Some(load_service(
-                &config,
-                &mut archive,
-                service,
-                &mut replicated,
-            )?);
+            frames = Some(start.load_service(service, &mut replicated)?);
         }
     }
     replicated.with_service(|service, cluster| service.on_start(cluster, frames.as_deref()));
@@ -292,19 +306,67 @@ fn prepare<S: Service>(
     let uri = uri.with("endpoint", &config.own().consensus)?;
     let consensus = client.add_subscription(uri.as_str(), config.consensus_stream_id)?;
     let log = Log::new(client.clone(), Arc::clone(&config), params, append);
+    let archive = start.archive.into_connection();
+    mark.set_ready(now.epoch_millis);
     Ok(ModuleAgent::new(Parts {
         config,
         client,
-        archive: archive.into_connection(),
+        archive,
         core,
         log,
         files,
         replicated,
         consensus,
         counters,
-        authenticator,
-        on_error,
+        mark,
+        hooks,
     }))
+}
+
+/// Claims the mark file. The directory of the member is locked.
+fn claim_mark(config: &ClusterConfig) -> Result<MarkFile, LaunchError> {
+    let io = |path: &Path| {
+        let path = path.to_path_buf();
+        |error| MarkError::Io { path, error }
+    };
+    let storage = FileStorage;
+    storage
+        .create_dir_all(&config.mark_dir)
+        .map_err(io(&config.mark_dir))?;
+    let now = taran::Clock::now(&mut SystemClock::new());
+    let aeron_dir = config.aeron_dir.clone().unwrap_or_else(taran_core::directory::default_directory);
+    let mark = Mark {
+        component: MarkComponent::ConsensusModule,
+        activity_timestamp: 0,
+        start_timestamp: now.epoch_millis,
+        pid: i64::from(std::process::id()),
+        archive_stream_id: config.archive_stream_id,
+        service_stream_id: config.service_stream_id,
+        consensus_module_stream_id: config.consensus_module_stream_id,
+        ingress_stream_id: config.ingress_stream_id,
+        member_id: config.member_id,
+        service_id: -1,
+        cluster_id: config.cluster_id,
+        aeron_directory: aeron_dir.display().to_string(),
+        control_channel: config.control_channel.clone(),
+        ingress_channel: config.ingress_channel.clone(),
+        service_name: String::new(),
+        authenticator: String::new(),
+        services_directory: config.services_dir.display().to_string(),
+        error_log_length: config.error_log_length,
+    };
+    let file = MarkFile::claim(&storage, &config.mark_dir.join(MARK_FILE), &mark)?;
+    let link = config.dir.join(MARK_LINK);
+    let linked = if config.mark_dir == config.dir {
+        match storage.remove(&link) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    } else {
+        storage.write_file(&link, config.mark_dir.to_string_lossy().as_bytes())
+    };
+    linked.map_err(io(&link))?;
+    Ok(file)
 }
 
 fn check_duplicate(client: &Client, cluster_id: i32) -> Result<(), LaunchError> {
@@ -338,80 +400,194 @@ fn connect_archive(config: &ClusterConfig, client: &Client) -> Result<ArchiveCli
         })
 }
 
-/// Waits until `condition` returns a value.
-fn wait<T>(
-    archive: &mut ArchiveClient,
-    what: &'static str,
-    mut condition: impl FnMut(&mut ArchiveClient) -> Result<Option<T>, LaunchError>,
-) -> Result<T, LaunchError> {
-    let deadline = Instant::now() + TIMEOUT;
-    loop {
-        archive.poll();
-        if let Some(value) = condition(archive)? {
-            return Ok(value);
+/// Steps of a start, each of which waits.
+struct Start<'a> {
+    config: &'a ClusterConfig,
+    client: &'a Client,
+    archive: ArchiveClient,
+}
+
+impl Start<'_> {
+    /// Waits until `condition` returns a value.
+    fn wait<T>(
+        &mut self,
+        what: &'static str,
+        mut condition: impl FnMut(&mut ArchiveClient) -> Result<Option<T>, LaunchError>,
+    ) -> Result<T, LaunchError> {
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            self.archive.poll();
+            if let Some(value) = condition(&mut self.archive)? {
+                return Ok(value);
+            }
+            if Instant::now() > deadline {
+                return Err(LaunchError::Timeout { what });
+            }
+            std::thread::sleep(POLL_INTERVAL);
         }
-        if Instant::now() > deadline {
-            return Err(LaunchError::Timeout { what });
+    }
+
+    /// Finds the recording of the log; creates an empty one for a member that has none. Its parameters are those of the log for
+    /// ever.
+    fn open_log(&mut self, files: &StateFiles) -> Result<LogParams, LaunchError> {
+        let recording_id = match files.recording_log().recording_id() {
+            Some(recording_id) => {
+                // A member that was killed may have left it active.
+                self.archive.stop_recording_by_identity(recording_id)?;
+                recording_id
+            }
+            None => self.create_log()?,
+        };
+        let recording = self
+            .archive
+            .list_recording(recording_id)?
+            .ok_or(LaunchError::LogMissing { recording_id })?;
+        Ok(LogParams {
+            recording_id,
+            initial_term_id: recording.initial_term_id,
+            term_length: recording.term_buffer_length as usize,
+            mtu: recording.mtu_length as usize,
+        })
+    }
+
+    fn create_log(&mut self) -> Result<i64, LaunchError> {
+        let stream_id = self.config.log_stream_id;
+        let log = ChannelUri::parse(&self.config.log_channel)?;
+        let length = log.get(taran::Param::TermLength).unwrap_or("64m");
+        let mut channel = ChannelUri::parse("aeron:ipc?init-term-id=0|term-id=0|term-offset=0")?
+            .with("term-length", length)?
+            .with("alias", "log")?;
+        if let Some(mtu) = log.get(taran::Param::Mtu) {
+            channel = channel.with("mtu", mtu)?;
         }
-        std::thread::sleep(POLL_INTERVAL);
+        let client = self.client;
+        let publication = client.add_exclusive_publication(channel.as_str(), stream_id)?;
+        let session = publication.session_id();
+        let recorded = ChannelUri::parse("aeron:ipc")?.with_session_id(session)?;
+        self.archive.start_recording(
+            recorded.as_str(),
+            stream_id,
+            SourceLocation::LOCAL,
+            true,
+        )?;
+        let recording_id = self.wait("the creation of the log's recording", |_| {
+            Ok(recording_of(client, &publication))
+        })?;
+        publication.close();
+        Ok(recording_id)
+    }
+
+    fn stop_position(&mut self, recording_id: i64) -> Result<i64, LaunchError> {
+        self.wait("the end of the log's recording", |archive| {
+            Ok(archive.stop_position(recording_id)?)
+        })
+    }
+
+    /// Reads the messages of a recording.
+    fn read_recording(
+        &mut self,
+        recording_id: i64,
+        mut take: impl FnMut(&[u8]) -> Result<(), SnapshotError>,
+    ) -> Result<(), LaunchError> {
+        let end = self.stop_position(recording_id)?;
+        let (_, mut subscription) = self.archive.replay(
+            recording_id,
+            &self.config.replay_channel,
+            self.config.replay_stream_id,
+            &ReplayParams::new().position(0).length(end),
+        )?;
+        let mut assembler = FragmentAssembler::new();
+        let mut failure = None;
+        let mut position = 0;
+        self.wait("the replay of a snapshot", |_| {
+            let handler = |bytes: &[u8], header: &taran::Header<'_>| {
+                position = header.position();
+                if failure.is_none() {
+                    failure = take(bytes).err();
+                }
+            };
+            // A closed subscription ends in the time limit.
+            let _ = subscription.poll(assembler.wrap(handler), 100);
+            Ok((position >= end).then_some(()))
+        })?;
+        failure.map_or(Ok(()), |source| {
+            Err(LaunchError::Snapshot {
+                recording_id,
+                source,
+            })
+        })
+    }
+
+    fn load_module<S: Service>(
+        &mut self,
+        entry: &RecordingLogEntry,
+        replicated: &mut Replicated<S>,
+    ) -> Result<(), LaunchError> {
+        let mut reader = SnapshotReader::new(self.config.time_unit, self.config.app_version);
+        let recording_id = entry.recording_id;
+        let Replicated {
+            sessions, timers, ..
+        } = replicated;
+        let mut is_done = false;
+        self.read_recording(recording_id, |frame| {
+            // What follows the end belongs to an extension.
+            if !is_done {
+                is_done = reader.on_frame(frame, sessions, timers)?;
+            }
+            Ok(())
+        })?;
+        let (marker, services) = reader.finish(1).map_err(|source| LaunchError::Snapshot {
+            recording_id,
+            source,
+        })?;
+        if let Some(pending) = services.into_iter().next() {
+            replicated.pending = pending;
+        }
+        replicated.term = marker.leadership_term_id;
+        replicated.position = marker.log_position;
+        replicated.timestamp = entry.timestamp;
+        Ok(())
+    }
+
+    /// Loads the sessions of a service, and returns the frames of its own.
+    fn load_service<S: Service>(
+        &mut self,
+        entry: &RecordingLogEntry,
+        replicated: &mut Replicated<S>,
+    ) -> Result<Vec<Vec<u8>>, LaunchError> {
+        let mut frames = Vec::new();
+        let mut has_ended = false;
+        let clients = &mut replicated.clients;
+        self.read_recording(entry.recording_id, |frame| {
+            if has_ended {
+                frames.push(frame.to_vec());
+                return Ok(());
+            }
+            match SnapshotMessage::decode(frame)? {
+                SnapshotMessage::SnapshotMarker(marker) => {
+                    has_ended = marker.mark == SnapshotMark::END;
+                }
+                SnapshotMessage::ClientSession(session) => {
+                    let id = session.cluster_session_id;
+                    clients.insert(
+                        id,
+                        ClientSession {
+                            id,
+                            response_stream_id: session.response_stream_id,
+                            response_channel: session.response_channel.to_owned(),
+                            principal: session.encoded_principal.to_vec(),
+                        },
+                    );
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(frames)
     }
 }
 
-/// Finds the recording of the log; creates an empty one for a member that has none. Its parameters are those of the log for ever.
-fn open_log(
-    config: &ClusterConfig,
-    client: &Client,
-    archive: &mut ArchiveClient,
-    files: &StateFiles,
-) -> Result<LogParams, LaunchError> {
-    let recording_id = match files.recording_log().recording_id() {
-        Some(recording_id) => {
-            // A member that was killed may have left it active.
-            archive.stop_recording_by_identity(recording_id)?;
-            recording_id
-        }
-        None => create_log(config, client, archive)?,
-    };
-    let recording = archive
-        .list_recording(recording_id)?
-        .ok_or(LaunchError::LogMissing { recording_id })?;
-    Ok(LogParams {
-        recording_id,
-        initial_term_id: recording.initial_term_id,
-        term_length: recording.term_buffer_length as usize,
-        mtu: recording.mtu_length as usize,
-    })
-}
-
-fn create_log(
-    config: &ClusterConfig,
-    client: &Client,
-    archive: &mut ArchiveClient,
-) -> Result<i64, LaunchError> {
-    let log = ChannelUri::parse(&config.log_channel)?;
-    let length = log.get(taran::Param::TermLength).unwrap_or("64m");
-    let mut channel = ChannelUri::parse("aeron:ipc?init-term-id=0|term-id=0|term-offset=0")?
-        .with("term-length", length)?
-        .with("alias", "log")?;
-    if let Some(mtu) = log.get(taran::Param::Mtu) {
-        channel = channel.with("mtu", mtu)?;
-    }
-    let publication = client.add_exclusive_publication(channel.as_str(), config.log_stream_id)?;
-    let session = publication.session_id();
-    let recorded = ChannelUri::parse("aeron:ipc")?.with_session_id(session)?;
-    archive.start_recording(
-        recorded.as_str(),
-        config.log_stream_id,
-        SourceLocation::LOCAL,
-        true,
-    )?;
-    let recording_id = wait(archive, "the creation of the log's recording", |_| {
-        Ok(recording_of(client, &publication))
-    })?;
-    publication.close();
-    Ok(recording_id)
-}
-
+/// Returns the recording of a publication, once it is active.
 fn recording_of(client: &Client, publication: &ExclusivePublication) -> Option<i64> {
     let session = publication.session_id().to_le_bytes();
     let found = client
@@ -421,116 +597,4 @@ fn recording_of(client: &Client, publication: &ExclusivePublication) -> Option<i
     id.copy_from_slice(&found.key[..8]);
     let id = i64::from_le_bytes(id);
     find_recording(client, id, Some(publication.session_id())).map(|_| id)
-}
-
-fn stop_position(archive: &mut ArchiveClient, recording_id: i64) -> Result<i64, LaunchError> {
-    wait(archive, "the end of the log's recording", |archive| {
-        Ok(archive.stop_position(recording_id)?)
-    })
-}
-
-/// Reads the messages of a recording.
-fn read_recording(
-    config: &ClusterConfig,
-    archive: &mut ArchiveClient,
-    recording_id: i64,
-    mut take: impl FnMut(&[u8]) -> Result<(), SnapshotError>,
-) -> Result<(), LaunchError> {
-    let end = stop_position(archive, recording_id)?;
-    let (_, mut subscription) = archive.replay(
-        recording_id,
-        &config.replay_channel,
-        config.replay_stream_id,
-        &ReplayParams::new().position(0).length(end),
-    )?;
-    let mut assembler = FragmentAssembler::new();
-    let mut failure = None;
-    let mut position = 0;
-    wait(archive, "the replay of a snapshot", |_| {
-        let handler = |bytes: &[u8], header: &taran::Header<'_>| {
-            position = header.position();
-            if failure.is_none() {
-                failure = take(bytes).err();
-            }
-        };
-        // A closed subscription ends in the time limit.
-        let _ = subscription.poll(assembler.wrap(handler), 100);
-        Ok((position >= end).then_some(()))
-    })?;
-    failure.map_or(Ok(()), |source| {
-        Err(LaunchError::Snapshot {
-            recording_id,
-            source,
-        })
-    })
-}
-
-fn load_module<S: Service>(
-    config: &ClusterConfig,
-    archive: &mut ArchiveClient,
-    entry: &RecordingLogEntry,
-    replicated: &mut Replicated<S>,
-) -> Result<(), LaunchError> {
-    let mut reader = SnapshotReader::new(config.time_unit, config.app_version);
-    let recording_id = entry.recording_id;
-    let Replicated {
-        sessions, timers, ..
-    } = replicated;
-    let mut is_done = false;
-    read_recording(config, archive, recording_id, |frame| {
-        // What follows the end belongs to an extension.
-        if !is_done {
-            is_done = reader.on_frame(frame, sessions, timers)?;
-        }
-        Ok(())
-    })?;
-    let (marker, services) = reader.finish(1).map_err(|source| LaunchError::Snapshot {
-        recording_id,
-        source,
-    })?;
-    if let Some(pending) = services.into_iter().next() {
-        replicated.pending = pending;
-    }
-    replicated.term = marker.leadership_term_id;
-    replicated.position = marker.log_position;
-    replicated.timestamp = entry.timestamp;
-    Ok(())
-}
-
-/// Loads the sessions of a service, and returns the frames of its own.
-fn load_service<S: Service>(
-    config: &ClusterConfig,
-    archive: &mut ArchiveClient,
-    entry: &RecordingLogEntry,
-    replicated: &mut Replicated<S>,
-) -> Result<Vec<Vec<u8>>, LaunchError> {
-    let mut frames = Vec::new();
-    let mut has_ended = false;
-    let clients = &mut replicated.clients;
-    read_recording(config, archive, entry.recording_id, |frame| {
-        if has_ended {
-            frames.push(frame.to_vec());
-            return Ok(());
-        }
-        match SnapshotMessage::decode(frame)? {
-            SnapshotMessage::SnapshotMarker(marker) => {
-                has_ended = marker.mark == SnapshotMark::END;
-            }
-            SnapshotMessage::ClientSession(session) => {
-                let id = session.cluster_session_id;
-                clients.insert(
-                    id,
-                    ClientSession {
-                        id,
-                        response_stream_id: session.response_stream_id,
-                        response_channel: session.response_channel.to_owned(),
-                        principal: session.encoded_principal.to_vec(),
-                    },
-                );
-            }
-            _ => {}
-        }
-        Ok(())
-    })?;
-    Ok(frames)
 }

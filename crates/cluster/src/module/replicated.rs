@@ -103,7 +103,13 @@ impl<S: Service> Replicated<S> {
         &mut self,
         call: impl FnOnce(&mut S, &mut Cluster<'_>) -> T,
     ) -> T {
-        let mut cluster = Cluster {
+        let (service, mut cluster) = self.split();
+        call(service, &mut cluster)
+    }
+
+    /// Separates the service from what it may use.
+    fn split(&mut self) -> (&mut S, Cluster<'_>) {
+        let cluster = Cluster {
             member_id: self.member_id,
             role: self.role,
             term: self.term,
@@ -115,7 +121,7 @@ impl<S: Service> Replicated<S> {
             pending: &mut self.pending,
             egress: &self.egress.connected,
         };
-        call(&mut self.service, &mut cluster)
+        (&mut self.service, cluster)
     }
 
     /// Takes an entry. A break ends the poll before the next one.
@@ -229,21 +235,10 @@ impl<S: Service> Replicated<S> {
             });
             return Ok(());
         }
-        let mut cluster = Cluster {
-            member_id: self.member_id,
-            role: self.role,
-            term: self.term,
-            timestamp: self.timestamp,
-            log_position: self.position,
-            clients: &self.clients,
-            sessions: &mut self.sessions,
-            timers: &mut self.timers,
-            pending: &mut self.pending,
-            egress: &self.egress.connected,
-        };
-        if let Some(session) = self.clients.get(&id) {
-            self.service
-                .on_session_message(&mut cluster, Some(session), payload);
+        let (service, mut cluster) = self.split();
+        let clients = cluster.clients;
+        if let Some(session) = clients.get(&id) {
+            service.on_session_message(&mut cluster, Some(session), payload);
         }
         Ok(())
     }

@@ -1,13 +1,16 @@
 //! State of a consensus module without I/O: sessions, timers, pending messages of services, and their snapshot
 //! (`docs/spec/cluster.md` §2, §6.5 and §8).
 
+mod authorisation;
 mod pending;
 #[cfg(test)]
 mod session_tests;
 mod sessions;
 mod snapshot;
+mod termination;
 mod timers;
 
+pub use authorisation::{AuthorisationService, CLUSTER_PROTOCOL_ID, StandardAuthorisation};
 pub use pending::{PendingMessage, PendingMessages, ServiceMessageError};
 pub use sessions::{
     AcceptAll, AdminSession, Authentication, Authenticator, EgressState, Handle, Leadership,
@@ -17,4 +20,5 @@ pub use snapshot::{
     MODULE_SNAPSHOT_TYPE, ModuleSnapshot, SERVICE_SNAPSHOT_TYPE, SnapshotError, SnapshotReader,
     SnapshotService,
 };
+pub use termination::{Termination, TerminationInput, TerminationStep};
 pub use timers::Timers;

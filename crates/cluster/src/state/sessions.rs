@@ -353,6 +353,13 @@ impl Sessions {
         }
     }
 
+    /// Notes activity of all sessions, after a time in which nothing was heard.
+    pub fn touch_all(&mut self, now: Nanos) {
+        for session in self.sessions.values_mut() {
+            session.last_activity = now;
+        }
+    }
+
     /// Takes a keep-alive. It links the session to the ingress image that it came from.
     pub fn on_keep_alive(&mut self, leadership: &Leadership<'_>, term: i64, id: i64, image: i64) {
         if let Some(session) = self.open_session(leadership, term, id) {

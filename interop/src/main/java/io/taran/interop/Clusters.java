@@ -1,11 +1,17 @@
 package io.taran.interop;
 
 import io.aeron.cluster.client.AeronCluster;
+import io.aeron.cluster.client.ClusterException;
 import io.aeron.cluster.client.EgressListener;
+import io.aeron.cluster.codecs.AdminRequestType;
+import io.aeron.cluster.codecs.AdminResponseCode;
 import io.aeron.cluster.codecs.EventCode;
 import io.aeron.logbuffer.Header;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
+
+import java.util.ArrayList;
+import java.util.List;
 
 /** Official clients of a cluster. */
 final class Clusters
@@ -23,14 +29,7 @@ final class Clusters
     {
         final int count = (int)args.number("count", 100);
         final Listener listener = new Listener();
-        final AeronCluster.Context context = new AeronCluster.Context()
-            .aeronDirectoryName(args.text("dir"))
-            .ingressChannel("aeron:udp")
-            .ingressEndpoints(args.text("endpoints"))
-            .egressChannel("aeron:udp?endpoint=localhost:0")
-            .messageTimeoutNs(20_000_000_000L)
-            .egressListener(listener);
-        try (AeronCluster cluster = AeronCluster.connect(context))
+        try (AeronCluster cluster = AeronCluster.connect(context(args, listener)))
         {
             Main.say("CONNECTED session=%d leader=%d", cluster.clusterSessionId(), cluster.leaderMemberId());
             final UnsafeBuffer buffer = new UnsafeBuffer(new byte[8 * 1024]);
@@ -74,6 +73,59 @@ final class Clusters
         Main.say("CLOSED");
     }
 
+    /**
+     * Asks the cluster at {@code endpoints} for what it has to refuse or answer, and says what comes: VERSION, LIMIT with
+     * {@code limit} sessions, ADMIN, UNKNOWN and TIMEOUT with {@code silence} ms without keep-alives.
+     */
+    static void requests(final Args args) throws Exception
+    {
+        final Listener listener = new Listener();
+        final List<AeronCluster> open = new ArrayList<>();
+        final long limit = args.number("limit", 0);
+        try
+        {
+            for (int i = 0; i <= limit; i++)
+            {
+                open.add(AeronCluster.connect(context(args, listener)));
+            }
+            Main.say("LIMIT not reached");
+        }
+        catch (final ClusterException refused)
+        {
+            Main.say("LIMIT %d %s", open.size(), refused.getMessage());
+        }
+        final AeronCluster first = open.get(0);
+        Main.say("ADMIN sent=%b", first.sendAdminRequestToTakeASnapshot(77));
+        final long deadline = System.nanoTime() + 60_000_000_000L;
+        while (!listener.answered && System.nanoTime() < deadline)
+        {
+            first.pollEgress();
+            first.sendKeepAlive();
+            Thread.sleep(1);
+        }
+        for (final AeronCluster cluster : open.subList(1, open.size()))
+        {
+            cluster.close();
+        }
+        while (!first.isClosed() && System.nanoTime() < deadline)
+        {
+            first.pollEgress();
+            Thread.sleep(1);
+        }
+        Main.say("CLOSED %b", first.isClosed());
+    }
+
+    private static AeronCluster.Context context(final Args args, final Listener listener)
+    {
+        return new AeronCluster.Context()
+            .aeronDirectoryName(args.text("dir"))
+            .ingressChannel("aeron:udp")
+            .ingressEndpoints(args.text("endpoints"))
+            .egressChannel("aeron:udp?endpoint=localhost:0")
+            .messageTimeoutNs(args.number("timeout", 60) * 1_000_000_000L)
+            .egressListener(listener);
+    }
+
     private static final class Listener implements EgressListener
     {
         public void onMessage(
@@ -114,7 +166,16 @@ final class Clusters
             }
         }
 
+        public void onAdminResponse(
+            final long sessionId, final long correlationId, final AdminRequestType type, final AdminResponseCode code,
+            final String message, final DirectBuffer payload, final int offset, final int length)
+        {
+            Main.say("ADMIN %d %s %s %s", correlationId, type, code, message);
+            answered = true;
+        }
+
         private long expected = -1;
         private int length;
+        private boolean answered;
     }
 }

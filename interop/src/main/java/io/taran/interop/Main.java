@@ -50,6 +50,8 @@ public final class Main
             case "live-subscriber" -> StreamEnds.subscribe(parsed);
             case "cluster-golden" -> Golden.cluster();
             case "cluster-echo" -> Clusters.echo(parsed);
+            case "cluster-requests" -> Clusters.requests(parsed);
+            case "cluster-member" -> Members.run(parsed);
             default -> throw new IllegalArgumentException("unknown program: " + args[0]);
         }
     }

@@ -1,0 +1,71 @@
+//! `taran cluster`: a member of a cluster as a process, beside a media driver and an archive, or with them: in place of the
+//! official consensus module and `ClusteredMediaDriver` (`docs/cluster.md`).
+
+mod echo;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+
+use crate::driver::Settings;
+
+/// Command-line arguments.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Options have the names and defaults of the official consensus module, except that the periods of elections and heartbeats
+are shorter: a dead leader is replaced within half a second. Their environment variables are the names in upper case with
+_ for the dots. Precedence: -D over property files (a later file over an earlier one), property files over the
+environment. An empty value resets an option to its default. An invalid value is an error.
+
+A cluster of one member, with driver and archive in the same process:
+
+  taran cluster --driver --archive \\
+      -Daeron.cluster.members=0,localhost:20110,localhost:20220,localhost:20330,localhost:20440,localhost:8010 \\
+      -Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010 \\
+      -Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0
+
+Without --archive the member needs a running archive, Taran or Aeron, and without --driver also a running media driver on
+this machine: aeron.dir, by default /dev/shm/aeron-<user>. With --archive or --driver the process takes the options of
+'taran archive' or 'taran driver', too; their threading modes may not be INVOKER.
+
+The member runs the service of --service in its process. Services of your own are written in Rust against the trait
+Service of the crate taran-cluster.
+
+SIGINT and SIGTERM end it in order: first the member, so that the others elect a leader at once, then archive and driver.
+
+Exit status: 0 after a signal or an orderly termination of the cluster, 1 if it could not start or failed.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    settings: Settings,
+
+    /// Run a media driver in the same process
+    #[arg(long, requires = "archive")]
+    driver: bool,
+
+    /// Run an archive in the same process
+    #[arg(long)]
+    archive: bool,
+
+    /// Service of the member
+    #[arg(long, value_enum, default_value = "echo")]
+    service: ServiceKind,
+}
+
+/// Services that come with the command.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ServiceKind {
+    /// Sends each message back to its client
+    Echo,
+}
+
+/// Runs a member until it is stopped.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    match run::run(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ERROR: cluster: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Requests of clients.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
+use taran::{
+    Action, ChannelUri, ControlledFragmentAssembler, ImageHandlers, OfferError, Pending,
+    Subscription, UriError,
+};
+
+use super::control::toggle;
+use super::entries::message_header;
+use super::{ModuleAgent, ModuleError};
+use crate::consensus::{Role, State};
+use crate::module::config::ClusterConfig;
+use crate::module::egress::append;
+use crate::protocol::{
+    AdminRequest, AdminRequestType, AdminResponse, AdminResponseCode, EgressMessage,
+    IngressMessage, SessionMessageHeader, split,
+};
+use crate::service::Service;
+use crate::state::{CLUSTER_PROTOCOL_ID, Leadership, SessionIo as _};
+
+/// Ingress subscriptions, with the images that are gone.
+pub(super) struct Ingress {
+    subscriptions: Vec<(Subscription, ControlledFragmentAssembler)>,
+    pending: Vec<Pending<Subscription>>,
+    gone: Receiver<i64>,
+}
+
+impl Ingress {
+    /// Returns an image that is gone.
+    pub(super) fn next_gone(&self) -> Option<i64> {
+        self.gone.try_recv().ok()
+    }
+
+    /// Takes subscriptions that the driver has added. Returns the texts of those that it refused.
+    fn complete(&mut self) -> Vec<String> {
+        let mut refused = Vec::new();
+        let subscriptions = &mut self.subscriptions;
+        self.pending.retain_mut(|pending| match pending.poll() {
+            None => true,
+            Some(Ok(subscription)) => {
+                subscriptions.push((subscription, ControlledFragmentAssembler::new()));
+                false
+            }
+            Some(Err(error)) => {
+                refused.push(format!("cannot subscribe to ingress: {error}"));
+                false
+            }
+        });
+        refused
+    }
+}
+
+/// Returns the channel on which a member takes requests; none for a follower whose clients use multicast, as it would answer
+/// requests that reach the leader, too.
+fn udp_channel(config: &ClusterConfig, is_leader: bool) -> Result<Option<String>, UriError> {
+    let uri = ChannelUri::parse(&config.ingress_channel)?;
+    let endpoint = uri.get(taran::Param::Endpoint);
+    if endpoint.is_some_and(is_multicast) && !is_leader {
+        return Ok(None);
+    }
+    let uri = match endpoint {
+        _ if uri.media() != taran::Media::Udp => uri.clone(),
+        Some(_) => uri.clone(),
+        None => uri.with("endpoint", &config.own().ingress)?,
+    };
+    let uri = uri.with("rejoin", "false")?.with("reliable", "true")?;
+    Ok(Some(uri.as_str().to_owned()))
+}
+
+fn is_multicast(endpoint: &str) -> bool {
+    let address = endpoint.parse::<std::net::SocketAddr>();
+    address.is_ok_and(|address| address.ip().is_multicast())
+}
+
+impl<S: Service> ModuleAgent<S> {
+    pub(super) fn connect_ingress(&mut self, is_leader: bool) {
+        let (sender, gone) = channel();
+        let mut channels = Vec::new();
+        match udp_channel(&self.config, is_leader) {
+            Ok(channel) => channels.extend(channel),
+            Err(error) => self.error(&error.to_string()),
+        }
+        if is_leader && self.config.ingress_ipc_allowed {
+            channels.push("aeron:ipc".to_owned());
+        }
+        let mut pending = Vec::new();
+        for channel in channels {
+            let sender = sender.clone();
+            let handlers = ImageHandlers::new().on_unavailable(move |image| {
+                // The agent may have left this ingress already.
+                let _ = sender.send(image.correlation_id());
+            });
+            let stream = self.config.ingress_stream_id;
+            let added = self
+                .client
+                .async_add_subscription_with(&channel, stream, handlers);
+            match added {
+                Ok(subscription) => pending.push(subscription),
+                Err(error) => self.error(&format!("cannot subscribe to {channel}: {error}")),
+            }
+        }
+        self.ingress = Some(Ingress {
+            subscriptions: Vec::new(),
+            pending,
+            gone,
+        });
+    }
+
+    pub(super) fn poll_ingress(&mut self) -> Result<usize, ModuleError> {
+        let is_leader = self.is_leading();
+        let is_follower = self.core.role() == Role::Follower && self.core.state() == State::Closed;
+        if !(self.takes_entries() || is_follower) {
+            return Ok(0);
+        }
+        let Some(mut ingress) = self.ingress.take() else {
+            return Ok(0);
+        };
+        for text in ingress.complete() {
+            self.error(&text);
+        }
+        let endpoints = Arc::clone(&self.ingress_endpoints);
+        let leadership = self.leadership(&endpoints);
+        let mut failure = None;
+        let mut fragments = 0;
+        let limit = self.config.ingress_fragment_limit;
+        for (subscription, assembler) in &mut ingress.subscriptions {
+            let handler = |bytes: &[u8], header: &taran::Header<'_>| {
+                let image = header.image().correlation_id();
+                match self.on_request(&leadership, is_leader, bytes, image) {
+                    Ok(action) => action,
+                    Err(error) => {
+                        failure = Some(error);
+                        Action::Break
+                    }
+                }
+            };
+            let polled = subscription.controlled_poll(assembler.wrap(handler), limit);
+            fragments += polled.map_err(|error| ModuleError::DriverLost(error.to_string()))?;
+        }
+        self.ingress = Some(ingress);
+        failure.map_or(Ok(fragments), Err)
+    }
+
+    fn on_request(
+        &mut self,
+        leadership: &Leadership<'_>,
+        is_leader: bool,
+        bytes: &[u8],
+        image: i64,
+    ) -> Result<Action, ModuleError> {
+        // The frequent request first.
+        if let Ok((header, payload)) = split(bytes) {
+            return self.on_message(leadership, is_leader, &header, payload);
+        }
+        let Ok(message) = IngressMessage::decode(bytes) else {
+            self.counters.errors.increment();
+            return Ok(Action::Continue);
+        };
+        match message {
+            IngressMessage::SessionConnectRequest(request) => {
+                self.with_sessions(|sessions, io, authenticator| {
+                    sessions.on_connect_request(
+                        leadership,
+                        is_leader,
+                        &request,
+                        image,
+                        authenticator,
+                        io,
+                    );
+                })?;
+            }
+            IngressMessage::ChallengeResponse(_) if !is_leader => self.forward(bytes),
+            _ if !is_leader => {}
+            IngressMessage::SessionKeepAlive(it) => self.replicated.sessions.on_keep_alive(
+                leadership,
+                it.leadership_term_id,
+                it.cluster_session_id,
+                image,
+            ),
+            IngressMessage::SessionCloseRequest(it) => {
+                let (term, id) = (it.leadership_term_id, it.cluster_session_id);
+                self.with_sessions(|sessions, io, _| {
+                    sessions.on_close_request(leadership, term, id, io);
+                })?;
+            }
+            IngressMessage::ChallengeResponse(response) => {
+                self.with_sessions(|sessions, _, authenticator| {
+                    sessions.on_challenge_response(leadership, &response, authenticator);
+                })?;
+            }
+            IngressMessage::AdminRequest(request) => self.on_admin(leadership, &request)?,
+            IngressMessage::SessionMessageHeader(_) => {}
+        }
+        Ok(Action::Continue)
+    }
+
+    /// Passes a request on to the leader.
+    fn forward(&mut self, bytes: &[u8]) {
+        if let Some(leader) = self.core.leader() {
+            let sent = self.peers.send(leader, bytes, self.now.nanos);
+            if let Err(error) = sent {
+                self.error(&error.to_string());
+            }
+        }
+    }
+
+    fn on_message(
+        &mut self,
+        leadership: &Leadership<'_>,
+        is_leader: bool,
+        received: &SessionMessageHeader,
+        payload: &[u8],
+    ) -> Result<Action, ModuleError> {
+        let id = received.cluster_session_id;
+        let sessions = &mut self.replicated.sessions;
+        if !is_leader || !sessions.accepts(leadership, received.leadership_term_id, id) {
+            return Ok(Action::Continue);
+        }
+        let Some(publication) = self.log.publication() else {
+            return Ok(Action::Abort);
+        };
+        let header = message_header(leadership.term, id, leadership.timestamp);
+        match append(publication, &[&header, payload]) {
+            Ok(Some(_)) => {
+                sessions.touch(leadership.now, id);
+                Ok(Action::Continue)
+            }
+            Ok(None) => Ok(Action::Abort),
+            Err(OfferError::TooLong { .. }) => {
+                self.counters.errors.increment();
+                Ok(Action::Continue)
+            }
+            Err(error) => Err(ModuleError::Log(error)),
+        }
+    }
+
+    fn on_admin(
+        &mut self,
+        leadership: &Leadership<'_>,
+        request: &AdminRequest<'_>,
+    ) -> Result<(), ModuleError> {
+        let (term, id) = (request.leadership_term_id, request.cluster_session_id);
+        let Some(session) = self.replicated.sessions.admin(leadership, term, id) else {
+            return Ok(());
+        };
+        let handle = session.handle;
+        let unknown;
+        let (response_code, message) = if request.request_type == AdminRequestType::SNAPSHOT {
+            let is_authorised = self.hooks.authorisation.is_authorised(
+                CLUSTER_PROTOCOL_ID,
+                i32::try_from(AdminRequest::TEMPLATE_ID).unwrap_or(0),
+                Some(0),
+                session.principal,
+            );
+            let control = &self.counters.toggle;
+            if !is_authorised {
+                (
+                    AdminResponseCode::UnauthorisedAccess,
+                    "Execution of the SNAPSHOT request was not authorised",
+                )
+            } else if control
+                .compare_exchange(toggle::NEUTRAL, toggle::SNAPSHOT)
+                .is_ok()
+            {
+                (AdminResponseCode::OK, "")
+            } else {
+                (
+                    AdminResponseCode::ERROR,
+                    "Failed to switch ClusterControl to the ToggleState.SNAPSHOT state",
+                )
+            }
+        } else {
+            unknown = format!("Unknown request type: {}", request.request_type);
+            (AdminResponseCode::ERROR, &*unknown)
+        };
+        let response = EgressMessage::AdminResponse(AdminResponse {
+            cluster_session_id: id,
+            correlation_id: request.correlation_id,
+            request_type: request.request_type,
+            response_code,
+            message,
+            payload: &[],
+        });
+        self.with_sessions(|_, io, _| io.send(handle, &response))?;
+        Ok(())
+    }
+}

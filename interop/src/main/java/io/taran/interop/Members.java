@@ -1,0 +1,166 @@
+package io.taran.interop;
+
+import io.aeron.ExclusivePublication;
+import io.aeron.Image;
+import io.aeron.archive.Archive;
+import io.aeron.archive.ArchiveThreadingMode;
+import io.aeron.archive.client.AeronArchive;
+import io.aeron.cluster.ClusteredMediaDriver;
+import io.aeron.cluster.ConsensusModule;
+import io.aeron.cluster.codecs.CloseReason;
+import io.aeron.cluster.service.ClientSession;
+import io.aeron.cluster.service.Cluster;
+import io.aeron.cluster.service.ClusteredService;
+import io.aeron.cluster.service.ClusteredServiceContainer;
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ThreadingMode;
+import io.aeron.logbuffer.Header;
+import org.agrona.DirectBuffer;
+import org.agrona.concurrent.BackoffIdleStrategy;
+import org.agrona.concurrent.IdleStrategy;
+import org.agrona.concurrent.ShutdownSignalBarrier;
+import org.agrona.concurrent.UnsafeBuffer;
+
+import java.io.File;
+
+/** Official members of a cluster. */
+final class Members
+{
+    private Members()
+    {
+    }
+
+    /**
+     * An official member with driver, archive and a container with a service that echoes: in {@code dir}, with archive and
+     * cluster in {@code archive-dir} and {@code cluster-dir}; its other settings come as {@code -Daeron...} properties. The
+     * container has the driver's directory. Says READY, ROLE with each change, STARTED with the count of the snapshot, and
+     * SNAPSHOT; ends when standard input is closed, or the cluster is shut down.
+     */
+    static void run(final Args args) throws Exception
+    {
+        final String dir = args.text("dir");
+        final File archiveDir = new File(args.text("archive-dir"));
+        final File clusterDir = new File(args.text("cluster-dir"));
+        final ShutdownSignalBarrier ended = new ShutdownSignalBarrier();
+        final MediaDriver.Context driver = new MediaDriver.Context()
+            .aeronDirectoryName(dir)
+            .threadingMode(ThreadingMode.SHARED)
+            .dirDeleteOnStart(true)
+            .dirDeleteOnShutdown(true);
+        final Archive.Context archive = new Archive.Context()
+            .aeronDirectoryName(dir)
+            .archiveDir(archiveDir)
+            .threadingMode(ArchiveThreadingMode.SHARED);
+        final AeronArchive.Context local = new AeronArchive.Context()
+            .aeronDirectoryName(dir)
+            .controlRequestChannel("aeron:ipc?term-length=64k")
+            .controlResponseChannel("aeron:ipc?term-length=64k");
+        final ConsensusModule.Context module = new ConsensusModule.Context()
+            .aeronDirectoryName(dir)
+            .clusterDir(clusterDir)
+            .archiveContext(local.clone())
+            .errorHandler(error -> Main.say("ERROR %s", error.toString().lines().findFirst().orElse("")))
+            .terminationHook(ended::signalAll);
+        final ClusteredServiceContainer.Context container = new ClusteredServiceContainer.Context()
+            .aeronDirectoryName(dir)
+            .clusterDir(clusterDir)
+            .archiveContext(local.clone())
+            .clusteredService(new Echo())
+            .errorHandler(error -> Main.say("ERROR service %s", error.toString().lines().findFirst().orElse("")))
+            .terminationHook(ended::signalAll);
+        try (ClusteredMediaDriver member = ClusteredMediaDriver.launch(driver, archive, module);
+            ClusteredServiceContainer ignored = ClusteredServiceContainer.launch(container))
+        {
+            Main.say("READY member=%d", member.consensusModule().context().clusterMemberId());
+            final Thread waiter = new Thread(() ->
+            {
+                try
+                {
+                    Main.awaitEndOfInput();
+                }
+                catch (final java.io.IOException ignoredToo)
+                {
+                    // The end of the input, too.
+                }
+                ended.signalAll();
+            });
+            waiter.setDaemon(true);
+            waiter.start();
+            ended.await();
+        }
+        Main.say("CLOSED");
+    }
+
+    /** Sends each message back. Its snapshot is the number of messages. */
+    static final class Echo implements ClusteredService
+    {
+        private final IdleStrategy idle = new BackoffIdleStrategy();
+        private Cluster cluster;
+        private long count;
+
+        public void onStart(final Cluster cluster, final Image snapshot)
+        {
+            this.cluster = cluster;
+            while (snapshot != null && !snapshot.isEndOfStream())
+            {
+                snapshot.poll((buffer, offset, length, header) -> count = buffer.getLong(offset), 1);
+            }
+            Main.say("STARTED count=%d snapshot=%b", count, snapshot != null);
+        }
+
+        public void onSessionOpen(final ClientSession session, final long timestamp)
+        {
+            Main.say("OPEN %d", session.id());
+        }
+
+        public void onSessionClose(final ClientSession session, final long timestamp, final CloseReason reason)
+        {
+            Main.say("CLOSE %d %s", session.id(), reason);
+        }
+
+        public void onSessionMessage(
+            final ClientSession session,
+            final long timestamp,
+            final DirectBuffer buffer,
+            final int offset,
+            final int length,
+            final Header header)
+        {
+            count++;
+            if (session != null)
+            {
+                idle.reset();
+                while (session.offer(buffer, offset, length) < 0 && !session.isClosing() &&
+                    cluster.role() == Cluster.Role.LEADER)
+                {
+                    cluster.idleStrategy().idle();
+                }
+            }
+        }
+
+        public void onTimerEvent(final long correlationId, final long timestamp)
+        {
+        }
+
+        public void onTakeSnapshot(final ExclusivePublication snapshot)
+        {
+            final UnsafeBuffer buffer = new UnsafeBuffer(new byte[8]);
+            buffer.putLong(0, count);
+            while (snapshot.offer(buffer) < 0)
+            {
+                cluster.idleStrategy().idle();
+            }
+            Main.say("SNAPSHOT count=%d", count);
+        }
+
+        public void onRoleChange(final Cluster.Role role)
+        {
+            Main.say("ROLE %s", role);
+        }
+
+        public void onTerminate(final Cluster cluster)
+        {
+            Main.say("TERMINATE count=%d", count);
+        }
+    }
+}
