@@ -1,5 +1,4 @@
-//! Tests of `crates/cli/tests/crash` with higher counts than in a normal test run: thousands of killed processes and opened
-//! publications.
+//! Tests of `crates/cli` with higher counts than in a normal test run: thousands of killed processes and opened publications.
 
 use std::process::Command;
 
@@ -9,25 +8,34 @@ const CLIENTS: &str = "kills::killed_clients_leak_nothing";
 const DRIVERS: &str = "drivers::killed_driver_is_reported_and_its_successor_starts_empty";
 const PUBLICATIONS: &str = "churn::opening_and_closing_publications_leaks_nothing";
 
-/// Variable of the random seed, the only number that may be zero.
+const MEMBERS: &str =
+    "clusters::kills::counter_of_three_members_is_linearizable_while_members_are_killed";
+
+/// Variables of random seeds, the only numbers that may be zero.
 const SEED: &str = "TARAN_KILLS_SEED";
+const MEMBERS_SEED: &str = "TARAN_CLUSTER_KILLS_SEED";
 
 /// Numeric option: its name, the variable that the test reads, and the default.
 type Number = (&'static str, &'static str, Option<&'static str>);
 
-/// Kills clients, or drivers.
+/// Kills clients, drivers, or members of a cluster.
 pub(crate) fn kills(arguments: &[String]) -> Result<(), String> {
     let seed: Number = ("--seed", SEED, None);
     let drivers: Number = ("--drivers", "TARAN_DRIVER_KILLS", None);
     if arguments.iter().any(|option| option == drivers.0) {
-        return run_test(DRIVERS, &[drivers, seed], arguments, "test");
+        return run_test("crash", DRIVERS, &[drivers, seed], arguments, "test");
+    }
+    let members: Number = ("--members", "TARAN_CLUSTER_KILLS", None);
+    if arguments.iter().any(|option| option == members.0) {
+        let seed: Number = ("--seed", MEMBERS_SEED, None);
+        return run_test("interop", MEMBERS, &[members, seed], arguments, "test");
     }
     let clients: &[Number] = &[
         ("--kills", "TARAN_KILLS", Some("10000")),
         ("--at-once", "TARAN_KILLS_AT_ONCE", Some("12")),
         seed,
     ];
-    run_test(CLIENTS, clients, arguments, "test")
+    run_test("crash", CLIENTS, clients, arguments, "test")
 }
 
 /// Opens and closes publications.
@@ -37,10 +45,11 @@ pub(crate) fn churn(arguments: &[String]) -> Result<(), String> {
         ("--rounds", "TARAN_CHURN_ROUNDS", Some("10")),
     ];
     // Optimised, so that ten million openings take less than an hour.
-    run_test(PUBLICATIONS, publications, arguments, "sim")
+    run_test("crash", PUBLICATIONS, publications, arguments, "sim")
 }
 
 fn run_test(
+    target: &str,
     test: &str,
     numbers: &[Number],
     arguments: &[String],
@@ -49,7 +58,7 @@ fn run_test(
     let mut command = Command::new("cargo");
     command
         .args(["test", "--locked", "--profile", profile])
-        .args(["--package", "taran-cli", "--test", "crash"])
+        .args(["--package", "taran-cli", "--test", target])
         .args(["--", "--nocapture", "--exact", test]);
     for (_, variable, default) in numbers {
         if let Some(default) = default {
@@ -67,7 +76,7 @@ fn run_test(
                 known.join(", ")
             ));
         };
-        if *variable != SEED {
+        if ![SEED, MEMBERS_SEED].contains(variable) {
             at_least_one(name, value)?;
         }
         command.env(variable, value);
@@ -94,8 +103,12 @@ mod tests {
                 PUBLICATIONS,
                 include_str!("../../crates/cli/tests/crash/churn.rs"),
             ),
+            (
+                MEMBERS,
+                include_str!("../../crates/cli/tests/interop/clusters/kills.rs"),
+            ),
         ] {
-            let (_, name) = test.split_once("::").expect("a module and a function");
+            let (_, name) = test.rsplit_once("::").expect("a module and a function");
             let begin = format!("#[test]\nfn {name}()");
             assert!(source.contains(&begin), "cargo would run nothing: {test}");
         }
@@ -108,6 +121,7 @@ mod tests {
             ("--kills", "0"),
             ("--at-once", "0"),
             ("--drivers", "0"),
+            ("--members", "0"),
             ("--kills", "many"),
         ] {
             let refused = kills(&pair(option, value)).unwrap_err();

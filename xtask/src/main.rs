@@ -82,8 +82,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "kills",
-        help: "[--kills N] [--at-once N] | --drivers N, [--seed N]: kill thousands of clients of one driver, or drivers, and \
-               check the survivors",
+        help: "[--kills N] [--at-once N] | --drivers N | --members N, [--seed N]: kill thousands of clients of one driver, or \
+               drivers, and check the survivors; or kill members of a cluster, and check what its clients have seen",
         run: |arguments| kills::kills(arguments).map(ran),
     },
     Task {

@@ -294,6 +294,10 @@ const SUITES: &[Suite] = &[
         run(&["xtask", "kills", "--drivers", "100"], minutes(60)),
     ),
     nightly_only(
+        "killed members",
+        run(&["xtask", "kills", "--members", "1000"], minutes(240)),
+    ),
+    nightly_only(
         "churn",
         run(&["xtask", "churn", "--rounds", "100"], minutes(30)),
     ),

@@ -1,4 +1,4 @@
-//! The service `echo`.
+//! The services `echo` and `count`.
 
 use std::collections::VecDeque;
 
@@ -9,13 +9,25 @@ use taran_cluster::service::{ClientSession, Cluster, Service, SnapshotWriter};
 const WAITING_LIMIT: usize = 1024;
 
 /// Sends each message back to its client. Its snapshot is the number of messages.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Echo {
+    /// Answers have the number behind the message.
+    has_count: bool,
     count: u64,
+    answer: Vec<u8>,
     waiting: VecDeque<(i64, Vec<u8>)>,
 }
 
 impl Echo {
+    pub(super) fn new(has_count: bool) -> Self {
+        Self {
+            has_count,
+            count: 0,
+            answer: Vec::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
     fn send_waiting(&mut self, cluster: &Cluster<'_>) {
         while let Some((session, message)) = self.waiting.front() {
             match cluster.send(*session, message) {
@@ -49,14 +61,19 @@ impl Service for Echo {
             return;
         };
         self.send_waiting(cluster);
+        self.answer.clear();
+        self.answer.extend_from_slice(message);
+        if self.has_count {
+            self.answer.extend_from_slice(&self.count.to_le_bytes());
+        }
         if self.waiting.is_empty() {
-            match cluster.send(session.id, message) {
+            match cluster.send(session.id, &self.answer) {
                 Err(error) if error.is_retryable() => {}
                 _ => return,
             }
         }
         if self.waiting.len() < WAITING_LIMIT {
-            self.waiting.push_back((session.id, message.to_vec()));
+            self.waiting.push_back((session.id, self.answer.clone()));
         }
     }
 

@@ -57,6 +57,8 @@ pub(crate) struct Arguments {
 enum ServiceKind {
     /// Sends each message back to its client
     Echo,
+    /// As echo, with the number of messages so far behind each (8 bytes, little-endian)
+    Count,
 }
 
 /// Runs a member until it is stopped.

@@ -144,9 +144,9 @@ fn start(arguments: &Arguments, signals: &Signals, parts: &mut Parts) -> Result<
         parts.archive = Some(builder.launch()?);
     }
     let line = start_line(&config);
-    let ServiceKind::Echo = arguments.service;
+    let service = Echo::new(matches!(arguments.service, ServiceKind::Count));
     let mut waker = signals.waker()?;
-    let module = ConsensusModule::builder(config, Echo::default())
+    let module = ConsensusModule::builder(config, service)
         .on_end(move || waker.wake())
         .launch()?;
     parts.module = Some(module);

@@ -129,7 +129,9 @@ impl<'a> PollCursor<'a> {
     #[inline]
     fn offset_of(&self, limit: Position) -> i32 {
         // At most a term, so it fits.
-        (limit - self.term_begin).clamp(0, Position::from(self.image.geometry().term_length()))
+        limit
+            .saturating_sub(self.term_begin)
+            .clamp(0, Position::from(self.image.geometry().term_length()))
             as i32
     }
 

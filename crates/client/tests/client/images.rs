@@ -218,6 +218,20 @@ fn bounded_poll_stops_before_limit_position() {
 }
 
 #[test]
+fn bounded_poll_with_the_lowest_limit_delivers_nothing_in_a_later_term() {
+    let mut fixture = Fixture::new();
+    let (publication, mut subscription) = stream(&mut fixture);
+    while publication.position() <= i64::from(TERM_LENGTH) {
+        let _ = publication.offer(&[0; 1_000]);
+        fixture.run_cycles();
+        subscription.poll(|_, _| (), 10).unwrap();
+    }
+    publication.offer(&[0; 1_000]).unwrap();
+    assert_eq!(subscription.bounded_poll(|_, _| (), i64::MIN, 10), Ok(0));
+    assert_eq!(subscription.bounded_poll(|_, _| (), i64::MAX, 10), Ok(1));
+}
+
+#[test]
 fn controlled_poll_follows_actions() {
     let mut fixture = Fixture::new();
     let (publication, mut subscription) = stream(&mut fixture);

@@ -129,6 +129,10 @@ pub struct ClusterConfig {
     pub sessions: SessionLimits,
     /// Time for which a leader that ends the cluster waits for its followers.
     pub termination_timeout: Nanos,
+    /// Time between the starts of two duty cycles beyond which they are counted.
+    pub cycle_threshold: Nanos,
+    /// Duration of a snapshot beyond which it is counted.
+    pub snapshot_threshold: Nanos,
     /// Authorisation of requests.
     pub authorisation: StandardAuthorisation,
     /// Durability of acknowledged entries: that of the own archive.
@@ -143,7 +147,7 @@ pub struct ClusterConfig {
 
 impl ClusterConfig {
     /// Properties that have an effect.
-    pub const PROPERTIES: [&'static str; 43] = [
+    pub const PROPERTIES: [&'static str; 45] = [
         "aeron.dir",
         "aeron.archive.file.sync.level",
         "aeron.archive.local.control.channel",
@@ -186,6 +190,8 @@ impl ClusterConfig {
         "aeron.cluster.consensus.module.stream.id",
         "aeron.cluster.service.stream.id",
         "aeron.cluster.termination.timeout",
+        "aeron.cluster.cycle.threshold",
+        "aeron.cluster.total.snapshot.threshold",
         "aeron.cluster.authorisation.service.supplier",
     ];
 
@@ -291,6 +297,9 @@ impl ClusterConfig {
             },
             termination_timeout: values
                 .duration("aeron.cluster.termination.timeout", 10_000_000_000)?,
+            cycle_threshold: values.duration("aeron.cluster.cycle.threshold", 100_000_000)?,
+            snapshot_threshold: values
+                .duration("aeron.cluster.total.snapshot.threshold", 1_000_000_000)?,
             authorisation: values.authorisation("aeron.cluster.authorisation.service.supplier")?,
             durability: match values.int("aeron.archive.file.sync.level", 0)? {
                 0 => Durability::QuorumMemory,

@@ -1,9 +1,13 @@
 //! Counters of a consensus module, with official type ids and labels (`docs/spec/cluster.md` §9.4).
 
 use taran::{Client, CommandError, Counter};
+use taran_protocol::uri::value::format_duration_ns;
+
+use crate::consensus::Nanos;
 
 pub(super) const MODULE_STATE: i32 = 200;
 pub(super) const COMMIT_POSITION: i32 = 203;
+pub(super) const SESSION: i32 = 241;
 
 /// Counters.
 pub(super) struct ModuleCounters {
@@ -18,13 +22,28 @@ pub(super) struct ModuleCounters {
     pub(super) elections: Counter,
     pub(super) term: Counter,
     pub(super) node_toggle: Counter,
+    pub(super) cycle: DurationCounters,
+    pub(super) snapshot: DurationCounters,
 }
 
 impl ModuleCounters {
-    pub(super) fn add(client: &Client, cluster_id: i32) -> Result<Self, CommandError> {
+    pub(super) fn add(
+        client: &Client,
+        cluster_id: i32,
+        cycle_threshold: Nanos,
+        snapshot_threshold: Nanos,
+    ) -> Result<Self, CommandError> {
         let key = cluster_id.to_le_bytes();
         let add = |type_id: i32, text: &str| {
             client.add_counter(type_id, &key, &format!("{text} - clusterId={cluster_id}"))
+        };
+        let duration = |type_id: i32, longest: &str, exceeded: &str, threshold: Nanos| {
+            let limit = format_duration_ns(threshold);
+            Ok::<_, CommandError>(DurationCounters {
+                longest: add(type_id, longest)?,
+                exceeded: add(type_id + 1, &format!("{exceeded}: threshold={limit}"))?,
+                threshold,
+            })
         };
         let counters = Self {
             state: add(MODULE_STATE, "Consensus Module state")?,
@@ -38,9 +57,37 @@ impl ModuleCounters {
             elections: add(238, "Cluster election count")?,
             term: add(239, "Cluster leadership term id")?,
             node_toggle: add(233, "Node control toggle")?,
+            cycle: duration(
+                216,
+                "Cluster max cycle time in ns",
+                "Cluster work cycle time exceeded count",
+                cycle_threshold,
+            )?,
+            snapshot: duration(
+                234,
+                "Total max snapshot duration in ns",
+                "Total max snapshot duration exceeded count",
+                snapshot_threshold,
+            )?,
         };
         counters.elections.set(1);
         counters.term.set(-1);
         Ok(counters)
+    }
+}
+
+/// The longest of some durations, and the number of those beyond a threshold.
+pub(super) struct DurationCounters {
+    longest: Counter,
+    exceeded: Counter,
+    threshold: Nanos,
+}
+
+impl DurationCounters {
+    pub(super) fn record(&self, duration: Nanos) {
+        self.longest.propose_max(duration);
+        if duration > self.threshold {
+            self.exceeded.increment();
+        }
     }
 }

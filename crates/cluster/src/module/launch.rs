@@ -300,7 +300,12 @@ fn prepare<S: Service>(
     let now = taran::Clock::now(&mut clock);
     let seed = u64::from_le_bytes(now.nanos.to_le_bytes()) ^ u64::from(std::process::id()) << 32;
     let core = Consensus::new(consensus, recovered, seed, now.nanos)?;
-    let counters = ModuleCounters::add(&client, config.cluster_id)?;
+    let counters = ModuleCounters::add(
+        &client,
+        config.cluster_id,
+        config.cycle_threshold,
+        config.snapshot_threshold,
+    )?;
     counters.commit.set(commit);
     let uri = ChannelUri::parse(&config.consensus_channel)?;
     let uri = uri.with("endpoint", &config.own().consensus)?;

@@ -45,6 +45,8 @@ pub(super) enum LogError {
     UnknownLeader,
     #[error("the snapshot cannot be written: {0}")]
     Snapshot(taran::OfferError),
+    #[error("the replay of the own log ended at {position}, before {end}")]
+    ReplayEnded { position: i64, end: i64 },
     #[error("the archive has not recorded the snapshot in time")]
     SnapshotTimeout,
     #[error("the log of member {leader} cannot be read: {reason}")]
@@ -86,8 +88,10 @@ struct Joining {
 struct Reader {
     subscription: Subscription,
     session_id: Option<i32>,
-    /// End of a replay.
+    /// End of a replay; `i64::MAX` for a live log, `i64::MIN` for one that is not read yet.
     end: i64,
+    /// Position of the image of a replay, once there is one.
+    replayed: Option<i64>,
 }
 
 /// The log of a member.
@@ -175,7 +179,8 @@ impl Log {
 
     /// Returns the image that is consumed, with the position at which it ends.
     pub(super) fn image(&mut self) -> Option<(&mut Image, i64)> {
-        let reader = self.reader.as_mut()?;
+        // A spy on the own publication is not read before the log in front of it.
+        let reader = self.reader.as_mut().filter(|it| it.end != i64::MIN)?;
         let end = reader.end;
         let image = match reader.session_id {
             Some(session) => reader.subscription.image_mut(session),
@@ -445,6 +450,7 @@ impl Log {
         }
         self.poll_replays();
         self.watch_recording();
+        self.watch_replay();
         self.events.pop_front()
     }
 
@@ -535,6 +541,7 @@ impl Log {
                 subscription: result?,
                 session_id: None,
                 end: i64::MIN,
+                replayed: None,
             });
         }
         let is_prepared = pending.is_none() && recording.is_none() && spy.is_none();
@@ -549,7 +556,7 @@ impl Log {
             .reader
             .as_ref()
             .is_some_and(|reader| reader.subscription.image(session).is_some());
-        self.counter = find_recording(&self.client, self.params.recording_id, Some(session));
+        self.counter = self.find_active(Some(session));
         if has_image && self.counter.is_some() {
             // The spy waits beside a replay of the log before it.
             self.step = Step::Idle;
@@ -578,9 +585,19 @@ impl Log {
                 subscription,
                 session_id: None,
                 end: to,
+                replayed: None,
             });
         }
         Ok(())
+    }
+
+    /// Returns the counter of the log's recording of this session, once the archive has continued it at the end of the log.
+    fn find_active(&self, session: Option<i32>) -> Option<i32> {
+        let counter = find_recording(&self.client, self.params.recording_id, session)?;
+        let position = self.client.counters().value(counter);
+        position
+            .is_some_and(|position| position >= self.append)
+            .then_some(counter)
     }
 
     /// Reads a replay. A spy on the own publication is kept for later.
@@ -643,6 +660,7 @@ impl Log {
                 subscription,
                 session_id: session,
                 end: i64::MAX,
+                replayed: None,
             });
         }
         if joining.pending.is_none() && joining.is_catchup && !joining.has_opened {
@@ -671,7 +689,7 @@ impl Log {
         if let Some(result) = call.poll() {
             result?;
         }
-        self.counter = find_recording(&self.client, self.params.recording_id, session);
+        self.counter = self.find_active(session);
         if self.counter.is_some() {
             self.step = Step::Idle;
             self.events.push_back(LogEvent::Joined { position });
@@ -689,6 +707,25 @@ impl Log {
                     Err(error) => self.errors.push_back(error.into()),
                 }
             }
+        }
+    }
+
+    /// Fails if the replay of the own log ends before it was consumed.
+    fn watch_replay(&mut self) {
+        let Some(reader) = &mut self.reader else {
+            return;
+        };
+        if reader.end == i64::MIN || reader.end == i64::MAX {
+            return;
+        }
+        if let Some(image) = reader.subscription.images().first() {
+            reader.replayed = Some(image.position());
+        } else if let Some(position) = reader.replayed
+            && position < reader.end
+        {
+            let end = reader.end;
+            self.reader = None;
+            self.fail(LogError::ReplayEnded { position, end });
         }
     }
 

@@ -1,12 +1,16 @@
 //! Clusters of `taran cluster`, of official members, and of both.
 
+mod kills;
 mod official_client;
+mod official_members;
+mod tool;
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::drivers::Driver;
+use crate::exchange::{await_true, connect};
 use crate::java::{self, argument, directory};
 use crate::program::Program;
 use crate::signal::signal;
@@ -24,6 +28,8 @@ pub(crate) struct TestCluster {
     endpoints: String,
     dirs: Vec<PathBuf>,
     options: Vec<String>,
+    /// Service of the members of Taran.
+    service: &'static str,
     nodes: Vec<Option<(Kind, Program)>>,
 }
 
@@ -50,6 +56,7 @@ impl TestCluster {
                 .map(|id| directory(&format!("{name}-{id}")))
                 .collect(),
             options: Vec::new(),
+            service: "echo",
             nodes: (0..count).map(|_| None).collect(),
         }
     }
@@ -57,6 +64,12 @@ impl TestCluster {
     /// Adds a property to the members that are started from now on.
     pub(crate) fn with(mut self, property: &str, value: &str) -> Self {
         self.options.push(format!("-D{property}={value}"));
+        self
+    }
+
+    /// Sets the service of members of Taran that are started from now on.
+    pub(crate) fn with_service(mut self, service: &'static str) -> Self {
+        self.service = service;
         self
     }
 
@@ -103,7 +116,7 @@ impl TestCluster {
             Kind::Taran => {
                 let mut command = Command::new(env!("CARGO_BIN_EXE_taran"));
                 command
-                    .args(["cluster", "--driver", "--archive", "--service", "echo"])
+                    .args(["cluster", "--driver", "--archive", "--service", self.service])
                     .env_clear()
                     .args(options)
                     .arg(format!("-Daeron.dir={}", path("driver")))
@@ -128,6 +141,28 @@ impl TestCluster {
             }
         };
         self.nodes[id] = Some((kind, program));
+    }
+
+    /// Returns true if a member leads.
+    pub(crate) fn is_leader(&self, id: usize) -> bool {
+        let client = connect(&self.dirs[id].join("driver"));
+        let counters = client.counters();
+        let value = |type_id| {
+            let found = counters.find(|meta| meta.type_id == type_id)?;
+            counters.value(found.id)
+        };
+        (value(201), value(207)) == (Some(2), Some(17))
+    }
+
+    /// Takes a snapshot by the control toggle of a member that leads, and waits for it.
+    pub(crate) fn snapshot(&self, id: usize) {
+        let client = connect(&self.dirs[id].join("driver"));
+        let counters = client.counters();
+        let toggle = counters.find(|meta| meta.type_id == 202).expect("a toggle");
+        let toggle = counters.counter(toggle.id).expect("a counter");
+        await_true("a neutral toggle", || toggle.get() == 1);
+        toggle.set(4);
+        await_true("the snapshot", || toggle.get() == 1);
     }
 
     /// `kill -9`.

@@ -68,6 +68,7 @@ fn official_client_follows_three_members_when_its_leader_is_killed_and_comes_bac
     cluster.kill(leader);
     let followed = client.expect("NEWLEADER");
     assert_ne!(Program::value::<usize>(&followed, "leader"), leader);
+    client.expect("PROGRESS 60 ");
     cluster.start(leader, Kind::Taran);
     let said = client.finish();
     assert!(has_line(&said, "ECHOED 400"), "{said:#?}");

@@ -275,6 +275,9 @@ impl<S: Service> ModuleAgent<S> {
 
 impl<S: Service> Agent for ModuleAgent<S> {
     fn do_work(&mut self, now: Now) -> Result<usize, AgentEnd> {
+        if self.now.nanos != 0 {
+            self.counters.cycle.record(now.nanos - self.now.nanos);
+        }
         self.now = now;
         let work = match self.cycle() {
             Ok(work) => work,

@@ -2,6 +2,7 @@
 
 use super::control::toggle;
 use super::{ModuleAgent, ModuleError};
+use crate::consensus::Nanos;
 use crate::files::{EntryKind, RecordingLogEntry};
 use crate::module::replicated::{ModuleState, SnapshotDue};
 use crate::module::snapshot::SnapshotRecorder;
@@ -13,6 +14,7 @@ use crate::state::ModuleSnapshot;
 pub(super) struct TakenSnapshot {
     recorder: SnapshotRecorder,
     due: SnapshotDue,
+    begun: Nanos,
     /// Its entries are in the recording log, and being flushed.
     is_recorded: bool,
 }
@@ -30,6 +32,8 @@ impl<S: Service> ModuleAgent<S> {
         };
         if snapshot.is_recorded {
             if self.files.is_flushed() {
+                let duration = self.now.nanos - snapshot.begun;
+                self.counters.snapshot.record(duration);
                 self.counters.snapshots.increment();
                 self.end_snapshot();
                 return Ok(1);
@@ -86,6 +90,7 @@ impl<S: Service> ModuleAgent<S> {
         TakenSnapshot {
             recorder: SnapshotRecorder::new(parts, self.now.nanos),
             due,
+            begun: self.now.nanos,
             is_recorded: false,
         }
     }
