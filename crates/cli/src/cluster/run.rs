@@ -26,7 +26,9 @@ pub(super) enum RunError {
     Config(#[from] ClusterConfigError),
     #[error(transparent)]
     ArchiveConfig(#[from] ConfigError),
-    #[error("{option}=INVOKER: the parts of 'taran cluster' run on threads of their own; choose SHARED")]
+    #[error(
+        "{option}=INVOKER: the parts of 'taran cluster' run on threads of their own; choose SHARED"
+    )]
     Invoker { option: &'static str },
     #[error("driver: {0}")]
     Driver(#[from] DriverError),

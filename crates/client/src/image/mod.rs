@@ -131,8 +131,7 @@ impl<'a> PollCursor<'a> {
         // At most a term, so it fits.
         limit
             .saturating_sub(self.term_begin)
-            .clamp(0, Position::from(self.image.geometry().term_length()))
-            as i32
+            .clamp(0, Position::from(self.image.geometry().term_length())) as i32
     }
 
     /// Consumes a frame and calls the handler with it.

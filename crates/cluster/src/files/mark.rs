@@ -168,7 +168,9 @@ pub enum MarkError {
         reason: String,
     },
     /// The settings do not fit the header.
-    #[error("channels and directories need {needed} bytes in the mark file, which has {limit} for them: shorten them")]
+    #[error(
+        "channels and directories need {needed} bytes in the mark file, which has {limit} for them: shorten them"
+    )]
     TooLong {
         /// Needed bytes.
         needed: usize,
@@ -209,7 +211,9 @@ impl Mark {
         }
         let version = i32_at(at::VERSION);
         if version > 0 && version >> 16 != VERSION >> 16 {
-            return Err(format!("it has version {version:#x}, expected {VERSION:#x}"));
+            return Err(format!(
+                "it has version {version:#x}, expected {VERSION:#x}"
+            ));
         }
         let component = i32_at(at::COMPONENT);
         let component = MarkComponent::from_value(component)
@@ -576,7 +580,14 @@ mod tests {
             .store(NOW - 9_999, Ordering::Release);
         make_official(&storage, path);
         let error = MarkFile::claim(&storage, path, &mark()).unwrap_err();
-        assert!(matches!(error, MarkError::Active { pid: 77, age_ms: 9_999, .. }));
+        assert!(matches!(
+            error,
+            MarkError::Active {
+                pid: 77,
+                age_ms: 9_999,
+                ..
+            }
+        ));
         let later = Mark {
             start_timestamp: NOW + 1,
             ..mark()

@@ -228,8 +228,10 @@ impl ClusterConfig {
             services_dir: dir_or("aeron.cluster.services.dir"),
             dir: PathBuf::from(&dir),
             error_log_length: values.size("aeron.cluster.error.buffer.length", 1 << 20)?,
-            control_channel: values
-                .channel("aeron.cluster.control.channel", "aeron:ipc?term-length=128k")?,
+            control_channel: values.channel(
+                "aeron.cluster.control.channel",
+                "aeron:ipc?term-length=128k",
+            )?,
             consensus_module_stream_id: values
                 .int("aeron.cluster.consensus.module.stream.id", 105)?,
             service_stream_id: values.int("aeron.cluster.service.stream.id", 104)?,

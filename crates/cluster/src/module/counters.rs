@@ -7,7 +7,6 @@ use crate::consensus::Nanos;
 
 pub(super) const MODULE_STATE: i32 = 200;
 pub(super) const COMMIT_POSITION: i32 = 203;
-pub(super) const SESSION: i32 = 241;
 
 /// Counters.
 pub(super) struct ModuleCounters {

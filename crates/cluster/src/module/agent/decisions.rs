@@ -54,8 +54,7 @@ impl<S: Service> ModuleAgent<S> {
             // replayed are not sent again.
             self.take_role(Role::Leader);
         }
-        self.log
-            .execute(command, &mut self.archive, self.now.nanos);
+        self.log.execute(command, &mut self.archive, self.now.nanos);
     }
 
     /// Changes the role that the service sees.

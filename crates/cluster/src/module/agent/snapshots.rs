@@ -41,10 +41,9 @@ impl<S: Service> ModuleAgent<S> {
             return Ok(0);
         }
         let (now, due) = (self.now.nanos, snapshot.due);
-        let polled =
-            snapshot
-                .recorder
-                .poll(&self.client, &self.config, &mut self.archive, now);
+        let polled = snapshot
+            .recorder
+            .poll(&self.client, &self.config, &mut self.archive, now);
         match polled {
             Ok(None) => return Ok(0),
             Ok(Some(recordings)) => {

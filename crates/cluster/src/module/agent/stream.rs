@@ -32,11 +32,10 @@ impl<S: Service> ModuleAgent<S> {
     pub(super) fn poll_consensus(&mut self) -> Result<usize, ModuleError> {
         let leadership = self.leadership("");
         let Self {
-            stream:
-                Stream {
-                    subscription,
-                    assembler,
-                },
+            stream: Stream {
+                subscription,
+                assembler,
+            },
             core,
             log,
             config,
