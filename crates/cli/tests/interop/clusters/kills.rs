@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use taran::Client;
-use taran_cluster::client::{ClusterClient, ClusterContext};
+use taran_cluster_client::{ClusterClient, ClusterContext};
 
 use super::{Kind, TestCluster};
 use crate::drivers::Driver;
@@ -104,7 +104,7 @@ fn history_with_a_lost_repeated_or_reordered_increment_is_a_violation() {
 fn open(client: &Client, endpoints: &str) -> Option<ClusterClient> {
     ClusterContext::new(endpoints)
         .egress_channel("aeron:udp?endpoint=127.0.0.1:0")
-        .timeout(Duration::from_secs(20))
+        .message_timeout(Duration::from_secs(20))
         .connect(client)
         .ok()
 }
@@ -153,9 +153,9 @@ fn increment(cluster: &mut ClusterClient, id: u64) -> Outcome {
     let deadline = begin + ANSWER_TIMEOUT;
     loop {
         match cluster.offer(&id.to_le_bytes()) {
-            Ok(()) => break,
+            Ok(_) => break,
             Err(error) if error.is_retryable() && Instant::now() < deadline => {
-                if cluster.poll(|_| ()).is_err() {
+                if cluster.poll(|_, _| ()).is_err() {
                     return Outcome::NotSent;
                 }
                 thread::yield_now();
@@ -165,7 +165,7 @@ fn increment(cluster: &mut ClusterClient, id: u64) -> Outcome {
     }
     let mut value = None;
     while Instant::now() < deadline {
-        let polled = cluster.poll(|bytes| {
+        let polled = cluster.poll(|bytes, _| {
             if let Some((head, tail)) = bytes.split_first_chunk::<8>()
                 && u64::from_le_bytes(*head) == id
             {

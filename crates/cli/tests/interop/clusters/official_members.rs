@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use taran_cluster::client::{ClusterClient, ClusterContext};
+use taran_cluster_client::{ClusterClient, ClusterContext};
 
 use super::{Kind, TestCluster};
 use crate::drivers::Driver;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 fn client_of(cluster: &TestCluster, driver: &Driver) -> ClusterClient {
     ClusterContext::new(&cluster.endpoints)
         .egress_channel("aeron:udp?endpoint=127.0.0.1:0")
-        .timeout(PATIENCE)
+        .message_timeout(PATIENCE)
         .connect(&connect(driver.dir()))
         .unwrap()
 }
@@ -34,7 +34,7 @@ fn echo(client: &mut ClusterClient, message: &[u8]) {
             resend = Instant::now() + Duration::from_secs(5);
         }
         client
-            .poll(|bytes| is_echoed |= bytes == message)
+            .poll(|bytes, _| is_echoed |= bytes == message)
             .expect("the session stays open");
         std::thread::yield_now();
     }
