@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use taran::{Client, ExclusivePublication, OfferError, Pending, Publication};
+use taran::{Client, Counter, ExclusivePublication, OfferError, Pending, Publication};
 
 use crate::protocol::{EgressMessage, LogMessage, SessionCloseEvent, SessionOpenEvent};
 use crate::state::{EgressState, Handle, SessionIo};
@@ -10,12 +10,42 @@ use crate::state::{EgressState, Handle, SessionIo};
 /// Attempts of one append, as each may meet the end of a term.
 const ATTEMPTS: usize = 3;
 
-/// Egress publications.
+/// Type of the counter of a session.
+const SESSION_COUNTER: i32 = 241;
+
+/// Egress publications, and the counters that describe their sessions.
 #[derive(Default)]
 pub(super) struct Egress {
     pub(super) connected: HashMap<Handle, Publication>,
     pending: HashMap<Handle, Pending<Publication>>,
     failed: HashSet<Handle>,
+    counters: HashMap<Handle, SessionCounter>,
+}
+
+/// Counter of a session: its value is the session id, its reference the publication.
+struct SessionCounter {
+    session_id: i64,
+    pending: Option<Pending<Counter>>,
+    counter: Option<Counter>,
+    has_reference: bool,
+}
+
+impl SessionCounter {
+    fn poll(&mut self, publication: Option<&Publication>) {
+        if let Some(result) = self.pending.as_mut().and_then(Pending::poll) {
+            self.pending = None;
+            // A session goes on without its counter.
+            self.counter = result.ok();
+            if let Some(counter) = &self.counter {
+                counter.set(self.session_id);
+            }
+        }
+        if let (Some(counter), Some(publication), false) =
+            (&self.counter, publication, self.has_reference)
+        {
+            self.has_reference = counter.set_reference_id(publication.registration_id());
+        }
+    }
 }
 
 impl Egress {
@@ -25,6 +55,7 @@ impl Egress {
             connected,
             pending,
             failed,
+            counters,
         } = self;
         pending.retain(|handle, pending| match pending.poll() {
             None => true,
@@ -37,6 +68,9 @@ impl Egress {
                 false
             }
         });
+        for (handle, counter) in counters {
+            counter.poll(connected.get(handle));
+        }
     }
 }
 
@@ -87,6 +121,34 @@ pub(super) struct Io<'a> {
 }
 
 impl Io<'_> {
+    /// Adds the counter of a session. `source` is the label of its ingress image.
+    pub(super) fn add_counter(
+        &mut self,
+        handle: Handle,
+        cluster_id: i32,
+        session_id: i64,
+        client_info: &str,
+        source: &str,
+    ) {
+        let mut key = [0; 12];
+        key[..4].copy_from_slice(&cluster_id.to_le_bytes());
+        key[4..].copy_from_slice(&session_id.to_le_bytes());
+        let label = format!("cluster-session: {client_info} {source} - clusterId={cluster_id}");
+        let added = self.client.async_add_counter(SESSION_COUNTER, &key, &label);
+        // A session goes on without its counter.
+        if let Ok(pending) = added {
+            self.egress.counters.insert(
+                handle,
+                SessionCounter {
+                    session_id,
+                    pending: Some(pending),
+                    counter: None,
+                    has_reference: false,
+                },
+            );
+        }
+    }
+
     fn append(&mut self, message: &LogMessage<'_>) -> Option<i64> {
         let publication = self.publication.as_deref_mut()?;
         append_message(publication, message, self.buffer).unwrap_or_else(|error| {
@@ -113,6 +175,7 @@ impl SessionIo for Io<'_> {
         self.egress.connected.remove(&handle);
         self.egress.pending.remove(&handle);
         self.egress.failed.remove(&handle);
+        self.egress.counters.remove(&handle);
     }
 
     fn egress(&mut self, handle: Handle) -> EgressState {

@@ -762,6 +762,12 @@ impl Sessions {
         self.uncommitted_ids.clear();
     }
 
+    /// Returns a session.
+    #[must_use]
+    pub fn session(&self, handle: Handle) -> Option<&Session> {
+        self.sessions.get(&handle)
+    }
+
     /// Returns the handle and the session with this id.
     #[must_use]
     pub fn get(&self, id: i64) -> Option<(Handle, &Session)> {

@@ -108,7 +108,17 @@ impl<S: Service> ModuleAgent<S> {
         if is_leader {
             self.counters.toggle.set(toggle::NEUTRAL);
             let (now, is_startup) = (self.now.nanos, self.is_startup);
-            self.with_sessions(|sessions, io, _| sessions.begin_leadership(now, is_startup, io))?;
+            let cluster_id = self.config.cluster_id;
+            self.with_sessions(|sessions, io, _| {
+                sessions.begin_leadership(now, is_startup, io);
+                for session in sessions.in_snapshot() {
+                    // The client sends on an image that is not known yet.
+                    let (id, info) = (session.id, &session.client_info);
+                    if let Some((handle, _)) = sessions.get(id) {
+                        io.add_counter(handle, cluster_id, id, info, "sourceIdentity= sessionId=0");
+                    }
+                }
+            })?;
         }
         self.is_startup = false;
         self.connect_ingress(is_leader);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use taran::{
-    Action, ChannelUri, ControlledFragmentAssembler, ImageHandlers, OfferError, Pending,
+    Action, ChannelUri, ControlledFragmentAssembler, ImageHandlers, ImageView, OfferError, Pending,
     Subscription, UriError,
 };
 
@@ -127,14 +127,16 @@ impl<S: Service> ModuleAgent<S> {
         let mut fragments = 0;
         let limit = self.config.ingress_fragment_limit;
         for (subscription, assembler) in &mut ingress.subscriptions {
-            let handler = |bytes: &[u8], header: &taran::Header<'_>| {
-                let image = header.image().correlation_id();
-                match self.on_request(&leadership, is_leader, bytes, image) {
-                    Ok(action) => action,
-                    Err(error) => {
-                        failure = Some(error);
-                        Action::Break
-                    }
+            let handler = |bytes: &[u8], header: &taran::Header<'_>| match self.on_request(
+                &leadership,
+                is_leader,
+                bytes,
+                header.image(),
+            ) {
+                Ok(action) => action,
+                Err(error) => {
+                    failure = Some(error);
+                    Action::Break
                 }
             };
             let polled = subscription.controlled_poll(assembler.wrap(handler), limit);
@@ -149,7 +151,7 @@ impl<S: Service> ModuleAgent<S> {
         leadership: &Leadership<'_>,
         is_leader: bool,
         bytes: &[u8],
-        image: i64,
+        ingress: &ImageView,
     ) -> Result<Action, ModuleError> {
         // The frequent request first.
         if let Ok((header, payload)) = split(bytes) {
@@ -159,10 +161,17 @@ impl<S: Service> ModuleAgent<S> {
             self.counters.errors.increment();
             return Ok(Action::Continue);
         };
+        let image = ingress.correlation_id();
         match message {
             IngressMessage::SessionConnectRequest(request) => {
+                let cluster_id = self.config.cluster_id;
+                let source = format!(
+                    "sourceIdentity={} sessionId={}",
+                    ingress.source_identity(),
+                    ingress.session_id()
+                );
                 self.with_sessions(|sessions, io, authenticator| {
-                    sessions.on_connect_request(
+                    let handle = sessions.on_connect_request(
                         leadership,
                         is_leader,
                         &request,
@@ -170,6 +179,10 @@ impl<S: Service> ModuleAgent<S> {
                         authenticator,
                         io,
                     );
+                    if let Some(session) = sessions.session(handle) {
+                        let info = &session.client_info;
+                        io.add_counter(handle, cluster_id, session.id, info, &source);
+                    }
                 })?;
             }
             IngressMessage::ChallengeResponse(_) if !is_leader => self.forward(bytes),
