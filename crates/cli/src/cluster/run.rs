@@ -111,11 +111,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), RunError> {
 
 fn start(arguments: &Arguments, signals: &Signals, parts: &mut Parts) -> Result<(), RunError> {
     let settings = &arguments.settings;
-    let (properties, unknown) = properties(settings)?;
-    for name in unknown {
-        eprintln!("WARNING: {name} has no effect on this member");
-    }
-    let mut config = ClusterConfig::from_properties(properties)?;
+    let mut config = ClusterConfig::from_properties(properties(settings)?)?;
     if arguments.driver {
         let (options, _) = configure::options(settings, driver::environment())?;
         if options.threading_mode() == ThreadingMode::Invoker {
@@ -172,11 +168,9 @@ fn start_line(config: &ClusterConfig) -> String {
     )
 }
 
-/// Returns names and values from the environment, files and the command line, in this order, and the names of the cluster that have
-/// no effect.
-fn properties(
-    settings: &Settings,
-) -> Result<(Vec<(String, String)>, Vec<String>), configure::ConfigureError> {
+/// Returns names and values from the environment, files and the command line, in this order. Warns of options of the cluster that
+/// have no effect.
+fn properties(settings: &Settings) -> Result<Vec<(String, String)>, configure::ConfigureError> {
     let mut properties = Vec::new();
     for (variable, value) in driver::environment() {
         let known = ClusterConfig::PROPERTIES
@@ -184,15 +178,12 @@ fn properties(
             .find(|name| name.to_uppercase().replace('.', "_") == variable);
         properties.extend(known.map(|name| (name.to_owned(), value)));
     }
-    let given = configure::given(settings)?;
-    let unknown = given
-        .iter()
-        .map(|(name, _)| name)
-        .filter(|name| {
-            name.starts_with("aeron.cluster.") && !ClusterConfig::PROPERTIES.contains(&&***name)
-        })
-        .cloned()
-        .collect();
-    properties.extend(given);
-    Ok((properties, unknown))
+    for (name, value) in configure::given(settings)? {
+        let is_known = ClusterConfig::PROPERTIES.contains(&&*name);
+        if name.starts_with("aeron.cluster.") && !is_known {
+            eprintln!("WARNING: {name} has no effect on this member");
+        }
+        properties.push((name, value));
+    }
+    Ok(properties)
 }
