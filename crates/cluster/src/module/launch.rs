@@ -128,7 +128,7 @@ enum Ended {
     Failed(String),
 }
 
-/// What the embedding program decides.
+/// Decisions of the embedding program.
 pub(super) struct Hooks {
     pub(super) authenticator: Box<dyn Authenticator>,
     pub(super) authorisation: Box<dyn AuthorisationService>,

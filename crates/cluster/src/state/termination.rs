@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::consensus::{MemberId, Nanos};
 
-/// What a member has to do for its termination.
+/// A step of the termination of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminationStep {
     /// End the services.

@@ -33,7 +33,7 @@ struct Increment {
     value: u64,
 }
 
-/// What the clients have seen.
+/// Answers that the clients have seen.
 #[derive(Debug, Default)]
 struct History {
     answered: Vec<Increment>,

@@ -76,7 +76,7 @@ impl From<EntryError> for ModuleError {
     }
 }
 
-/// What an agent starts with.
+/// Parts that an agent starts with.
 pub(super) struct Parts<S> {
     pub(super) config: Arc<ClusterConfig>,
     pub(super) client: Client,
