@@ -56,7 +56,8 @@ fn context() -> ClusterContext {
 struct Leader {
     client: Client,
     term: i64,
-    ingress: Subscription,
+    /// Absent between two leaders.
+    ingress: Option<Subscription>,
     assembler: FragmentAssembler,
     egress: Option<ExclusivePublication>,
     seen: Vec<String>,
@@ -67,7 +68,7 @@ impl Leader {
         Self {
             client: client.clone(),
             term: 7,
-            ingress: client.add_subscription("aeron:ipc", 101).unwrap(),
+            ingress: Some(client.add_subscription("aeron:ipc", 101).unwrap()),
             assembler: FragmentAssembler::new(),
             egress: None,
             seen: Vec::new(),
@@ -98,9 +99,9 @@ impl Leader {
                 _ => {}
             }
         };
-        self.ingress
-            .poll(self.assembler.wrap(on_message), 100)
-            .unwrap();
+        if let Some(ingress) = &mut self.ingress {
+            ingress.poll(self.assembler.wrap(on_message), 100).unwrap();
+        }
         if let Some((stream_id, correlation_id)) = connect {
             let egress = self
                 .client
@@ -134,15 +135,18 @@ impl Leader {
         await_true("room for an answer", || egress.offer(bytes).is_ok());
     }
 
-    /// Ends the streams of the leader, and begins those of the next one.
+    /// Ends the streams of the leader.
     fn fail_over(&mut self) {
-        self.ingress = self.client.add_subscription("aeron:ipc", 101).unwrap();
+        self.ingress = None;
         self.assembler = FragmentAssembler::new();
         self.term += 1;
         self.egress = None;
     }
 
+    /// Begins the streams of the next leader. A subscription that exists earlier can join the stream to the leader before at a
+    /// position that is older than what that leader has read.
     fn announce(&mut self) {
+        self.ingress = Some(self.client.add_subscription("aeron:ipc", 101).unwrap());
         self.egress = Some(
             self.client
                 .add_exclusive_publication("aeron:ipc", 102)
