@@ -229,7 +229,7 @@ pub enum Output<P: Provider> {
         /// Link.
         link: u64,
     },
-    /// Run a computation, and pass its result to [`Keeper::on_job_done`].
+    /// Run a computation, and pass its result to [`Keeper::on_job_done`](super::Keeper::on_job_done).
     Job(Job<P>),
     /// Forget a link: it is over.
     Unlink {
