@@ -26,8 +26,8 @@ macro_rules! examples {
 }
 
 examples! {
-    "../../archive-client/examples/asynchronous.rs" asynchronous;
-    "../../archive-client/examples/reconnecting.rs" reconnecting;
+    "../../archive-client/examples/archive_futures.rs" archive_futures;
+    "../../archive-client/examples/archive_reconnecting.rs" archive_reconnecting;
     "../../archive-client/examples/recording_events.rs" recording_events;
     "../../archive-client/examples/replicate.rs" replicate;
     "../../archive-client/examples/segments.rs" segments;
@@ -155,14 +155,14 @@ fn examples_do_what_they_say() {
     assert_eq!(start, (end - SEGMENT) / SEGMENT * SEGMENT);
 
     let connection = Fixture::context().connect(&fixture.client).unwrap();
-    let asynchronous_archive = AsyncArchive::start(connection.into_connection()).unwrap();
-    let count = asynchronous::block_on(asynchronous::list(&asynchronous_archive));
+    let async_archive = AsyncArchive::start(connection.into_connection()).unwrap();
+    let count = archive_futures::block_on(archive_futures::list(&async_archive));
     assert_eq!(count.unwrap(), 2);
 
     let mut reconnecting_archive =
         ReconnectingArchive::new(Fixture::context(), fixture.client.clone()).unwrap();
     let mut seen = None;
-    reconnecting::watch(&mut reconnecting_archive, copy, |position| {
+    archive_reconnecting::watch(&mut reconnecting_archive, copy, |position| {
         seen = Some(position);
         false
     });

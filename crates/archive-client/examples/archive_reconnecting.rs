@@ -39,7 +39,9 @@ pub(crate) fn watch(
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let recording_id = std::env::args().nth(1).ok_or("usage: reconnecting ID")?;
+    let recording_id = std::env::args()
+        .nth(1)
+        .ok_or("usage: archive_reconnecting ID")?;
     let client = taran::Client::builder().connect()?;
     let context = ArchiveContext::new()
         .control_channel("aeron:ipc")
