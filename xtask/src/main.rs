@@ -11,6 +11,7 @@ mod kills;
 #[cfg(test)]
 mod language;
 mod packages;
+mod packaging;
 mod properties;
 mod protections;
 mod readme;
@@ -142,6 +143,16 @@ const TASKS: &[Task] = &[
         name: "power-cuts",
         help: "[--cuts N] [--seed S] [--defects]: cut the power under a log writer on a simulated disk a million times",
         run: |arguments| sim::power_cuts(arguments).map(ran),
+    },
+    Task {
+        name: "deb",
+        help: "[--target TARGET] [--output DIR]: build the Debian package, with manual pages and completions (needs cargo-deb and dpkg-deb)",
+        run: packaging::deb,
+    },
+    Task {
+        name: "lint-packaging",
+        help: "check images, units, manifests and workflows (needs Python, systemd-analyze and actionlint; does with what there is)",
+        run: packaging::lint,
     },
     Task {
         name: "slices",

@@ -275,6 +275,12 @@ const SUITES: &[Suite] = &[
         &[TRANSPORT, &[STORAGE, "docs/api/"]],
         run(&["xtask", "api"], SLICE),
     ),
+    quick(
+        "packaging",
+        &[&["packaging/", ".github/"]],
+        run(&["xtask", "lint-packaging"], minutes(5)),
+    ),
+    nightly_only("Debian package", run(&["xtask", "deb"], minutes(30))),
     nightly_only(
         "property tests",
         run(&["xtask", "properties", "--seeds", "20"], minutes(60)),
@@ -590,6 +596,7 @@ mod tests {
                 "fuzz SBE",
                 "fuzz FIX",
                 "consensus",
+                "packaging",
                 "power cuts"
             ]
         );

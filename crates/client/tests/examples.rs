@@ -107,6 +107,27 @@ fn inspect_driver() {
     inspect_driver::run(&builder(&driver)).unwrap();
 }
 
+#[path = "../examples/ping.rs"]
+#[allow(dead_code, reason = "its main uses the driver of the environment")]
+mod ping;
+
+#[path = "../examples/pong.rs"]
+#[allow(dead_code, reason = "its main uses the driver of the environment")]
+mod pong;
+
+#[test]
+fn ping_pong() {
+    const ROUNDS: usize = 10;
+    let driver = driver();
+    let (there, back) = (("aeron:ipc", 1001), ("aeron:ipc", 1002));
+    let to_pong = builder(&driver);
+    let pong = thread::spawn(move || pong::run(to_pong, there, back).unwrap());
+    let times = ping::run(builder(&driver), there, back, ROUNDS).unwrap();
+    assert_eq!(times.len(), ROUNDS);
+    // As many again before the measured ones.
+    assert_eq!(pong.join().unwrap(), 2 * ROUNDS as u64);
+}
+
 #[path = "../examples/responses.rs"]
 #[allow(dead_code, reason = "its main uses the driver of the environment")]
 mod responses;

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
+use taran_archive::ArchiveConfig;
 use taran_driver::context::validate;
 use taran_protocol::option::{Explained, OptionSet, Source};
 
-use super::sources::Sources;
+use super::sources::{Program, Sources};
 use crate::driver;
 use crate::failure::Failure;
 use crate::output;
@@ -16,17 +17,18 @@ use crate::output;
 /// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Prints the configuration that 'taran driver' would run with, given the same environment, property files and -D options.
+Prints the configuration that 'taran driver' would run with (with --archive, 'taran archive'), given the same environment, property files and -D options.
 Each line is an option, its value, and the source of the value: default, profile, environment, file or command line. An
 option that is not set has an empty value.
 
   taran config print --changed                  only values that differ from the defaults
   taran config print -Dtaran.profile=low-latency prod.properties
+  taran config print --archive archive.properties        the options of 'taran archive'
   taran config print --client                   the options of clients, read from the environment
 
-Conflicts between values are checked as at the start of a driver.
+Conflicts between values are checked as at the start of a driver or archive.
 
-Exit status: 0 a driver would start with these options, 1 it would reject them, 2 incorrect usage.")]
+Exit status: 0 the program would start with these options, 1 it would reject them, 2 incorrect usage.")]
 pub(super) struct Arguments {
     #[command(flatten)]
     sources: Sources,
@@ -63,20 +65,24 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         output::text(&report(&lines))?;
     }
     driver::warn(&unknown);
-    if !arguments.sources.is_client() {
-        check(&options)?;
-    }
+    check(arguments.sources.program(), &options)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns an error for options that a driver would reject.
-fn check(options: &OptionSet) -> Result<(), Failure> {
-    let conflicts = validate(options);
+/// Returns an error for options with which the program would not start.
+fn check(program: Program, options: &OptionSet) -> Result<(), Failure> {
+    let conflicts: Vec<String> = match program {
+        Program::Driver => validate(options).iter().map(ToString::to_string).collect(),
+        Program::Archive => {
+            let conflict = ArchiveConfig::new(options).err();
+            conflict.iter().map(ToString::to_string).collect()
+        }
+        Program::Client => Vec::new(),
+    };
     if conflicts.is_empty() {
         return Ok(());
     }
-    let texts: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
-    Err(Failure::Other(texts.join("\n")))
+    Err(Failure::Other(conflicts.join("\n")))
 }
 
 impl Line {

@@ -18,6 +18,7 @@ mod own_address;
 #[allow(dead_code, reason = "not all of it is used here")]
 #[path = "../shared/own_namespaces.rs"]
 mod own_namespaces;
+mod packaging;
 mod previous;
 mod process;
 mod recordings;

