@@ -44,7 +44,7 @@ pub(crate) fn run(
     count: usize,
 ) -> anyhow::Result<Vec<Duration>> {
     let client = builder.connect()?;
-    let publication = client.add_exclusive_publication(ping.0, ping.1)?;
+    let mut publication = client.add_exclusive_publication(ping.0, ping.1)?;
     let mut subscription = client.add_subscription(pong.0, pong.1)?;
     let limit = Limit::new();
     // A reply that comes before the subscription is connected would be lost.

@@ -29,7 +29,7 @@ pub(crate) fn run(
 ) -> anyhow::Result<u64> {
     let client = builder.connect()?;
     let mut subscription = client.add_subscription(ping.0, ping.1)?;
-    let publication = client.add_exclusive_publication(pong.0, pong.1)?;
+    let mut publication = client.add_exclusive_publication(pong.0, pong.1)?;
     let limit = Limit::new();
     while !subscription.is_connected() {
         limit.wait_for("ping")?;

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use crate::process::{Directory, Driver, Process, run, taran};
 
 /// Directory of the driver in images and packages.
