@@ -162,6 +162,20 @@ pub(crate) fn lint(arguments: &[String]) -> TaskResult {
     } else {
         missing.push("systemd-analyze");
     }
+    if runs("promtool", &["--version"]) {
+        checked += 1;
+        let promtool = |arguments: &[&str]| {
+            super::run(
+                Command::new("promtool")
+                    .args(arguments)
+                    .current_dir("packaging/prometheus"),
+            )
+        };
+        promtool(&["check", "config", "prometheus.yml"])?;
+        promtool(&["test", "rules", "alerts.test.yml"])?;
+    } else {
+        missing.push("promtool (Debian package prometheus)");
+    }
     if checked == 0 {
         return Ok(Completion::Skipped(format!("needs {}", missing.join(", "))));
     }

@@ -214,6 +214,22 @@ impl Attached {
     }
 }
 
+/// Maps the files of several drivers, each with its directory. Those that do not exist are waited for together, so that one
+/// missing driver delays the others once.
+pub(crate) fn open_all(targets: &[Target]) -> Vec<(PathBuf, Result<Attached, AttachError>)> {
+    let started = Instant::now();
+    let open = |target: &Target| {
+        let timeout = target.timeout.saturating_sub(started.elapsed());
+        let directory = directory(target).unwrap_or_default();
+        let target = Target {
+            timeout,
+            ..target.clone()
+        };
+        (directory, Attached::open(&target))
+    };
+    targets.iter().map(open).collect()
+}
+
 /// Returns the directory of the selected driver, which may not exist.
 pub(crate) fn directory(target: &Target) -> Result<PathBuf, AttachError> {
     Ok(directory_of(target, &options()?))

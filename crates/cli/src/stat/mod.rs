@@ -1,25 +1,28 @@
 //! `taran stat`: the counters of a driver, live (docs/spec/uri-and-configuration.md §5.5).
 
 mod connection_slots;
+mod exposition;
 mod filter;
 mod frame;
 mod json;
-mod openmetrics;
+mod metrics;
 mod request;
 mod serve;
 
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use crate::attach::{Attached, DriverState, Target};
+use crate::attach::{self, Attached, DriverState, Target};
 use crate::failure::Failure;
 use crate::output;
 use crate::values;
 
+use exposition::Format;
 use filter::Filter;
 use json::Snapshot;
 
@@ -37,6 +40,7 @@ of them. A counter without the attribute (a system counter has no stream) does n
   taran stat --stream ^1001$            the positions of stream 1001
   taran stat -d /dev/shm/other -u 200   another driver, five times per second
   taran stat --listen 127.0.0.1:9464    serve metrics to Prometheus and similar, until interrupted
+  taran stat --listen 127.0.0.1:9464 -d /dev/shm/a --also /dev/shm/b      those of two drivers
 
 Types: 0 system, 1 pub-lmt, 2 snd-pos, 3 rcv-hwm, 4 sub-pos, 5 rcv-pos, 6 snd-channel, 7 rcv-channel, 9 snd-lmt,
 11 client-heartbeat, 12 pub-pos, 13 snd-bpe, 14 local addresses, 19 snd-naks-received, 20 rcv-naks-sent.
@@ -65,24 +69,39 @@ pub(crate) struct Arguments {
     json: bool,
 
     /// Print the counters once, as OpenMetrics text
-    #[arg(long)]
+    #[arg(long, group = "metrics")]
     openmetrics: bool,
 
-    /// Serve the counters as OpenMetrics text over HTTP at this address, path /metrics; port 0 selects a free port
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    /// Serve the counters over HTTP at this address, path /metrics, as OpenMetrics or Prometheus text, whichever the scraper
+    /// accepts; port 0 selects a free port
+    #[arg(long, value_name = "ADDRESS:PORT", group = "metrics")]
     listen: Option<String>,
+
+    /// Directory of another driver whose metrics are added; may be repeated. All samples then have the label 'directory'
+    #[arg(long, value_name = "DIR", requires = "metrics")]
+    also: Vec<PathBuf>,
 }
 
 /// Prints the counters once or until interrupted, or serves them.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(address) = &arguments.listen {
         // A driver may start later, end, and be restarted.
-        serve::run(address, arguments.target.clone(), arguments.filter.clone())?;
+        serve::run(address, targets(arguments), arguments.filter.clone())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !arguments.also.is_empty() {
+        let drivers = attach::open_all(&targets(arguments));
+        let format = Format::OpenMetrics;
+        output::text(&metrics::report_all(&drivers, &arguments.filter, format))?;
+        for (_, attached) in drivers {
+            attached?.check_alive()?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let attached = Attached::open(&arguments.target)?;
     if arguments.openmetrics {
-        output::text(&openmetrics::report(&attached, &arguments.filter))?;
+        let format = Format::OpenMetrics;
+        output::text(&metrics::report(&attached, &arguments.filter, format))?;
         attached.check_alive()?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -112,4 +131,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         first = false;
         thread::sleep(arguments.interval);
     }
+}
+
+/// Returns the selected driver and the additional ones.
+fn targets(arguments: &Arguments) -> Vec<Target> {
+    let also = arguments.also.iter().map(|directory| Target {
+        aeron_dir: Some(directory.clone()),
+        ..arguments.target
+    });
+    std::iter::once(arguments.target.clone())
+        .chain(also)
+        .collect()
 }

@@ -3,12 +3,14 @@
 /// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 64;
 
-/// Method and path of a request.
+/// Method, path and accepted formats of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) is_head: bool,
     pub(super) is_get: bool,
     pub(super) path: String,
+    /// Value of the header `Accept`; the values of several such headers are joined. `None` if there is none.
+    pub(super) accept: Option<String>,
 }
 
 /// Result of parsing the bytes received so far.
@@ -32,12 +34,22 @@ pub(super) fn parse_head(bytes: &[u8]) -> ParsedHead {
                 is_head: method == "HEAD",
                 is_get: method == "GET",
                 path: path_of(request.path.unwrap_or("")).to_owned(),
+                accept: accept_of(request.headers),
             })
         }
         Ok(httparse::Status::Partial) => ParsedHead::Partial,
         Err(httparse::Error::TooManyHeaders) => ParsedHead::TooLarge,
         Err(error) => ParsedHead::Malformed(error),
     }
+}
+
+fn accept_of(headers: &[httparse::Header<'_>]) -> Option<String> {
+    let accepts: Vec<_> = headers
+        .iter()
+        .filter(|header| header.name.eq_ignore_ascii_case("accept"))
+        .map(|header| String::from_utf8_lossy(header.value))
+        .collect();
+    (!accepts.is_empty()).then(|| accepts.join(","))
 }
 
 /// Returns the path of a request target. Proxies put the server before it (RFC 9112 §3.2.2).
@@ -84,6 +96,7 @@ mod tests {
             is_head: false,
             is_get: true,
             path: "/metrics".to_owned(),
+            accept: Some("text/plain;q=0.5".to_owned()),
         };
         assert_eq!(parse_head(SCRAPE), ParsedHead::Complete(request));
     }

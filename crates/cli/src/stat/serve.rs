@@ -11,10 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::connection_slots::{ConnectionSlots, Slot};
+use super::exposition::Format;
 use super::filter::Filter;
-use super::openmetrics;
+use super::metrics;
 use super::request::{ParsedHead, Request, parse_head};
-use crate::attach::{Attached, Target};
+use crate::attach::{self, AttachError, Attached, Target};
 use crate::failure::Failure;
 use crate::output;
 
@@ -30,14 +31,14 @@ const MAX_REQUEST_LENGTH: usize = 8 * 1024;
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Serves metrics until interrupted.
-pub(super) fn run(address: &str, target: Target, filter: Filter) -> Result<(), Failure> {
+pub(super) fn run(address: &str, targets: Vec<Target>, filter: Filter) -> Result<(), Failure> {
     let listener = listen(address).map_err(|source| Failure::Listen {
         address: address.to_owned(),
         source,
     })?;
     let local = listener.local_addr()?;
     output::text(&format!("listening on http://{local}/metrics\n"))?;
-    let server = Arc::new(MetricsServer { target, filter });
+    let server = Arc::new(MetricsServer { targets, filter });
     let slots = ConnectionSlots::new(MAX_CONNECTIONS);
     loop {
         let Ok((stream, _)) = listener.accept() else {
@@ -63,9 +64,9 @@ fn listen(address: &str) -> io::Result<TcpListener> {
     TcpListener::bind(addresses.as_slice())
 }
 
-/// The metrics server: the driver to read and the counters to include.
+/// The metrics server: the drivers to read and the counters to include.
 struct MetricsServer {
-    target: Target,
+    targets: Vec<Target>,
     filter: Filter,
 }
 
@@ -149,16 +150,29 @@ impl MetricsServer {
             };
         }
         match request.path.as_str() {
-            "/metrics" => match Attached::open(&self.target) {
-                Ok(attached) => Response {
-                    content_type: openmetrics::CONTENT_TYPE,
-                    ..Response::text("200 OK", openmetrics::report(&attached, &self.filter))
-                },
-                Err(error) => Response::text("503 Service Unavailable", format!("{error}\n")),
-            },
+            "/metrics" => {
+                let format = Format::for_accept(request.accept.as_deref());
+                match self.metrics(format) {
+                    Ok(text) => Response {
+                        content_type: format.content_type(),
+                        ..Response::text("200 OK", text)
+                    },
+                    Err(error) => Response::text("503 Service Unavailable", format!("{error}\n")),
+                }
+            }
             "/" => Response::text("200 OK", "the metrics are at /metrics\n"),
             _ => Response::text("404 Not Found", "not found; the metrics are at /metrics\n"),
         }
+    }
+
+    /// Returns the metrics of all drivers. An error is that of an only driver that cannot be read.
+    fn metrics(&self, format: Format) -> Result<String, AttachError> {
+        if let [target] = &self.targets[..] {
+            let attached = Attached::open(target)?;
+            return Ok(metrics::report(&attached, &self.filter, format));
+        }
+        let drivers = attach::open_all(&self.targets);
+        Ok(metrics::report_all(&drivers, &self.filter, format))
     }
 }
 

@@ -344,6 +344,142 @@ fn stat_listen_serves_metrics_over_http() {
 }
 
 #[test]
+fn stat_listen_with_scraper_for_prometheus_text_sends_it() {
+    let directory = Directory::new("text");
+    let driver = Driver::start(directory.path(), &[]);
+    let traffic = Traffic::over_udp(directory.path(), 1001, 3);
+    let server = Server::start(
+        taran(&["stat", "--listen", "127.0.0.1:0"]).env("AERON_DIR", directory.path()),
+    );
+    let request = "GET /metrics HTTP/1.1\r\nAccept: text/plain;version=0.0.4\r\n\r\n";
+    let (status, headers, body) = server.send(request);
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    assert!(
+        headers.contains("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"),
+        "{headers}"
+    );
+    for line in [
+        "# TYPE aeron_sent_bytes_total counter\n",
+        "# TYPE aeron_driver_info gauge\n",
+        "\naeron_driver_alive 1\n",
+    ] {
+        assert!(body.contains(line), "no {line:?} in {body}");
+    }
+    assert!(
+        !body.contains("# EOF") && !body.contains("# UNIT"),
+        "{body}"
+    );
+    if let Some(complaints) = promtool_check(&body) {
+        assert_eq!(complaints, "");
+    }
+    drop(traffic);
+    driver.stop("TERM").assert_code(15);
+}
+
+/// Returns what `promtool check metrics` says about a text other than notes on naming; `None` without promtool.
+fn promtool_check(text: &str) -> Option<String> {
+    let mut promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let mut input = promtool.stdin.take().expect("it is piped");
+    input.write_all(text.as_bytes()).expect("it reads");
+    drop(input);
+    let output = promtool.wait_with_output().expect("it ends");
+    let said = [output.stdout, output.stderr].concat();
+    Some(String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn stat_with_several_directories_labels_their_samples() {
+    let (first, second, missing) = (
+        Directory::new("first"),
+        Directory::new("second"),
+        Directory::new("missing"),
+    );
+    let drivers = [
+        Driver::start(first.path(), &[]),
+        Driver::start(second.path(), &[]),
+    ];
+    let paths: Vec<String> = [&first, &second, &missing]
+        .map(|directory| directory.path().display().to_string())
+        .into();
+    let both = [
+        "stat",
+        "--openmetrics",
+        "-d",
+        &paths[0],
+        "--also",
+        &paths[1],
+    ];
+    let outcome = run(&mut taran(&both));
+    outcome.assert_code(0).assert_silent();
+    let samples = check(&outcome.stdout);
+    for path in &paths[..2] {
+        let sample = |name: &str| samples[&format!("{name}{{directory=\"{path}\"}}")];
+        assert_eq!(sample("aeron_driver_alive"), 1.0);
+        assert!(sample("aeron_mapped_bytes") > 0.0);
+    }
+
+    let server = Server::start(
+        taran(&[
+            "stat",
+            "--listen",
+            "127.0.0.1:0",
+            "-t",
+            "1",
+            "-d",
+            &paths[0],
+        ])
+        .args(["--also", &paths[1], "--also", &paths[2]]),
+    );
+    let (status, _, body) = server.get("/metrics");
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    let samples = check(&body);
+    let alive = |path: &str| samples[&format!("aeron_driver_alive{{directory=\"{path}\"}}")];
+    assert_eq!(
+        (alive(&paths[0]), alive(&paths[1]), alive(&paths[2])),
+        (1.0, 1.0, 0.0)
+    );
+    run(&mut taran(&["stat", "--also", &paths[0]])).assert_code(2);
+    for driver in drivers {
+        driver.stop("TERM").assert_code(15);
+    }
+}
+
+/// Each metric that dashboard and alerts name is one that a driver with traffic has.
+#[test]
+fn dashboard_and_alerts_name_metrics_that_exist() {
+    let packaging = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    let mut named = HashSet::new();
+    for file in ["grafana/taran.json", "prometheus/alerts.yml"] {
+        let text = std::fs::read_to_string(packaging.join(file)).expect("the file exists");
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let metrics = words.filter(|word| word.starts_with("aeron_"));
+        named.extend(metrics.map(str::to_owned));
+    }
+    assert!(named.len() > 10, "{named:?}");
+
+    let directory = Directory::new("dashboard");
+    let driver = Driver::start(directory.path(), &[]);
+    let traffic = Traffic::over_udp(directory.path(), 1001, 3);
+    let outcome = run(taran(&["stat", "--openmetrics"]).env("AERON_DIR", directory.path()));
+    let samples = check(&outcome.stdout);
+    let exist: HashSet<&str> = samples
+        .keys()
+        .filter_map(|sample| sample.split('{').next())
+        .collect();
+    for metric in named {
+        assert!(exist.contains(metric.as_str()), "no metric {metric}");
+    }
+    drop(traffic);
+    driver.stop("TERM").assert_code(15);
+}
+
+#[test]
 fn stat_listen_with_misbehaving_clients_serves_others() {
     let directory = Directory::new("hostile");
     let driver = Driver::start(directory.path(), &[]);

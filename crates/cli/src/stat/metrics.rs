@@ -1,10 +1,10 @@
-//! The counters as OpenMetrics text (version 1.0.0 of the format).
+//! The counters as metrics.
 //!
 //! Each system counter is a metric family. Counters of streams, channels and clients are grouped into families by their
 //! meaning, with labels that identify their owner. The label `counter_id` distinguishes the samples of a family.
 //! Counters of unknown types, from users and other components, are samples of `aeron_counter`.
 
-use std::fmt::Write;
+use std::path::PathBuf;
 
 use taran::limit::{LimitedBy, PublicationPosition, StreamPositions};
 use taran_core::counters::{CounterMeta, CountersReader};
@@ -12,35 +12,41 @@ use taran_protocol::counter::{
     ChannelKey, HeartbeatKey, MetricKind, MetricUnit, SocketKey, StreamKey, SystemCounter, type_id,
 };
 
+use super::exposition::{DIRECTORY, Families, Family, Format, Label, family};
 use super::filter::Filter;
-use crate::attach::{Attached, DriverState};
+use crate::attach::{AttachError, Attached, DriverState};
 use crate::backlog::verdict::log_state;
-use crate::printable;
 use crate::streams::model::channel;
 
-/// HTTP content type of this text.
-pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Prefix of every metric name.
-const PREFIX: &str = "aeron_";
-
-/// Returns all metric families of a driver.
-pub(super) fn report(attached: &Attached, filter: &Filter) -> String {
-    let mut families = Families::default();
-    add_driver(&mut families, attached);
-    add_counters(&mut families, &attached.counters(), filter);
-    add_limits(&mut families, attached, filter);
-    families.finish()
+/// Returns all metrics of one driver.
+pub(super) fn report(attached: &Attached, filter: &Filter, format: Format) -> String {
+    let mut families = Families::new();
+    add(&mut families, attached, filter);
+    families.finish(format)
 }
 
-/// Properties common to all samples of a metric.
-#[derive(Clone, Copy, Debug)]
-struct Family {
-    /// Name without the prefix, and without the suffix `_total` of counters.
-    name: &'static str,
-    kind: &'static str,
-    unit: &'static str,
-    help: &'static str,
+/// Returns all metrics of several drivers, whose samples differ in the label `directory`. A driver that cannot be read, with
+/// the reason, has the sample `driver_alive` 0 only.
+pub(super) fn report_all(
+    drivers: &[(PathBuf, Result<Attached, AttachError>)],
+    filter: &Filter,
+    format: Format,
+) -> String {
+    let mut families = Families::new();
+    for (directory, attached) in drivers {
+        families.begin_driver(&directory.display().to_string());
+        match attached {
+            Ok(attached) => add(&mut families, attached, filter),
+            Err(_) => families.sample(ALIVE, &[], "0"),
+        }
+    }
+    families.finish(format)
+}
+
+fn add(families: &mut Families, attached: &Attached, filter: &Filter) {
+    add_driver(families, attached);
+    add_counters(families, &attached.counters(), filter);
+    add_limits(families, attached, filter);
 }
 
 const DRIVER: Family = family("driver", "info", "", "The driver.");
@@ -125,88 +131,6 @@ const OTHER: Family = family(
     "Counters of types unknown to this exporter, such as those of applications.",
 );
 
-const fn family(
-    name: &'static str,
-    kind: &'static str,
-    unit: &'static str,
-    help: &'static str,
-) -> Family {
-    Family {
-        name,
-        kind,
-        unit,
-        help,
-    }
-}
-
-/// Metric families. The samples of a family must be contiguous.
-#[derive(Debug, Default)]
-struct Families {
-    entries: Vec<(Family, String)>,
-}
-
-/// Name and value of a label.
-type Label<'a> = (&'static str, &'a str);
-
-impl Families {
-    fn sample(&mut self, family: Family, labels: &[Label<'_>], value: &str) {
-        let known = self
-            .entries
-            .iter()
-            .position(|(present, _)| present.name == family.name);
-        let index = known.unwrap_or_else(|| {
-            self.entries.push((family, String::new()));
-            self.entries.len() - 1
-        });
-        let samples = &mut self.entries[index].1;
-        samples.push_str(PREFIX);
-        samples.push_str(family.name);
-        samples.push_str(match family.kind {
-            "counter" => "_total",
-            "info" => "_info",
-            _ => "",
-        });
-        if !labels.is_empty() {
-            samples.push('{');
-            for (index, (name, value)) in labels.iter().enumerate() {
-                let separator = if index > 0 { "," } else { "" };
-                // Writing to a string cannot fail, here and below.
-                let _ = write!(samples, "{separator}{name}=\"{}\"", escaped(value));
-            }
-            samples.push('}');
-        }
-        let _ = writeln!(samples, " {value}");
-    }
-
-    fn finish(self) -> String {
-        let mut text = String::new();
-        for (family, samples) in self.entries {
-            let Family {
-                name,
-                kind,
-                unit,
-                help,
-            } = family;
-            let _ = writeln!(text, "# TYPE {PREFIX}{name} {kind}");
-            if !unit.is_empty() {
-                let _ = writeln!(text, "# UNIT {PREFIX}{name} {unit}");
-            }
-            let _ = writeln!(text, "# HELP {PREFIX}{name} {}", escaped(help));
-            text.push_str(&samples);
-        }
-        text.push_str("# EOF\n");
-        text
-    }
-}
-
-/// Escapes a text for use between quotes. Control characters, which the format allows, are replaced, because the text
-/// is also read on terminals.
-fn escaped(text: &str) -> String {
-    printable::one_line(text)
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-}
-
 fn add_driver(families: &mut Families, attached: &Attached) {
     let software = attached
         .counters()
@@ -216,7 +140,7 @@ fn add_driver(families: &mut Families, attached: &Attached) {
     families.sample(
         DRIVER,
         &[
-            ("directory", &attached.directory.display().to_string()),
+            (DIRECTORY, &attached.directory.display().to_string()),
             ("pid", &attached.pid().to_string()),
             ("cnc_version", &attached.version().to_string()),
             ("software", &software),
