@@ -19,6 +19,10 @@ pub(crate) struct ClockJumps(Arc<AtomicU64>);
 
 impl ClockJumps {
     /// Returns the number of jumps.
+    #[cfg_attr(
+        not(feature = "secure"),
+        allow(dead_code, reason = "only transport security asks for it")
+    )]
     #[inline]
     pub(crate) fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire)

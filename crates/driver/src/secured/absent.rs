@@ -1,5 +1,7 @@
 //! Stand-in for transport security in a build without it: nothing is secured, and what asks for it is refused.
 
+#![expect(clippy::unused_self, reason = "the same calls as with the feature")]
+
 use std::net::SocketAddr;
 use std::task::Waker;
 

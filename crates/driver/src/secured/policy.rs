@@ -9,6 +9,10 @@ use crate::conductor::ResolvedChannel;
 
 /// Value of `taran.secure.mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "secure"),
+    allow(dead_code, reason = "without transport security the mode is off")
+)]
 pub(crate) enum Mode {
     /// Nothing is secured.
     #[default]
@@ -21,6 +25,7 @@ pub(crate) enum Mode {
 
 impl Mode {
     /// Returns the mode with a name of the option, which was checked when it was set.
+    #[cfg(feature = "secure")]
     pub(crate) fn from_name(name: &str) -> Self {
         match name {
             "channels" => Self::Channels,
