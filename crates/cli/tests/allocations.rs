@@ -328,7 +328,7 @@ fn data_path_with_loss_allocates_nothing() {
     let control = layer.control();
     let network = LayeredNetwork::with_layer(SocketNetwork::new(), layer);
     assert_no_allocations(&udp(), network);
-    assert!(control.counts().lost > 0);
+    assert!(control.counts().lost() > 0);
 }
 
 #[test]

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use thiserror::Error;
 
+use crate::RejectReason;
+
 /// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -78,7 +80,7 @@ impl fmt::Display for Operation {
 }
 
 /// The reason of a [`DiskError`].
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The file system has no free blocks. The operation can be repeated when there is space again.
@@ -199,6 +201,12 @@ pub enum ErrorKind {
         /// The message of the panic.
         message: String,
     },
+    /// The queue has not accepted the request.
+    #[error("not executed: {reason}")]
+    Rejected {
+        /// The reason.
+        reason: RejectReason,
+    },
     /// The process of the handle has ended. Simulated disks report this.
     #[error("the handle belongs to a process that has ended")]
     Revoked,
@@ -223,7 +231,7 @@ pub struct DiskError {
     pub kind: ErrorKind,
 }
 
-taran_core::debug_is_display!(DiskError);
+taran_core::debug_is_display!(DiskError, ErrorKind);
 
 impl DiskError {
     /// Creates an error.
@@ -316,6 +324,7 @@ mod tests {
             ErrorKind::from_errno(Errno::NOSPC, 4096, 65_536, || Some(512)),
         );
         assert!(error.is_full());
+        assert_eq!(error.kind.to_string(), format!("{:?}", error.kind));
         let text = error.to_string();
         for part in [
             "cannot write to /archive/0-0.rec",

@@ -45,6 +45,7 @@ fn os_disk_conforms_on_tmpfs() {
 /// Runs the suite of queues with queues that `start` makes.
 fn run<Q: DiskQueue>(
     name: &str,
+    workers: usize,
     start: impl Fn(&Arc<dyn Disk>) -> Q,
     passes_panics: bool,
     now_ns: &mut dyn FnMut() -> i64,
@@ -55,6 +56,8 @@ fn run<Q: DiskQueue>(
     let disk: Arc<dyn Disk> = Arc::new(failing);
     conformance::queue::run(&mut Subject {
         queue: &mut start(&disk),
+        workers,
+        depth: 16,
         other: &mut start(&disk),
         disk,
         failures,
@@ -69,9 +72,11 @@ fn threaded_queue_conforms_with_any_number_of_workers() {
     for workers in [1, 2, 4] {
         let mut options = ThreadedQueueOptions::default();
         options.workers = workers;
-        options.depth = 16;
+        // Rounded up to a power of two, as those below.
+        options.depth = 13;
         run(
             &format!("threads-{workers}"),
+            workers,
             |disk| ThreadedQueue::start(disk, &options).unwrap(),
             false,
             &mut || {
@@ -101,13 +106,15 @@ fn inline_queue_conforms_with_and_without_service_times() {
     for workers in [1, 3] {
         run(
             &format!("inline-{workers}"),
-            |disk| InlineQueue::new(disk, workers, 16, ()),
+            workers,
+            |disk| InlineQueue::new(disk, workers, 13, ()),
             true,
             &mut tick,
         );
         run(
             &format!("slow-{workers}"),
-            |disk| InlineQueue::new(disk, workers, 16, Slow),
+            workers,
+            |disk| InlineQueue::new(disk, workers, 13, Slow),
             true,
             &mut tick,
         );

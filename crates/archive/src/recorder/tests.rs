@@ -2,15 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use taran_sim::disk::{ProcessDisk, SimDisk, SimDiskOptions};
-use taran_storage::{AlignedBuf, Disk, InlineQueue, OpenOptions, Operation};
+use taran_storage::{
+    AlignedBuf, Disk, ErrorKind, InlineQueue, OpenOptions, Operation, RejectReason,
+};
 
 use super::block::Block;
 use super::block::testing::{TERM, frame, padding, stream};
 use super::writer::{SegmentWriter, WriterOptions, WriterStart, WriterStatus, segment_path};
 use crate::config::DiskFullPolicy;
 use crate::disk_io::DiskIo;
+use crate::disk_io::testing::EndingQueue;
 use crate::files::{RecordingLayout, SyncLevel};
 
 const SEGMENT: i32 = 2 * TERM;
@@ -20,6 +24,7 @@ struct Fixture {
     disk: SimDisk,
     process: ProcessDisk,
     io: DiskIo,
+    queue_has_ended: Arc<AtomicBool>,
     writer: SegmentWriter,
     next: i64,
     now_ns: i64,
@@ -46,7 +51,11 @@ impl Fixture {
     ) -> Self {
         let process = disk.process();
         let shared: Arc<dyn Disk> = Arc::new(process.clone());
-        let mut io = DiskIo::new(Box::new(InlineQueue::new(&shared, 2, 64, ())));
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let mut io = DiskIo::new(Box::new(EndingQueue {
+            inner: InlineQueue::new(&shared, 2, 64, ()),
+            has_ended: Arc::clone(&has_ended),
+        }));
         let options = WriterOptions {
             directory: directory(),
             sync,
@@ -64,6 +73,7 @@ impl Fixture {
             disk: disk.clone(),
             process,
             io,
+            queue_has_ended: has_ended,
             writer,
             next: position,
             now_ns: 0,
@@ -428,4 +438,31 @@ fn full_disk_at_a_segment_boundary_holds_what_is_in_the_next_segment() {
     fixture.run();
     assert!(fixture.writer.is_closed());
     assert_eq!(fixture.names(), ["5-0.rec", "5-131072.rec"]);
+}
+
+#[test]
+fn writer_fails_and_closes_after_the_threads_of_its_queue_have_ended() {
+    for sync in [SyncLevel::None, SyncLevel::Data] {
+        let mut fixture = Fixture::new(sync);
+        fixture.push(96, 1);
+        fixture.run();
+        let position = fixture.writer.position();
+        assert_eq!(128, position);
+        fixture.queue_has_ended.store(true, Ordering::Relaxed);
+        fixture.push(96, 2);
+        fixture.run();
+        let WriterStatus::Failed(error) = fixture.writer.status() else {
+            panic!("the failure is told");
+        };
+        let reason = RejectReason::Stopped;
+        assert_eq!(ErrorKind::Rejected { reason }, error.kind);
+        assert!(
+            fixture.writer.take_buffer().is_some(),
+            "the block comes back"
+        );
+        fixture.writer.close(&mut fixture.io);
+        fixture.run();
+        assert!(fixture.writer.is_closed() && fixture.io.is_idle());
+        assert_eq!(position, fixture.writer.position());
+    }
 }

@@ -57,17 +57,39 @@ pub struct FaultSpec {
     pub seed: u64,
 }
 
-/// Datagrams of all transports of a [`FaultLayer`], by what happened to them.
+/// Numbers of datagrams of all transports of a [`FaultLayer`], by what happened to them. Each datagram is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
-    /// Passed unchanged.
-    pub passed: u64,
-    /// Dropped.
-    pub lost: u64,
-    /// Duplicated.
-    pub duplicated: u64,
-    /// Delayed.
-    pub reordered: u64,
+    passed: u64,
+    lost: u64,
+    duplicated: u64,
+    reordered: u64,
+}
+
+impl FaultCounts {
+    /// Returns the number of datagrams that passed unchanged.
+    #[must_use]
+    pub fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// Returns the number of datagrams that were dropped.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Returns the number of datagrams that were duplicated.
+    #[must_use]
+    pub fn duplicated(&self) -> u64 {
+        self.duplicated
+    }
+
+    /// Returns the number of datagrams that were delayed behind others.
+    #[must_use]
+    pub fn reordered(&self) -> u64 {
+        self.reordered
+    }
 }
 
 /// A layer that drops, duplicates and reorders datagrams of every transport.

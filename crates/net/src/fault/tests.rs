@@ -164,5 +164,5 @@ fn rates_can_change_at_run_time() {
         take(&mut *receiver, &mut ReceiveBatch::new(1), &mut arrived);
     }
     assert_eq!(arrived, [0, 2]);
-    assert_eq!(control.counts().lost, 1);
+    assert_eq!(control.counts().lost(), 1);
 }

@@ -62,6 +62,8 @@ fn queue_over_sim_disk_conforms() {
         let mut now_ns = 0;
         conformance::queue::run(&mut Subject {
             queue: &mut start(),
+            workers: 3,
+            depth: 16,
             other: &mut start(),
             disk: Arc::clone(&failing),
             failures,

@@ -14,8 +14,12 @@ use super::{Failures, must};
 
 /// A queue under test.
 pub struct Subject<'a> {
-    /// The queue, which accepts at least 8 requests at a time.
+    /// The queue.
     pub queue: &'a mut dyn DiskQueue,
+    /// Workers of the queue.
+    pub workers: usize,
+    /// Requests that each of its workers accepts: at least 8.
+    pub depth: usize,
     /// Another queue over the same disk.
     pub other: &'a mut dyn DiskQueue,
     /// Its disk, a [`FailingDisk`](super::FailingDisk).
@@ -44,6 +48,8 @@ pub fn run(subject: &mut Subject<'_>) {
     subject.failures_of_other_requests_are_not_sticky();
     subject.panics_are_failures();
     subject.refused_requests();
+    subject.full_worker_does_not_affect_others();
+    subject.barriers();
     subject.invalid_ranges();
     let left = must(subject.disk.list(&subject.directory));
     assert_eq!(left, [], "the suite leaves nothing");
@@ -567,7 +573,7 @@ impl Subject<'_> {
             assert!(accepted < 1 << 20, "the queue is bounded");
         };
         assert_eq!(RejectReason::Full, rejected.reason);
-        assert!(accepted >= 8);
+        assert_eq!(self.depth as u64, accepted);
         let Request::Write { buffer, .. } = rejected.request else {
             panic!("the request comes back");
         };
@@ -590,6 +596,99 @@ impl Subject<'_> {
             "a file of another queue"
         );
         self.close(file);
+    }
+
+    /// Each worker accepts the same number of requests, and has room again when its completions were polled.
+    fn full_worker_does_not_affect_others(&mut self) {
+        let files: Vec<_> = (0..self.workers)
+            .map(|number| self.open(&format!("file-{number}")))
+            .collect();
+        let advise = |file: &QueuedFile| Request::Advise {
+            file: file.clone(),
+            offset: 0,
+            len: 0,
+            advice: Advice::WriteBack,
+        };
+        let metadata = Request::Metadata {
+            path: self.directory.clone(),
+        };
+        assert_eq!(0, metadata.worker(), "names have the first worker");
+        let mut workers: Vec<_> = files.iter().map(|file| advise(file).worker()).collect();
+        for file in &files {
+            assert_eq!(advise(file).worker(), advise(&file.clone()).worker());
+        }
+        workers.push(0);
+        workers.sort_unstable();
+        workers.dedup();
+        let expected: Vec<_> = (0..self.workers).collect();
+        assert_eq!(expected, workers, "files are spread over all workers");
+
+        // Without a poll, so that no room comes back.
+        for worker in workers {
+            for token in 0..=self.depth {
+                let file = files.iter().find(|file| advise(file).worker() == worker);
+                let request = match file {
+                    Some(file) => advise(file),
+                    None => Request::Metadata {
+                        path: self.directory.clone(),
+                    },
+                };
+                assert_eq!(worker, request.worker());
+                let submitted = self.queue.submit(token as u64, request);
+                let is_full = matches!(
+                    submitted,
+                    Err(Rejected {
+                        reason: RejectReason::Full,
+                        ..
+                    })
+                );
+                assert_eq!(token == self.depth, is_full, "worker {worker}: {token}");
+            }
+        }
+        assert_eq!(self.workers * self.depth, self.queue.in_flight());
+        assert_eq!(self.workers * self.depth, self.drain().len());
+        for file in files {
+            self.close(file);
+        }
+    }
+
+    /// Syncs that were submitted before a request which removes bytes, clears the failure or closes the file are executed
+    /// before it.
+    fn barriers(&mut self) {
+        let file = self.open("file");
+        for token in 0..16 {
+            self.write(token, &file, token * 512, 7);
+        }
+        self.drain();
+        self.failures.syncs.store(1, Ordering::SeqCst);
+        self.sync(1, &file);
+        self.submit(
+            2,
+            Request::PunchHole {
+                file: file.clone(),
+                offset: 0,
+                len: 8_192,
+            },
+        );
+        let results: Vec<_> = self.drain();
+        let tokens: Vec<u64> = results.iter().map(|done| done.token).collect();
+        assert_eq!([1, 2], *tokens, "the sync is not delayed");
+        assert!(
+            is_failed_before(&results[1].result),
+            "nothing is removed after the failed sync: {:?}",
+            results[1]
+        );
+        let mut byte = [0];
+        must(file.file().read_exact_at(&mut byte, 0));
+        assert_eq!([7], byte);
+        self.clear(3, &file);
+        self.drain();
+        self.sync(4, &file);
+        let path = file.file().path().to_path_buf();
+        self.submit(5, Request::Close { file });
+        let tokens: Vec<u64> = self.drain().iter().map(|done| done.token).collect();
+        assert_eq!([4, 5], *tokens);
+        self.done(Request::RemoveFile { path });
     }
 
     #[expect(clippy::reversed_empty_ranges, reason = "an invalid range")]

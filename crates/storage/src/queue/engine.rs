@@ -120,10 +120,12 @@ impl Engine {
         }
     }
 
-    /// Returns the file whose waiting syncs must end before the next request: one that clears the failure or closes it.
+    /// Returns the file whose waiting syncs must end before the next request: one that clears the failure, closes the file,
+    /// or removes bytes that only these syncs may make superfluous.
     fn barrier(&self) -> Option<QueuedFile> {
-        let (Request::ClearFailure { file } | Request::Close { file }) =
-            &self.pending.front()?.request
+        let (Request::ClearFailure { file }
+        | Request::Close { file }
+        | Request::PunchHole { file, .. }) = &self.pending.front()?.request
         else {
             return None;
         };

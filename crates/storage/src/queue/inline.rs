@@ -56,8 +56,8 @@ pub struct InlineQueue<T> {
     times: T,
     workers: Box<[Worker]>,
     next_worker: usize,
+    /// Requests that each worker accepts.
     depth: usize,
-    in_flight: usize,
     now_ns: i64,
 }
 
@@ -65,6 +65,8 @@ pub struct InlineQueue<T> {
 #[derive(Debug)]
 struct Worker {
     engine: Engine,
+    /// Requests without a polled completion.
+    in_flight: usize,
     current: Option<Current>,
     /// Completions that are polled from their time on, in order of time.
     done: VecDeque<(i64, Completion)>,
@@ -82,22 +84,22 @@ struct Current {
 
 impl<T: ServiceTimes> InlineQueue<T> {
     /// Creates a queue as [`ThreadedQueue`](super::ThreadedQueue) does: `workers` operations are served at a time, and
-    /// `depth` requests per worker accepted; both at least one.
+    /// `depth` requests per worker accepted, rounded up to a power of two; both at least one.
     pub fn new(disk: &Arc<dyn Disk>, workers: usize, depth: usize, times: T) -> Self {
-        let depth = depth.max(1);
+        let depth = depth.max(1).next_power_of_two();
         Self {
             identity: Arc::new(()),
             times,
             workers: (0..workers.max(1))
                 .map(|_| Worker {
                     engine: Engine::new(Arc::clone(disk), depth),
+                    in_flight: 0,
                     current: None,
                     done: VecDeque::with_capacity(depth),
                 })
                 .collect(),
             next_worker: 0,
-            depth: depth * workers.max(1),
-            in_flight: 0,
+            depth,
             now_ns: i64::MIN,
         }
     }
@@ -178,22 +180,21 @@ impl<T: ServiceTimes> DiskQueue for InlineQueue<T> {
     }
 
     fn submit(&mut self, token: u64, request: Request) -> Result<(), Rejected> {
-        let Some(worker) = request.worker(&self.identity) else {
+        let Some(worker) = request.worker_in(&self.identity) else {
             return Err(Rejected {
                 reason: RejectReason::OtherQueue,
                 request,
             });
         };
-        if self.in_flight == self.depth {
+        let worker = &mut self.workers[worker];
+        if worker.in_flight == self.depth {
             return Err(Rejected {
                 reason: RejectReason::Full,
                 request,
             });
         }
-        self.in_flight += 1;
-        self.workers[worker]
-            .engine
-            .accept(Submission { token, request });
+        worker.in_flight += 1;
+        worker.engine.accept(Submission { token, request });
         Ok(())
     }
 
@@ -212,12 +213,12 @@ impl<T: ServiceTimes> DiskQueue for InlineQueue<T> {
             return None;
         }
         let (_, completion) = worker.done.pop_front()?;
-        self.in_flight -= 1;
+        worker.in_flight -= 1;
         Some(completion)
     }
 
     fn in_flight(&self) -> usize {
-        self.in_flight
+        self.workers.iter().map(|worker| worker.in_flight).sum()
     }
 
     fn next_deadline_ns(&self) -> i64 {

@@ -1,5 +1,6 @@
 //! Requests and completions of a queue.
 
+use std::fmt;
 use std::mem;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
 use crate::{
-    Advice, AlignedBuf, DirEntry, DiskError, DiskFile, DiskLock, Metadata, OpenOptions, Operation,
-    Space, SyncKind,
+    Advice, AlignedBuf, DirEntry, DiskError, DiskFile, DiskLock, ErrorKind, Metadata, OpenOptions,
+    Operation, Space, SyncKind,
 };
 
 /// A file that is bound to a queue. Clones are the same file. It is closed when all clones are dropped and all its
@@ -152,9 +153,9 @@ pub enum Request {
         /// Length of the range in bytes.
         len: u64,
     },
-    /// Gives the blocks of a range back, whose bytes are zero then. Not executed after a failure that is not cleared: the
-    /// bytes may be all that is left. A failure of this request is not sticky. Wait for the completion of the sync that
-    /// makes the bytes superfluous before this is submitted, because syncs are executed later than other requests.
+    /// Gives the blocks of a range back, whose bytes are zero then. Executed after all syncs of the file that were submitted
+    /// before, and not after a failure that is not cleared: the bytes may be all that is left. A failure of this request is
+    /// not sticky. If the sync of another file makes the bytes superfluous, wait for the completion of that sync.
     PunchHole {
         /// The file.
         file: QueuedFile,
@@ -339,12 +340,18 @@ impl Request {
         }
     }
 
-    /// Returns the worker for this request: that of its file, or the first one for names. `None` if the file is bound to
-    /// another queue.
-    pub(super) fn worker(&self, queue: &Arc<()>) -> Option<usize> {
+    /// Returns the number of the worker that executes this request, in the queue that its file is bound to: that of the
+    /// file, or 0 for names.
+    #[must_use]
+    pub fn worker(&self) -> usize {
+        self.file().map_or(0, |file| file.0.worker)
+    }
+
+    /// Returns the worker of `queue` for this request; `None` if the file is bound to another queue.
+    pub(super) fn worker_in(&self, queue: &Arc<()>) -> Option<usize> {
         match self.file() {
-            None => Some(0),
-            Some(file) => Arc::ptr_eq(&file.0.queue, queue).then_some(file.0.worker),
+            Some(file) if !Arc::ptr_eq(&file.0.queue, queue) => None,
+            _ => Some(self.worker()),
         }
     }
 }
@@ -390,21 +397,29 @@ pub struct Completion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RejectReason {
-    /// The queue has no room: poll completions first.
+    /// The worker of the request has no room: poll completions first.
     Full,
     /// The file is bound to another queue.
     OtherQueue,
-    /// The thread of the queue has ended.
+    /// The thread of the worker has ended. The queue accepts no request for that worker any more.
     Stopped,
+}
+
+impl fmt::Display for RejectReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "the disk queue is full: poll its completions, then submit again",
+            Self::OtherQueue => "the file is bound to another disk queue: attach it to this one",
+            Self::Stopped => {
+                "the thread of the disk queue has ended, which is a defect: start a new queue"
+            }
+        })
+    }
 }
 
 /// A request that the queue did not accept, with its buffer.
 #[derive(Error)]
-#[error("{}", match reason {
-    RejectReason::Full => "the disk queue is full: poll its completions, then submit again",
-    RejectReason::OtherQueue => "the file is bound to another disk queue: attach it to this one",
-    RejectReason::Stopped => "the thread of the disk queue has ended",
-})]
+#[error("{reason}")]
 #[non_exhaustive]
 pub struct Rejected {
     /// The reason.
@@ -414,3 +429,31 @@ pub struct Rejected {
 }
 
 taran_core::debug_is_display!(Rejected);
+
+impl Rejected {
+    /// Creates a rejection, for an implementation of a queue.
+    #[must_use]
+    pub fn new(reason: RejectReason, request: Request) -> Self {
+        Self { reason, request }
+    }
+
+    /// Turns the rejected request into a failed one, with its buffers, for an owner that does not submit it again: its
+    /// error has the kind [`ErrorKind::Rejected`].
+    #[must_use]
+    pub fn into_completion(self, token: u64) -> Completion {
+        let Self {
+            reason,
+            mut request,
+        } = self;
+        let kind = ErrorKind::Rejected { reason };
+        let error = DiskError::new(request.operation(), request.path(), kind);
+        let (buffer, parts) = request.take_buffers();
+        Completion {
+            token,
+            result: Err(error),
+            buffer,
+            parts,
+            service_ns: 0,
+        }
+    }
+}

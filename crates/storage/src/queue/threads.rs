@@ -246,7 +246,7 @@ impl DiskQueue for ThreadedQueue {
 
     fn submit(&mut self, token: u64, request: Request) -> Result<(), Rejected> {
         let rejected = |reason, request| Err(Rejected { reason, request });
-        let Some(worker) = request.worker(&self.identity) else {
+        let Some(worker) = request.worker_in(&self.identity) else {
             return rejected(RejectReason::OtherQueue, request);
         };
         let worker = &mut self.workers[worker];
