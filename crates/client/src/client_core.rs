@@ -66,6 +66,7 @@ pub(crate) struct ClientCore {
     pub(crate) resource_linger: ResourceLinger,
     pub(crate) idle_cycle: IdleCycle,
     to_driver: Producer,
+    driver_identity: DriverIdentity,
     counters: CountersReader,
     registry: Mutex<Registry>,
     turn: Mutex<TurnState>,
@@ -108,6 +109,14 @@ pub(crate) struct DriverConnection {
     pub(crate) to_driver: Producer,
     pub(crate) counters: CountersReader,
     pub(crate) conductor: Conductor,
+    pub(crate) driver: DriverIdentity,
+}
+
+/// Process id and start of a driver: they differ from those of the driver that had the directory before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DriverIdentity {
+    pub(crate) pid: i64,
+    pub(crate) start_timestamp_ms: i64,
 }
 
 impl InvokerClock {
@@ -145,6 +154,7 @@ impl ClientCore {
             state: ClientState::default(),
             closing: Closing::default(),
             to_driver: connection.to_driver,
+            driver_identity: connection.driver,
             counters: connection.counters,
             registry: Mutex::default(),
             turn: Mutex::new(TurnState {
@@ -174,6 +184,11 @@ impl ClientCore {
     /// Returns the driver's last heartbeat in milliseconds since the epoch; −1 after an orderly shutdown.
     pub(crate) fn driver_heartbeat_ms(&self) -> i64 {
         self.to_driver.consumer_heartbeat_ms()
+    }
+
+    /// Returns the driver that the client is connected to.
+    pub(crate) fn driver_identity(&self) -> DriverIdentity {
+        self.driver_identity
     }
 
     // --- commands ---

@@ -210,7 +210,7 @@ impl<P: Offer> AsyncPublication<P> {
     }
 
     /// Sends the held message.
-    fn poll_held(&mut self, context: &Context<'_>) -> Poll<Result<(), OfferError>> {
+    pub(super) fn poll_held(&mut self, context: &Context<'_>) -> Poll<Result<(), OfferError>> {
         if !self.holds_message {
             return Poll::Ready(Ok(()));
         }

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use futures_core::Stream;
+use futures_core::{FusedStream, Stream};
 use futures_sink::Sink;
 
 use super::message::Message;
@@ -13,7 +13,8 @@ use super::publication::{AsyncPublication, Offer};
 use super::reactor::Reactor;
 use super::subscription::AsyncSubscription;
 use crate::Position;
-use crate::error::{OfferError, PollError};
+use crate::client_state::CloseReason;
+use crate::error::{Lost, OfferError, PollError};
 use crate::header::Header;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::reconnect::Reconnecting;
@@ -23,8 +24,10 @@ use crate::subscription::Subscription;
 /// [`Reconnecting::into_async`].
 ///
 /// It is a [`Stream`] of messages, or a [`Sink`] for them, over all drivers: while there is no driver, it is pending. The
-/// loss of a driver is one item or result with an error whose `lost` is some; after that it goes on with the next
-/// driver. The stream ends, and the sink returns `Closed`, after the client was dropped.
+/// loss of a driver, whose resource was in use, is one item or result with an error whose `lost` is some, of whichever
+/// method is called next; after that it goes on with the next driver. It ends after the client was dropped, or the
+/// application has closed the resource: then the stream and [`get`](Self::get) return `None`, and the other methods
+/// `Closed`. The end is no error of the stream.
 ///
 /// Messages that the lost driver had not delivered are lost. A message that the sink held is discarded with the error.
 /// [`generation`](Self::generation) tells which driver the last item or result is of: the application sends again what it
@@ -73,8 +76,8 @@ pub struct AsyncReconnecting<T: IntoAsync> {
     reactor: Reactor,
     /// The resource on the current driver; kept after the loss of that until the application was told.
     current: Option<T::Async>,
-    /// True after the sink was closed.
-    closed: bool,
+    /// True after the end.
+    ended: bool,
 }
 
 mod sealed {
@@ -90,8 +93,11 @@ pub trait IntoAsync: sealed::Sealed + Sized + Send {
     /// Converts the resource, whose tasks `reactor` wakes.
     fn into_async(self, reactor: &Reactor) -> Self::Async;
 
-    /// Returns true if the resource was closed, by the application or with its driver.
+    /// Returns true if the resource was closed, by the application or with its client.
     fn is_closed(resource: &Self::Async) -> bool;
+
+    /// Returns why the client of the resource is closed; `None` while it is open.
+    fn client_close_reason(resource: &Self::Async) -> Option<CloseReason>;
 }
 
 impl sealed::Sealed for Publication {}
@@ -105,6 +111,10 @@ impl IntoAsync for Publication {
 
     fn is_closed(resource: &Self::Async) -> bool {
         resource.get_ref().is_closed()
+    }
+
+    fn client_close_reason(resource: &Self::Async) -> Option<CloseReason> {
+        resource.get_ref().core().client.state.check_open().err()
     }
 }
 
@@ -120,6 +130,10 @@ impl IntoAsync for ExclusivePublication {
     fn is_closed(resource: &Self::Async) -> bool {
         resource.get_ref().is_closed()
     }
+
+    fn client_close_reason(resource: &Self::Async) -> Option<CloseReason> {
+        resource.get_ref().core().client.state.check_open().err()
+    }
 }
 
 impl sealed::Sealed for Subscription {}
@@ -134,6 +148,10 @@ impl IntoAsync for Subscription {
     fn is_closed(resource: &Self::Async) -> bool {
         resource.get_ref().is_closed()
     }
+
+    fn client_close_reason(resource: &Self::Async) -> Option<CloseReason> {
+        resource.get_ref().client().state.check_open().err()
+    }
 }
 
 impl<T: IntoAsync> Reconnecting<T> {
@@ -144,20 +162,22 @@ impl<T: IntoAsync> Reconnecting<T> {
             handle: self,
             reactor: reactor.clone(),
             current: None,
-            closed: false,
+            ended: false,
         }
     }
 }
 
 impl<T: IntoAsync> AsyncReconnecting<T> {
-    /// Returns the resource on the current driver; waits while there is none. `None` after the client was dropped.
-    pub async fn get(&mut self) -> Option<&mut T::Async> {
-        if self.current.as_ref().is_some_and(T::is_closed) {
+    /// Returns the resource on the current driver; waits while there is none. Returns the loss of a driver once, and
+    /// `None` after the end.
+    pub async fn get(&mut self) -> Option<Result<&mut T::Async, Lost>> {
+        self.wait().await?;
+        let lost = self.lost();
+        if let Some(lost) = lost {
             self.current = None;
+            return Some(Err(lost));
         }
-        let this = &mut *self;
-        poll_fn(|context| this.poll_current(context).map(|current| current.map(drop))).await;
-        self.current.as_mut()
+        self.current.as_mut().map(Ok)
     }
 
     /// Returns the number of times that the resource was made, as of the last item or result: 1 on the first driver.
@@ -172,17 +192,47 @@ impl<T: IntoAsync> AsyncReconnecting<T> {
         &self.handle
     }
 
+    /// Waits for [`poll_current`](Self::poll_current).
+    async fn wait(&mut self) -> Option<&mut T::Async> {
+        let this = &mut *self;
+        poll_fn(|context| this.poll_current(context).map(|current| current.map(drop))).await?;
+        self.current.as_mut()
+    }
+
+    /// Waits for a resource: an open one, or one whose driver is lost, which its caller reports. `None` after the end.
     fn poll_current(&mut self, context: &Context<'_>) -> Poll<Option<&mut T::Async>> {
+        let is_closed = self.current.as_ref().is_some_and(T::is_closed);
+        if is_closed && self.lost().is_none() {
+            self.on_closed();
+        }
+        if self.ended {
+            return Poll::Ready(None);
+        }
         if self.current.is_none() {
             let made = ready!(self.handle.poll_take(context));
+            self.ended = made.is_none();
             self.current = made.map(|made| made.into_async(&self.reactor));
         }
         Poll::Ready(self.current.as_mut())
     }
 
-    /// Forgets the resource after an error if it was closed with its driver.
-    fn forget_closed(&mut self, has_failed: bool) {
-        if has_failed && self.current.as_ref().is_some_and(T::is_closed) {
+    /// Forgets a resource that has returned `Closed`. If its client is closed, too, that either connects again or is gone;
+    /// otherwise the application has closed the resource.
+    fn on_closed(&mut self) {
+        let closed = self.current.take();
+        let reason = closed.as_ref().and_then(T::client_close_reason);
+        self.ended |= closed.is_some() && reason.is_none();
+    }
+
+    /// Returns the loss that is not reported yet.
+    fn lost(&self) -> Option<Lost> {
+        let current = self.current.as_ref().filter(|it| T::is_closed(it))?;
+        T::client_close_reason(current)?.lost()
+    }
+
+    /// Forgets the resource after the loss of its driver was reported.
+    fn forget_lost(&mut self, reported: Option<Lost>) {
+        if reported.is_some() {
             self.current = None;
         }
     }
@@ -192,20 +242,24 @@ impl AsyncReconnecting<Subscription> {
     /// Waits for fragments as [`AsyncSubscription::poll`] does, also while there is no driver.
     ///
     /// # Errors
-    /// The driver is lost, or the client was dropped (`Closed`).
+    /// The driver is lost; `Closed` after the end.
     pub async fn poll(
         &mut self,
-        handler: impl FnMut(&[u8], &Header<'_>),
+        mut handler: impl FnMut(&[u8], &Header<'_>),
         fragment_limit: usize,
     ) -> Result<usize, PollError> {
-        let this = &mut *self;
-        poll_fn(|context| this.poll_current(context).map(|current| current.map(drop))).await;
-        let Some(subscription) = &mut self.current else {
-            return Err(PollError::Closed);
-        };
-        let polled = subscription.poll(handler, fragment_limit).await;
-        self.forget_closed(polled.is_err());
-        polled
+        loop {
+            let Some(subscription) = self.wait().await else {
+                return Err(PollError::Closed);
+            };
+            let polled = subscription.poll(&mut handler, fragment_limit).await;
+            if matches!(polled, Err(PollError::Closed)) {
+                self.on_closed();
+                continue;
+            }
+            self.forget_lost(polled.as_ref().err().and_then(PollError::lost));
+            return polled;
+        }
     }
 }
 
@@ -213,12 +267,24 @@ impl Stream for AsyncReconnecting<Subscription> {
     type Item = Result<Message, PollError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Some(subscription) = ready!(self.poll_current(context)) else {
-            return Poll::Ready(None);
-        };
-        let message = ready!(subscription.poll_message(context));
-        self.forget_closed(message.is_err());
-        Poll::Ready(Some(message))
+        loop {
+            let Some(subscription) = ready!(self.poll_current(context)) else {
+                return Poll::Ready(None);
+            };
+            let message = ready!(subscription.poll_message(context));
+            if matches!(message, Err(PollError::Closed)) {
+                self.on_closed();
+                continue;
+            }
+            self.forget_lost(message.as_ref().err().and_then(PollError::lost));
+            return Poll::Ready(Some(message));
+        }
+    }
+}
+
+impl FusedStream for AsyncReconnecting<Subscription> {
+    fn is_terminated(&self) -> bool {
+        self.ended
     }
 }
 
@@ -226,19 +292,32 @@ impl<P: Offer + IntoAsync<Async = AsyncPublication<P>>> AsyncReconnecting<P> {
     /// Sends a message as [`AsyncPublication::offer`] does; waits also while there is no driver.
     ///
     /// # Errors
-    /// Nothing was sent; see [`OfferError`]. The driver is lost, or the client was dropped (`Closed`).
+    /// Nothing was sent; see [`OfferError`]. The driver is lost; `Closed` after the end.
     pub async fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
-        if self.closed {
-            return Err(OfferError::Closed);
-        }
         let this = &mut *self;
-        poll_fn(|context| this.poll_current(context).map(|current| current.map(drop))).await;
+        poll_fn(|context| this.poll_held(context)).await?;
+        loop {
+            let Some(publication) = self.wait().await else {
+                return Err(OfferError::Closed);
+            };
+            let offered = publication.offer(message).await;
+            if matches!(offered, Err(OfferError::Closed)) {
+                self.on_closed();
+                continue;
+            }
+            self.forget_lost(offered.as_ref().err().and_then(OfferError::lost));
+            return offered;
+        }
+    }
+
+    /// Waits until the log has taken a held message. Without a driver nothing is held.
+    fn poll_held(&mut self, context: &Context<'_>) -> Poll<Result<(), OfferError>> {
         let Some(publication) = &mut self.current else {
-            return Err(OfferError::Closed);
+            return Poll::Ready(Ok(()));
         };
-        let offered = publication.offer(message).await;
-        self.forget_closed(offered.is_err());
-        offered
+        let flushed = ready!(publication.poll_held(context));
+        self.forget_lost(flushed.as_ref().err().and_then(OfferError::lost));
+        Poll::Ready(flushed)
     }
 }
 
@@ -253,20 +332,26 @@ where
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), OfferError>> {
-        if self.closed {
-            return Poll::Ready(Err(OfferError::Closed));
+        ready!(self.poll_held(context))?;
+        if let Some(lost) = self.lost() {
+            self.current = None;
+            return Poll::Ready(Err(lost.into()));
         }
-        let Some(publication) = ready!(self.poll_current(context)) else {
-            return Poll::Ready(Err(OfferError::Closed));
-        };
-        let ready = ready!(Sink::<M>::poll_ready(Pin::new(publication), context));
-        self.forget_closed(ready.is_err());
-        Poll::Ready(ready)
+        loop {
+            let Some(publication) = ready!(self.poll_current(context)) else {
+                return Poll::Ready(Err(OfferError::Closed));
+            };
+            match ready!(Sink::<M>::poll_ready(Pin::new(publication), context)) {
+                Err(OfferError::Closed) => self.on_closed(),
+                ready => return Poll::Ready(ready),
+            }
+        }
     }
 
+    /// Returns `Closed` if the client or the resource was closed since the sink was ready.
     fn start_send(mut self: Pin<&mut Self>, message: M) -> Result<(), OfferError> {
         let this = &mut *self;
-        if this.closed {
+        if this.ended {
             return Err(OfferError::Closed);
         }
         let Some(publication) = &mut this.current else {
@@ -274,21 +359,15 @@ where
             return Err(OfferError::BackPressured);
         };
         let sent = Pin::new(publication).start_send(message);
-        this.forget_closed(sent.is_err());
+        this.forget_lost(sent.as_ref().err().and_then(OfferError::lost));
         sent
     }
 
-    /// Waits until the log has taken a held message. Without a driver nothing is held.
     fn poll_flush(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), OfferError>> {
-        let Some(publication) = &mut self.current else {
-            return Poll::Ready(Ok(()));
-        };
-        let flushed = ready!(Sink::<M>::poll_flush(Pin::new(publication), context));
-        self.forget_closed(flushed.is_err());
-        Poll::Ready(flushed)
+        self.poll_held(context)
     }
 
     /// Flushes, and accepts no message afterwards, on any driver.
@@ -296,8 +375,8 @@ where
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), OfferError>> {
-        ready!(Sink::<M>::poll_flush(self.as_mut(), context))?;
-        self.closed = true;
+        ready!(self.poll_held(context))?;
+        self.ended = true;
         Poll::Ready(Ok(()))
     }
 }

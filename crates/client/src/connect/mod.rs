@@ -22,7 +22,7 @@ pub use waiting::WaitingForDriver;
 use self::file::{CncUnavailable, OpenedCnc};
 use crate::builder::ClientBuilder;
 use crate::client::Client;
-use crate::client_core::{ClientCore, DriverConnection};
+use crate::client_core::{ClientCore, DriverConnection, DriverIdentity};
 use crate::conductor::{Conductor, ConductorAgent};
 use crate::error::{ClientError, ConnectError, Lost};
 use crate::trace::event;
@@ -246,6 +246,10 @@ impl Connecting {
                 cnc.counters_values.clone(),
             ),
             conductor: Conductor::new(responses, lock),
+            driver: DriverIdentity {
+                pid: cnc.spec().driver_pid,
+                start_timestamp_ms: cnc.spec().start_timestamp_ms,
+            },
         };
         let handlers = self.builder.take_handlers();
         let core = Arc::new(ClientCore::new(

@@ -3,14 +3,20 @@
 //! Contract: [`Destinations::begin`] when the resource was made, [`Destinations::do_work`] once per duty cycle after that,
 //! [`Destinations::end`] when its driver is lost. `do_work` brings the destinations of the resource in line with the list
 //! of the handle; [`Destinations::is_settled`] is true when each was tried.
+//!
+//! A driver does not deduplicate destinations. So a destination that it may have, because the answer to its command was
+//! lost, is removed before it is added again; the driver executes the commands of a client in order. A destination of a
+//! lost connection is removed in the same way if the next connection is to the same driver, where a publication of the
+//! same channel can have kept it. A new driver has none.
 
 use std::sync::Arc;
 
 use taran_core::clock::Now;
 use taran_protocol::command::Command;
+use taran_protocol::error_code::ErrorCode;
 
 use super::RETRY_NS;
-use crate::client_core::ClientCore;
+use crate::client_core::{ClientCore, DriverIdentity};
 use crate::counter::Counter;
 use crate::error::CommandError;
 use crate::pending::Pending;
@@ -69,35 +75,57 @@ impl DestinationPort {
         }
     }
 
-    fn send(&self, channel: &str, adds: bool) -> Result<Pending<()>, CommandError> {
+    /// Returns the driver that executes the commands.
+    fn driver(&self) -> DriverIdentity {
+        self.client.driver_identity()
+    }
+
+    fn add(&self, channel: &str) -> Result<Pending<()>, CommandError> {
         let (client_id, registration_id) = (self.client.client_id, self.registration_id);
         self.client.request(
             |completer| Request::Operation { completer },
-            |correlation_id| match (self.receives, adds) {
-                (false, true) => Command::AddDestination {
-                    client_id,
-                    correlation_id,
-                    registration_id,
-                    channel,
-                },
-                (false, false) => Command::RemoveDestination {
-                    client_id,
-                    correlation_id,
-                    registration_id,
-                    channel,
-                },
-                (true, true) => Command::AddReceiveDestination {
-                    client_id,
-                    correlation_id,
-                    registration_id,
-                    channel,
-                },
-                (true, false) => Command::RemoveReceiveDestination {
-                    client_id,
-                    correlation_id,
-                    registration_id,
-                    channel,
-                },
+            |correlation_id| {
+                if self.receives {
+                    Command::AddReceiveDestination {
+                        client_id,
+                        correlation_id,
+                        registration_id,
+                        channel,
+                    }
+                } else {
+                    Command::AddDestination {
+                        client_id,
+                        correlation_id,
+                        registration_id,
+                        channel,
+                    }
+                }
+            },
+        )
+    }
+
+    /// Removes the destination that a command has added: one of a publication by the id of that command, because others can
+    /// have added the same channel to it. The protocol identifies one of a subscription by its channel.
+    fn remove(&self, channel: &str, destination_id: i64) -> Result<Pending<()>, CommandError> {
+        let (client_id, registration_id) = (self.client.client_id, self.registration_id);
+        self.client.request(
+            |completer| Request::Operation { completer },
+            |correlation_id| {
+                if self.receives {
+                    Command::RemoveReceiveDestination {
+                        client_id,
+                        correlation_id,
+                        registration_id,
+                        channel,
+                    }
+                } else {
+                    Command::RemoveDestinationById {
+                        client_id,
+                        correlation_id,
+                        registration_id,
+                        destination_id,
+                    }
+                }
             },
         )
     }
@@ -107,6 +135,8 @@ impl DestinationPort {
 #[derive(Default)]
 pub(super) struct Destinations {
     port: Option<DestinationPort>,
+    /// The driver of the destinations in `known`.
+    driver: Option<DriverIdentity>,
     /// The list of the handle, as of `version`.
     wanted: Vec<String>,
     version: Option<u64>,
@@ -116,28 +146,47 @@ pub(super) struct Destinations {
 struct Destination {
     channel: String,
     state: State,
+    /// True after a failure, until the destination is as wanted.
+    has_failed: bool,
 }
 
 enum State {
+    /// The driver does not have it. It is added at this time.
+    Absent { next_attempt_ns: i64 },
+    /// The command that adds it has no answer yet.
     Adding(Pending<()>),
-    Added,
-    Removing(Pending<()>),
-    /// The driver has refused it, or has not answered; it is tried again at this time.
-    Failed {
-        next_attempt_ns: i64,
-    },
-    /// Removed, or failed and no longer wanted.
+    /// The driver has it; with the id of the command that has added it.
+    Added { id: i64 },
+    /// The driver may have it. It is removed at this time, before it is added again.
+    Unresolved { id: i64, next_attempt_ns: i64 },
+    /// The command that removes it has no answer yet.
+    Removing { id: i64, pending: Pending<()> },
+    /// Absent and not wanted.
     Gone,
 }
 
 impl Destinations {
     pub(super) fn begin(&mut self, port: Option<DestinationPort>) {
+        let driver = port.as_ref().map(DestinationPort::driver);
+        if driver != self.driver {
+            self.known.clear();
+        }
+        self.driver = driver;
         self.port = port;
     }
 
     pub(super) fn end(&mut self) {
         self.port = None;
-        self.known.clear();
+        for known in &mut self.known {
+            if let Some(id) = known.id() {
+                known.state = State::Unresolved {
+                    id,
+                    next_attempt_ns: i64::MIN,
+                };
+            }
+        }
+        self.known
+            .retain(|known| matches!(known.state, State::Unresolved { .. }));
     }
 
     /// Returns true if the list of the handle has another version than the one that is known.
@@ -151,21 +200,20 @@ impl Destinations {
         self.version = Some(version);
     }
 
-    /// Returns true if each wanted destination was added or refused.
+    /// Returns true if each wanted destination was added, or has failed.
     pub(super) fn is_settled(&self) -> bool {
         let is_tried = |channel: &String| {
             self.known.iter().any(|known| {
                 known.channel == *channel
-                    && matches!(known.state, State::Added | State::Failed { .. })
+                    && (known.has_failed || matches!(known.state, State::Added { .. }))
             })
         };
         self.port.is_none() || self.wanted.iter().all(is_tried)
     }
 
-    /// Returns true if a wanted destination is missing because the driver has refused it.
+    /// Returns true if a destination is not as wanted after a failure.
     pub(super) fn has_failed(&self) -> bool {
-        let mut known = self.known.iter();
-        known.any(|known| matches!(known.state, State::Failed { .. }))
+        self.known.iter().any(|known| known.has_failed)
     }
 
     /// Sends commands and takes their results. `on_failure` gets each error. Returns the amount of work done.
@@ -176,9 +224,10 @@ impl Destinations {
             if self.known.iter().all(|known| known.channel != *channel) {
                 self.known.push(Destination {
                     channel: channel.clone(),
-                    state: State::Failed {
+                    state: State::Absent {
                         next_attempt_ns: i64::MIN,
                     },
+                    has_failed: false,
                 });
             }
         }
@@ -196,6 +245,17 @@ impl Destinations {
 }
 
 impl Destination {
+    /// Returns the id of the command that has added it, if the driver can have it.
+    fn id(&self) -> Option<i64> {
+        match &self.state {
+            State::Adding(pending) => Some(pending.registration_id()),
+            State::Added { id } | State::Unresolved { id, .. } | State::Removing { id, .. } => {
+                Some(*id)
+            }
+            State::Absent { .. } | State::Gone => None,
+        }
+    }
+
     /// Returns the next state, if the destination leaves the current one.
     fn advance(
         &mut self,
@@ -204,40 +264,83 @@ impl Destination {
         now: Now,
         on_failure: &mut impl FnMut(CommandError),
     ) -> Option<State> {
+        let has_failed = &mut self.has_failed;
+        // Reports an error and returns the time of the next attempt.
         let mut failed = |error| {
+            *has_failed = true;
             on_failure(error);
-            State::Failed {
-                next_attempt_ns: now.nanos.saturating_add(RETRY_NS),
-            }
+            now.nanos.saturating_add(RETRY_NS)
         };
         match &mut self.state {
-            State::Adding(pending) => Some(match pending.poll()? {
-                Ok(()) => State::Added,
-                Err(error) => failed(error),
-            }),
-            // What cannot be removed is left to the driver.
-            State::Removing(pending) => Some(match pending.poll()? {
-                Ok(()) => State::Gone,
-                Err(error) => {
-                    failed(error);
-                    State::Gone
-                }
-            }),
-            State::Added if is_wanted => None,
-            State::Added => Some(match port.send(&self.channel, false) {
-                Ok(pending) => State::Removing(pending),
-                Err(error) => {
-                    failed(error);
-                    State::Gone
-                }
-            }),
-            State::Failed { .. } if !is_wanted => Some(State::Gone),
-            State::Failed { next_attempt_ns } if now.nanos < *next_attempt_ns => None,
-            State::Failed { .. } => Some(match port.send(&self.channel, true) {
+            State::Absent { .. } if !is_wanted => Some(State::Gone),
+            State::Absent { next_attempt_ns } if now.nanos < *next_attempt_ns => None,
+            State::Absent { .. } => Some(match port.add(&self.channel) {
                 Ok(pending) => State::Adding(pending),
-                Err(error) => failed(error),
+                Err(error) => State::Absent {
+                    next_attempt_ns: failed(error),
+                },
+            }),
+            State::Adding(pending) => Some(match pending.poll()? {
+                Ok(()) => {
+                    self.has_failed = false;
+                    State::Added {
+                        id: pending.registration_id(),
+                    }
+                }
+                Err(error @ CommandError::Registration(_)) => State::Absent {
+                    next_attempt_ns: failed(error),
+                },
+                // The driver may have executed the command.
+                Err(error) => State::Unresolved {
+                    id: pending.registration_id(),
+                    next_attempt_ns: failed(error),
+                },
+            }),
+            State::Added { .. } if is_wanted => None,
+            State::Unresolved {
+                next_attempt_ns, ..
+            } if now.nanos < *next_attempt_ns => None,
+            State::Added { id } | State::Unresolved { id, .. } => {
+                let id = *id;
+                Some(match port.remove(&self.channel, id) {
+                    Ok(pending) => State::Removing { id, pending },
+                    Err(error) => State::Unresolved {
+                        id,
+                        next_attempt_ns: failed(error),
+                    },
+                })
+            }
+            State::Removing { id, pending } => Some(match pending.poll()? {
+                Ok(()) => absent(is_wanted),
+                Err(error) if is_unknown_to_driver(&error) => absent(is_wanted),
+                Err(error) => State::Unresolved {
+                    id: *id,
+                    next_attempt_ns: failed(error),
+                },
             }),
             State::Gone => None,
         }
     }
+}
+
+/// Returns the state of a destination that the driver does not have.
+fn absent(is_wanted: bool) -> State {
+    if is_wanted {
+        State::Absent {
+            next_attempt_ns: i64::MIN,
+        }
+    } else {
+        State::Gone
+    }
+}
+
+/// Returns true if the driver has refused to remove what it does not have.
+fn is_unknown_to_driver(error: &CommandError) -> bool {
+    let CommandError::Registration(refusal) = error else {
+        return false;
+    };
+    matches!(
+        refusal.code,
+        ErrorCode::UnknownSubscription | ErrorCode::UnknownPublication
+    )
 }

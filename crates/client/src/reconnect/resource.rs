@@ -31,7 +31,7 @@ struct Change<T> {
     made: Option<T>,
     /// Number of resources made so far.
     generation: u64,
-    /// Reason why the last attempt to add the resource or one of its destinations failed.
+    /// Reason why the last attempt to add the resource, or to add or remove one of its destinations, failed.
     failure: Option<CommandError>,
     /// Destinations of each resource that is made.
     wanted: Vec<String>,
@@ -137,8 +137,8 @@ impl<T> Reconnecting<T> {
         self.generation
     }
 
-    /// Returns why the last attempt to add the resource, or one of its destinations, failed; `None` after all were added.
-    /// What failed is tried again once per second.
+    /// Returns why the last attempt to add the resource, or to add or remove one of its destinations, failed; `None` once
+    /// the driver has all of them as wanted. What failed is tried again once per second.
     #[must_use]
     pub fn failure(&self) -> Option<CommandError> {
         self.slot.lock().failure.clone()
@@ -158,8 +158,11 @@ macro_rules! with_destinations {
             impl Reconnecting<$resource> {
                 /// Adds a destination to the resource on this and each later driver; its channel has
                 /// `control-mode=manual`. Does not wait: the duty cycle of the client sends the command, and
-                #[doc = "[`get`](Self::get) returns a resource made anew after its destinations were added or refused"]
-                /// ([`failure`](Self::failure)). Has no effect if the resource has the destination.
+                #[doc = "[`get`](Self::get) returns a resource made anew after each of its destinations was added or has"]
+                /// failed ([`failure`](Self::failure)). Has no effect if the resource has the destination.
+                ///
+                /// The driver has each destination once, also after a command whose answer was lost: it is removed before
+                /// it is added again.
                 ///
                 /// # Errors
                 /// The channel is too long for a command.
@@ -175,7 +178,7 @@ macro_rules! with_destinations {
                 }
 
                 /// Removes a destination by the channel that it was added with, from the resource on this and each later
-                /// driver. Does not wait.
+                /// driver. Does not wait; repeated until the driver has removed it ([`failure`](Self::failure)).
                 pub fn remove_destination(&self, channel: impl AsRef<str>) {
                     self.change_wanted(|wanted| wanted.retain(|known| known != channel.as_ref()));
                 }

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use futures_util::stream::FusedStream;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use taran::{
-    AsyncPublication, AsyncSubscription, Lost, OfferError, PollError, Publication, Reactor,
+    AsyncPublication, AsyncReconnecting, AsyncSubscription, Lost, OfferError, PollError,
+    Publication, Reactor, Subscription,
 };
 
 use crate::fake_driver::{Fixture, TERM_LENGTH};
@@ -541,4 +543,130 @@ fn reconnecting_stream_and_sink_go_on_with_the_next_driver() {
         task.poll_once(messages.get()).map(|it| it.is_some()),
         Poll::Ready(false)
     );
+}
+
+/// A machine with a driver, and a stream and a sink between which one message was sent.
+fn connected_machine(
+    reactor: &Reactor,
+) -> (
+    Machine,
+    AsyncReconnecting<Subscription>,
+    AsyncReconnecting<Publication>,
+) {
+    let mut machine = Machine::without_driver();
+    let mut messages = machine
+        .client
+        .add_subscription("aeron:ipc", 12)
+        .into_async(reactor);
+    let mut sink = machine
+        .client
+        .add_publication("aeron:ipc", 12)
+        .into_async(reactor);
+    machine.start_driver();
+    assert_passes_a_message(&mut messages, &mut sink);
+    (machine, messages, sink)
+}
+
+#[track_caller]
+fn assert_passes_a_message(
+    messages: &mut AsyncReconnecting<Subscription>,
+    sink: &mut AsyncReconnecting<Publication>,
+) {
+    let task = Task::new();
+    let sent = task.poll_once(sink.send("message"));
+    assert!(matches!(sent, Poll::Ready(Ok(()))), "{sent:?}");
+    let received = task.poll_once(messages.next());
+    assert!(
+        matches!(&received, Poll::Ready(Some(Ok(message))) if message.payload() == b"message"),
+        "{received:?}"
+    );
+}
+
+#[test]
+fn reconnecting_stream_ends_without_an_error_when_its_client_is_dropped() {
+    let reactor = Reactor::invoked();
+    let (machine, mut messages, mut sink) = connected_machine(&reactor);
+    let task = Task::new();
+    assert!(task.poll_once(messages.next()).is_pending());
+    drop(machine);
+    reactor.invoke();
+    assert_eq!(1, task.wake_ups());
+    for _ in 0..2 {
+        let next = task.poll_once(messages.next());
+        assert!(matches!(next, Poll::Ready(None)), "{next:?}");
+    }
+    assert!(messages.is_terminated());
+    let sent = task.poll_once(sink.send("late"));
+    assert_eq!(sent, Poll::Ready(Err(OfferError::Closed)));
+    let offered = task.poll_once(sink.offer(b"late"));
+    assert_eq!(offered, Poll::Ready(Err(OfferError::Closed)));
+    assert!(matches!(task.poll_once(sink.get()), Poll::Ready(None)));
+}
+
+#[test]
+fn loss_of_a_driver_is_told_once_by_get_as_well() {
+    let reactor = Reactor::invoked();
+    let (mut machine, mut messages, mut sink) = connected_machine(&reactor);
+    machine.kill_driver();
+    machine.advance(Duration::from_secs(12));
+    let task = Task::new();
+    let lost = task.poll_once(messages.get());
+    assert!(
+        matches!(lost, Poll::Ready(Some(Err(Lost::DriverTimeout { .. })))),
+        "{lost:?}"
+    );
+    assert!(task.poll_once(messages.get()).is_pending(), "told once");
+    assert!(task.poll_once(messages.next()).is_pending(), "told once");
+    let ready = task.poll_once(sink.feed("lost"));
+    assert!(
+        matches!(&ready, Poll::Ready(Err(error)) if error.lost().is_some()),
+        "{ready:?}"
+    );
+    assert!(task.poll_once(sink.get()).is_pending(), "told once");
+    machine.start_driver();
+    assert_passes_a_message(&mut messages, &mut sink);
+    assert!(matches!(
+        task.poll_once(messages.get()),
+        Poll::Ready(Some(Ok(_)))
+    ));
+}
+
+#[test]
+fn resource_closed_by_the_application_ends_the_stream_and_the_sink() {
+    let reactor = Reactor::invoked();
+    let (mut machine, mut messages, mut sink) = connected_machine(&reactor);
+    let task = Task::new();
+    let Poll::Ready(Some(Ok(subscription))) = task.poll_once(messages.get()) else {
+        panic!("there is a subscription");
+    };
+    let id = subscription.get_ref().registration_id();
+    let client = machine.client.client().expect("connected");
+    drop(client.async_remove_subscription(id).expect("it is open"));
+    let Poll::Ready(Some(Ok(publication))) = task.poll_once(sink.get()) else {
+        panic!("there is a publication");
+    };
+    // The sink of one driver.
+    let closed = task.poll_once(SinkExt::<&str>::close(publication));
+    assert_eq!(closed, Poll::Ready(Ok(())));
+    machine.kill_driver();
+    machine.advance(Duration::from_millis(200));
+    assert!(matches!(task.poll_once(messages.next()), Poll::Ready(None)));
+    assert!(matches!(task.poll_once(messages.get()), Poll::Ready(None)));
+    for _ in 0..2 {
+        let sent = task.poll_once(sink.send("late"));
+        assert_eq!(sent, Poll::Ready(Err(OfferError::Closed)));
+    }
+}
+
+#[test]
+fn reconnecting_stream_goes_on_after_the_application_has_closed_one_client() {
+    let reactor = Reactor::invoked();
+    let (mut machine, mut messages, mut sink) = connected_machine(&reactor);
+    machine.client.client().expect("connected").close();
+    let task = Task::new();
+    assert!(task.poll_once(messages.next()).is_pending());
+    assert!(task.poll_once(sink.send("waits")).is_pending());
+    machine.advance(Duration::from_secs(12));
+    assert_passes_a_message(&mut messages, &mut sink);
+    assert_eq!((2, 2), (messages.generation(), sink.generation()));
 }

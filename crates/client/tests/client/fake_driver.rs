@@ -51,6 +51,15 @@ pub(crate) struct Stream {
     subscribers: Vec<(i64, Counter)>,
 }
 
+/// Reaction of a driver to commands for destinations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OfDestinations {
+    Execute,
+    /// Executes them; the answers are lost.
+    ExecuteSilently,
+    RefuseRemovals,
+}
+
 pub(crate) struct FakeDriver {
     pub(crate) storage: MemoryStorage,
     pub(crate) cnc: Cnc,
@@ -60,6 +69,10 @@ pub(crate) struct FakeDriver {
     pub(crate) streams: Vec<Stream>,
     /// Respond to commands like a driver.
     pub(crate) auto_respond: bool,
+    /// Destinations of all resources, which are taken to share one endpoint: ids of their commands and channels, in order.
+    pub(crate) destinations: Vec<(i64, String)>,
+    /// Reaction to commands for destinations.
+    pub(crate) of_destinations: OfDestinations,
     /// Lock of a Taran driver; official drivers have none.
     pub(crate) lock: Option<LockFile>,
     clock: Box<dyn Clock>,
@@ -88,12 +101,15 @@ impl FakeDriver {
         Self::start_in(MemoryStorage::new(), clock)
     }
 
-    pub(crate) fn start_in(storage: MemoryStorage, clock: impl Clock + 'static) -> Self {
+    pub(crate) fn start_in(storage: MemoryStorage, mut clock: impl Clock + 'static) -> Self {
         let directory = PathBuf::from(DIRECTORY);
         for part in ["", "publications", "images"] {
             storage.create_dir_all(&directory.join(part)).unwrap();
         }
-        let spec = small_cnc();
+        let spec = CncSpec {
+            start_timestamp_ms: clock.now().epoch_millis,
+            ..small_cnc()
+        };
         let length = spec.file_length() as u64;
         let region = storage
             .create(&directory.join("cnc.dat"), length, CreateOptions::RESERVED)
@@ -110,6 +126,8 @@ impl FakeDriver {
             received_commands: Vec::new(),
             streams: Vec::new(),
             auto_respond: true,
+            destinations: Vec::new(),
+            of_destinations: OfDestinations::Execute,
             lock: None,
             clock: Box::new(clock),
             commands: Consumer::open(&cnc.to_driver).unwrap(),
@@ -324,13 +342,50 @@ impl FakeDriver {
             | Command::RemoveDestination { correlation_id, .. }
             | Command::RemoveDestinationById { correlation_id, .. }
             | Command::AddReceiveDestination { correlation_id, .. }
-            | Command::RemoveReceiveDestination { correlation_id, .. }
-            | Command::RejectImage { correlation_id, .. } => {
+            | Command::RemoveReceiveDestination { correlation_id, .. } => {
+                self.change_destinations(command, correlation_id);
+            }
+            Command::RejectImage { correlation_id, .. } => {
                 self.respond(&Response::OperationSuccess { correlation_id });
             }
             Command::ClientKeepalive { .. }
             | Command::ClientClose { .. }
             | Command::TerminateDriver { .. } => {}
+        }
+    }
+
+    fn change_destinations(&mut self, command: &Command<'_>, correlation_id: i64) {
+        let is_addition = matches!(
+            command,
+            Command::AddDestination { .. } | Command::AddReceiveDestination { .. }
+        );
+        if self.of_destinations == OfDestinations::RefuseRemovals && !is_addition {
+            self.respond(&Response::Error {
+                correlation_id,
+                error_code: 0,
+                message: b"not now",
+            });
+            return;
+        }
+        let known = &mut self.destinations;
+        match *command {
+            Command::AddDestination { channel, .. }
+            | Command::AddReceiveDestination { channel, .. } => {
+                known.push((correlation_id, channel.to_owned()));
+            }
+            Command::RemoveDestination { channel, .. }
+            | Command::RemoveReceiveDestination { channel, .. } => {
+                if let Some(newest) = known.iter().rposition(|(_, it)| it == channel) {
+                    known.remove(newest);
+                }
+            }
+            Command::RemoveDestinationById { destination_id, .. } => {
+                known.retain(|(id, _)| *id != destination_id);
+            }
+            _ => {}
+        }
+        if self.of_destinations != OfDestinations::ExecuteSilently {
+            self.respond(&Response::OperationSuccess { correlation_id });
         }
     }
 

@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use taran::{
-    ConnectionState, ImageHandlers, Lost, ManualClock, MemoryStorage, Publication, Reconnecting,
-    ReconnectingClient, Subscription,
+    CommandError, ConnectionState, ImageHandlers, Lost, ManualClock, MemoryStorage, Publication,
+    Reconnecting, ReconnectingClient, Subscription,
 };
 
 use taran_protocol::command::Command;
+use taran_protocol::response::Response;
 
-use crate::fake_driver::{FakeDriver, REFUSED, START, builder};
+use crate::fake_driver::{FakeDriver, OfDestinations, REFUSED, START, builder};
 
 /// A machine whose driver is killed and restarted. Each driver has new files.
 pub(crate) struct Machine {
@@ -66,21 +67,42 @@ impl Machine {
         }
     }
 
-    /// Returns the commands for destinations since the last call, in order: true for an added one.
-    fn destination_commands(&mut self) -> Vec<(bool, String)> {
-        let driver = self.driver.as_mut().expect("there is a driver");
-        let commands = driver.take_commands();
-        let of_destination = commands.iter().filter_map(|command| {
-            let (adds, channel) = match command.command() {
+    fn driver(&mut self) -> &mut FakeDriver {
+        self.driver.as_mut().expect("there is a driver")
+    }
+
+    /// Returns the channels that the driver was told to add since the last call, in order.
+    fn added_destinations(&mut self) -> Vec<String> {
+        let commands = self.driver().take_commands();
+        let added = commands
+            .iter()
+            .filter_map(|command| match command.command() {
                 Command::AddDestination { channel, .. }
-                | Command::AddReceiveDestination { channel, .. } => (true, channel),
-                Command::RemoveDestination { channel, .. }
-                | Command::RemoveReceiveDestination { channel, .. } => (false, channel),
-                _ => return None,
-            };
-            Some((adds, channel.to_owned()))
-        });
-        of_destination.collect()
+                | Command::AddReceiveDestination { channel, .. } => Some(channel.to_owned()),
+                _ => None,
+            });
+        added.collect()
+    }
+
+    /// Returns the destinations that the driver has, sorted.
+    fn destinations(&mut self) -> Vec<String> {
+        let known = self.driver().destinations.iter();
+        let mut channels: Vec<_> = known.map(|(_, channel)| channel.clone()).collect();
+        channels.sort();
+        channels
+    }
+
+    /// The driver times the client out; the machine connects again.
+    fn time_client_out(&mut self) {
+        let client = self.client.client().expect("connected");
+        let client_id = client.client_id();
+        assert!(self.publication.get().is_some());
+        let before = self.publication.generation();
+        self.driver()
+            .respond(&Response::ClientTimeout { client_id });
+        self.advance(Duration::from_secs(2));
+        assert!(self.publication.get().is_some());
+        assert_eq!(self.publication.generation(), before + 1);
     }
 
     /// Sends a message and receives it.
@@ -230,9 +252,8 @@ fn destinations_are_added_on_each_driver_before_the_resource_is_there() {
         machine.start_driver();
         assert!(machine.publication.get().is_some());
         assert_eq!(machine.publication.generation(), generation);
-        let mut commands = machine.destination_commands();
-        commands.sort();
-        assert_eq!(commands, [(true, ONE.to_owned()), (true, TWO.to_owned())]);
+        assert_eq!(machine.added_destinations().len(), 2);
+        assert_eq!(machine.destinations(), [ONE, TWO]);
         machine.kill_driver();
         machine.advance(Duration::from_secs(12));
     }
@@ -251,20 +272,125 @@ fn destinations_are_added_on_each_driver_before_the_resource_is_there() {
 fn changed_destinations_reach_the_driver_and_its_successor() {
     let mut machine = Machine::without_driver();
     machine.start_driver();
-    assert_eq!(machine.destination_commands(), []);
     machine.publication.add_destination(ONE).unwrap();
     machine.publication.add_destination(TWO).unwrap();
     machine.advance(Duration::from_secs(1));
-    let added = |channel: &str| (true, channel.to_owned());
-    assert_eq!(machine.destination_commands(), [added(ONE), added(TWO)]);
+    assert_eq!(machine.added_destinations(), [ONE, TWO]);
     machine.publication.remove_destination(ONE);
     machine.advance(Duration::from_secs(1));
-    assert_eq!(machine.destination_commands(), [(false, ONE.to_owned())]);
+    assert_eq!(machine.destinations(), [TWO]);
     machine.kill_driver();
     machine.advance(Duration::from_secs(12));
     machine.start_driver();
-    assert_eq!(machine.destination_commands(), [added(TWO)]);
+    assert_eq!(machine.added_destinations(), [TWO]);
+    assert_eq!(machine.destinations(), [TWO]);
     assert_eq!(machine.publication.failure(), None);
+}
+
+/// The publication has one destination, the subscription another one.
+fn machine_with_destinations() -> Machine {
+    let mut machine = Machine::without_driver();
+    machine.publication.add_destination(ONE).unwrap();
+    machine.subscription.add_destination(TWO).unwrap();
+    machine.start_driver();
+    assert_eq!(machine.destinations(), [ONE, TWO]);
+    machine
+}
+
+#[test]
+fn destination_whose_answer_was_lost_is_there_once() {
+    let mut machine = machine_with_destinations();
+    let (three, four) = (
+        "aeron:udp?endpoint=127.0.0.1:40458",
+        "aeron:udp?endpoint=127.0.0.1:40459",
+    );
+    machine.driver().of_destinations = OfDestinations::ExecuteSilently;
+    machine.publication.add_destination(three).unwrap();
+    machine.subscription.add_destination(four).unwrap();
+    machine.advance(Duration::from_secs(25));
+    let is_timeout =
+        |failure: Option<CommandError>| matches!(failure, Some(CommandError::Timeout { .. }));
+    assert!(is_timeout(machine.publication.failure()));
+    assert!(is_timeout(machine.subscription.failure()));
+    machine.driver().of_destinations = OfDestinations::Execute;
+    machine.advance(Duration::from_secs(25));
+    assert_eq!(machine.destinations(), [ONE, TWO, three, four]);
+    assert_eq!(machine.publication.failure(), None);
+    assert_eq!(machine.subscription.failure(), None);
+}
+
+#[test]
+fn destination_without_answer_that_is_no_longer_wanted_is_removed() {
+    let mut machine = machine_with_destinations();
+    let three = "aeron:udp?endpoint=127.0.0.1:40458";
+    machine.driver().of_destinations = OfDestinations::ExecuteSilently;
+    machine.publication.add_destination(three).unwrap();
+    machine.advance(Duration::from_secs(1));
+    machine.publication.remove_destination(three);
+    machine.advance(Duration::from_secs(12));
+    machine.driver().of_destinations = OfDestinations::Execute;
+    machine.advance(Duration::from_secs(25));
+    assert_eq!(machine.destinations(), [ONE, TWO]);
+    assert_eq!(machine.publication.failure(), None);
+}
+
+#[test]
+fn failed_removal_of_a_destination_is_reported_and_tried_again() {
+    let mut machine = machine_with_destinations();
+    machine.driver().of_destinations = OfDestinations::RefuseRemovals;
+    machine.publication.remove_destination(ONE);
+    machine.subscription.remove_destination(TWO);
+    for _ in 0..5 {
+        machine.advance(Duration::from_secs(1));
+        let failures = [
+            machine.publication.failure(),
+            machine.subscription.failure(),
+        ];
+        assert!(
+            failures
+                .iter()
+                .all(|it| matches!(it, Some(CommandError::Registration(_)))),
+            "{failures:?}"
+        );
+    }
+    assert_eq!(machine.destinations(), [ONE, TWO]);
+    machine.driver().of_destinations = OfDestinations::Execute;
+    machine.advance(Duration::from_secs(2));
+    assert_eq!(machine.destinations(), [] as [&str; 0]);
+    assert_eq!(machine.publication.failure(), None);
+    assert_eq!(machine.subscription.failure(), None);
+}
+
+/// Another client can have kept the endpoint of the publication, with its destinations.
+#[test]
+fn destinations_are_there_once_after_the_same_driver_has_timed_the_client_out() {
+    let mut machine = machine_with_destinations();
+    machine.time_client_out();
+    assert_eq!(machine.destinations(), [ONE, TWO]);
+    // One of unknown outcome, and one that is no longer wanted.
+    let three = "aeron:udp?endpoint=127.0.0.1:40458";
+    machine.driver().of_destinations = OfDestinations::ExecuteSilently;
+    machine.publication.add_destination(three).unwrap();
+    machine.advance(Duration::from_secs(1));
+    machine.publication.remove_destination(ONE);
+    machine.driver().of_destinations = OfDestinations::Execute;
+    machine.time_client_out();
+    assert_eq!(machine.destinations(), [TWO, three]);
+}
+
+/// Ids of the last driver can belong to others on the next one.
+#[test]
+fn new_driver_gets_no_removals() {
+    let mut machine = machine_with_destinations();
+    machine.kill_driver();
+    machine.advance(Duration::from_secs(12));
+    machine.start_driver();
+    let commands = machine.driver().take_commands();
+    assert!(commands.iter().all(|command| !matches!(
+        command.command(),
+        Command::RemoveDestinationById { .. } | Command::RemoveReceiveDestination { .. }
+    )));
+    assert_eq!(machine.destinations(), [ONE, TWO]);
 }
 
 #[test]
@@ -277,8 +403,8 @@ fn refused_destination_is_reported_and_tried_again() {
     machine.exchange();
     machine.advance(Duration::from_secs(10));
     assert!(machine.publication.failure().is_some());
-    let commands = machine.destination_commands();
-    let count = |channel: &str| commands.iter().filter(|(_, it)| it == channel).count();
+    let added = machine.added_destinations();
+    let count = |channel: &str| added.iter().filter(|it| *it == channel).count();
     assert!(
         count(REFUSED) > 5,
         "tried once per second: {}",
@@ -288,7 +414,7 @@ fn refused_destination_is_reported_and_tried_again() {
     machine.publication.remove_destination(REFUSED);
     machine.advance(Duration::from_secs(3));
     assert_eq!(machine.publication.failure(), None);
-    assert_eq!(machine.destination_commands(), []);
+    assert_eq!(machine.added_destinations(), [] as [&str; 0]);
 
     let too_long = "x".repeat(1 << 20);
     assert!(machine.publication.add_destination(too_long).is_err());
