@@ -32,7 +32,7 @@ impl fmt::Display for Diagnostic<'_> {
 }
 
 /// Condition that an operator should know of, although the driver starts.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriverWarning {
     /// The directory exists already, and `aeron.dir.warn.if.exists` is set.
@@ -80,6 +80,8 @@ pub enum DriverWarning {
         sysctl: &'static str,
     },
 }
+
+taran_core::debug_is_display!(DriverWarning);
 
 /// Destination of diagnostics: a function of the embedding program, or standard output and standard error.
 #[derive(Clone, Default)]

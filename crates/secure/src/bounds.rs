@@ -3,7 +3,7 @@
 use taran_protocol::frame::{DATA_HEADER_LENGTH, DataHeader, Frame, FromBytes, StatusMessage};
 
 /// Reason why an authentic datagram is dropped: its author may not send it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutOfBounds {
     /// The plain datagram violates a rule of the wire.
@@ -22,6 +22,8 @@ pub enum OutOfBounds {
     #[error("the receiver id of another receiver")]
     ReceiverId,
 }
+
+taran_core::debug_is_display!(OutOfBounds);
 
 /// Checks a datagram that a sender sealed for a stream: DATA, PAD, heartbeats and RTTM.
 ///

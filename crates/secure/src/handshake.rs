@@ -54,7 +54,7 @@ pub struct Answer {
 }
 
 /// Reason why a handshake message is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
     /// The message is for another identity, or its author does not know the public key.
@@ -76,6 +76,8 @@ pub enum HandshakeError {
     #[error("a reserved field is not zero")]
     Reserved,
 }
+
+taran_core::debug_is_display!(HandshakeError);
 
 /// Handshake that waits for its RESP.
 pub struct Initiation<P: Provider> {

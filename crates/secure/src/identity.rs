@@ -34,7 +34,7 @@ impl Kind {
 }
 
 /// Reason why a text is no key. The text itself is not repeated, because it may be secret.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}")]
 pub struct KeyTextError {
     /// Line, from 1.
@@ -45,8 +45,10 @@ pub struct KeyTextError {
     pub problem: KeyTextProblem,
 }
 
+taran_core::debug_is_display!(KeyTextError);
+
 /// Problem of a text that is no key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyTextProblem {
     /// The line does not start as it has to.
@@ -71,6 +73,8 @@ pub enum KeyTextProblem {
     #[error("nothing may follow the key")]
     Trailing,
 }
+
+taran_core::debug_is_display!(KeyTextProblem);
 
 /// Key pair of a driver.
 #[derive(Clone)]
@@ -280,7 +284,7 @@ pub struct FileFacts {
 }
 
 /// Reason why a file is refused for its protection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnsafeFile {
     /// Others can read or write a secret.
@@ -304,6 +308,8 @@ pub enum UnsafeFile {
         expected: u32,
     },
 }
+
+taran_core::debug_is_display!(UnsafeFile);
 
 /// Checks the protection of a file that was opened, before it is read (docs/spec/transport-security.md §4.2).
 ///
@@ -345,6 +351,12 @@ mod tests {
 
     use super::*;
     use crate::provider::DefaultProvider;
+
+    #[test]
+    fn debug_of_an_error_is_its_text() {
+        let error = UnsafeFile::SecretMode { mode: 0o644 };
+        assert_eq!(error.to_string(), format!("{error:?}"));
+    }
 
     fn identity() -> Identity {
         Identity::from_private::<DefaultProvider>(Secret::new([7; 32]))

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
 /// Reason why a text is no pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
     /// The address is none of the forms.
@@ -23,6 +23,8 @@ pub enum PatternError {
     #[error("expected streams as N, N-M or '*'")]
     Streams,
 }
+
+taran_core::debug_is_display!(PatternError);
 
 /// Address part of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -42,7 +42,7 @@ impl Direction {
 }
 
 /// Reason why a datagram is not sealed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SealError {
     /// The key has reached a hard limit; only another epoch helps.
@@ -67,8 +67,10 @@ pub enum SealError {
     Direction,
 }
 
+taran_core::debug_is_display!(SealError);
+
 /// Reason why a datagram is not opened. It is as if lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
     /// The datagram is malformed, or of another type or key.
@@ -95,6 +97,8 @@ pub enum Refused {
         needed: usize,
     },
 }
+
+taran_core::debug_is_display!(Refused);
 
 /// Sealing half of a key. One agent owns it; it is never cloned, so that no counter comes twice.
 pub struct SealKey<P: Provider> {

@@ -17,7 +17,7 @@ pub const NAME_MAX: usize = 64;
 const NO_PSK: Secret = Secret::new([0; 32]);
 
 /// Reason why a text is no trust file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}")]
 pub struct TrustError {
     /// Line, from 1.
@@ -28,8 +28,10 @@ pub struct TrustError {
     pub problem: TrustProblem,
 }
 
+taran_core::debug_is_display!(TrustError);
+
 /// Problem of a text that is no trust file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustProblem {
     /// The key is none.
@@ -65,6 +67,8 @@ pub enum TrustProblem {
     #[error("a trust file has at most {KEYS_MAX} keys")]
     TooMany,
 }
+
+taran_core::debug_is_display!(TrustProblem);
 
 /// Trusted key.
 #[derive(Clone, Debug)]

@@ -5,9 +5,11 @@ pub const WINDOW: u64 = 4_096;
 const WORDS: usize = (WINDOW / 64) as usize;
 
 /// Reason why a counter is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the counter was seen, or is older than the replay window")]
 pub struct Replayed;
+
+taran_core::debug_is_display!(Replayed);
 
 /// Sliding window over the last [`WINDOW`] counters of one key behind one transport.
 ///

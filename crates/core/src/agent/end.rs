@@ -26,10 +26,12 @@ use crate::affinity::AffinityError;
 /// }
 ///
 /// assert_eq!(duty_cycle(false).unwrap_err().to_string(), "the quorum is lost");
+/// // Also what `unwrap` prints.
+/// assert_eq!(format!("{:?}", duty_cycle(false).unwrap_err()), "the quorum is lost");
 /// let end = duty_cycle(true).unwrap_err();
 /// assert!(end.error::<std::num::ParseIntError>().is_some());
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[doc(alias = "AgentTerminationException")]
 pub enum AgentEnd {
     /// The agent has done all its work.
@@ -74,6 +76,8 @@ impl fmt::Display for AgentEnd {
         }
     }
 }
+
+crate::debug_is_display!(AgentEnd);
 
 fn text_with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();

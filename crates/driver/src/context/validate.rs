@@ -7,7 +7,7 @@ use taran_protocol::option::{OptionId, OptionSet};
 use crate::diagnostics::DriverWarning;
 
 /// Conflict between two options, or between an option and the system.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}={value} {needed}", option.spec().property)]
 #[non_exhaustive]
 pub struct Conflict {
@@ -18,6 +18,8 @@ pub struct Conflict {
     /// The requirement, as text that follows the value.
     pub needed: String,
 }
+
+taran_core::debug_is_display!(Conflict);
 
 /// Maximum length of `cnc.dat`: its lengths are 32-bit.
 const CNC_LENGTH_MAX: usize = i32::MAX as usize;
@@ -228,6 +230,21 @@ mod tests {
     use taran_protocol::option::Source;
 
     use super::*;
+
+    #[test]
+    fn debug_of_conflicts_and_warnings_is_their_text() {
+        let conflict = Conflict {
+            option: OptionId::MtuLength,
+            value: "1m".to_owned(),
+            needed: "is too much".to_owned(),
+        };
+        assert_eq!(conflict.to_string(), format!("{conflict:?}"));
+        let warning = DriverWarning::OpenDirectory {
+            directory: "/dev/shm/one".into(),
+            mode: 0o755,
+        };
+        assert_eq!(warning.to_string(), format!("{warning:?}"));
+    }
 
     fn limits(max: usize) -> BufferLimits {
         let lengths = |length| BufferLengths {

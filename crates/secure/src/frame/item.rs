@@ -119,7 +119,7 @@ pub enum Item<'a> {
 }
 
 /// Reason why the content of a PAIR frame is refused as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidItem {
     /// An item passes the end of the frame.
@@ -140,6 +140,8 @@ pub enum InvalidItem {
     #[error("item type {0} has a value out of range")]
     Value(u16),
 }
+
+taran_core::debug_is_display!(InvalidItem);
 
 mod kind {
     pub(super) const REQUEST: u16 = 1;

@@ -72,7 +72,7 @@ pub struct SealedHeader {
 layout!(SealedHeader: 24 { 0 => header, 8 => key_id, 16 => counter });
 
 /// Reason why bytes are no frame of transport security.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidSecureFrame {
     /// The datagram does not have the length of its frame type.
@@ -109,6 +109,8 @@ pub enum InvalidSecureFrame {
     #[error("protocol version {0}; expected 1")]
     ProtocolVersion(u16),
 }
+
+taran_core::debug_is_display!(InvalidSecureFrame);
 
 /// Valid datagram of transport security.
 #[derive(Clone, Copy, Debug)]

@@ -90,14 +90,18 @@ impl Suite {
 }
 
 /// Reason why bytes cannot be opened: the tag does not belong to them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the authentication tag is wrong")]
 pub struct Unauthentic;
 
+taran_core::debug_is_display!(Unauthentic);
+
 /// Reason why a Diffie-Hellman result is refused: the public key is of small order, so that the result is zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the public key is of small order")]
 pub struct SmallOrder;
+
+taran_core::debug_is_display!(SmallOrder);
 
 /// Keyed AEAD context. It allocates nothing after it was made.
 pub trait Aead: Send + Sync + 'static {
