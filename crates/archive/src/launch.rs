@@ -122,9 +122,17 @@ pub struct ArchiveBuilder {
     on_failure: Box<dyn FnMut() + Send>,
     errors: Option<ErrorHandler>,
     driver_invoker: Option<Box<dyn FnMut() -> usize + Send>>,
+    commit: String,
 }
 
 impl ArchiveBuilder {
+    /// Sets the commit of the program, which the counter of errors shows in its label. Default: unknown.
+    #[must_use]
+    pub fn commit(mut self, commit: impl Into<String>) -> Self {
+        self.commit = commit.into();
+        self
+    }
+
     /// Replaces the authenticator, which accepts all clients.
     #[must_use]
     pub fn authenticator(mut self, authenticator: impl Authenticator + 'static) -> Self {
@@ -202,6 +210,7 @@ impl Archive {
             on_failure: Box::new(|| ()),
             errors: None,
             driver_invoker: None,
+            commit: "unknown".to_owned(),
         }
     }
 
@@ -258,6 +267,7 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
         on_failure,
         errors: own_errors,
         mut driver_invoker,
+        commit,
     } = builder;
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let mut clock = SystemClock::new();
@@ -283,7 +293,7 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
     let (error_handler, error_counter) = if let Some(handler) = own_errors {
         (handler, None)
     } else {
-        let spec = CounterSpec::errors(archive_id, env!("CARGO_PKG_VERSION"), COMMIT);
+        let spec = CounterSpec::errors(archive_id, env!("CARGO_PKG_VERSION"), &commit);
         let counter = add(&client, &spec)?;
         let handler = ErrorHandler::or_stderr(mark.error_log(), shared(&client, &counter));
         (handler, Some(counter))
@@ -463,12 +473,6 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
         runner,
     })
 }
-
-/// Commit of this build, as counters show it.
-const COMMIT: &str = match option_env!("TARAN_COMMIT") {
-    Some(commit) => commit,
-    None => "unknown",
-};
 
 fn run(
     mode: ArchiveThreadingMode,

@@ -27,6 +27,7 @@ mod output;
 mod printable;
 mod recordings;
 mod sbe;
+mod start_line;
 mod stat;
 mod streams;
 mod values;

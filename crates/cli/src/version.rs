@@ -12,11 +12,8 @@ use crate::output;
 
 /// Version of this program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Commit of the build, if the build sets it.
-pub(crate) const COMMIT: &str = match option_env!("TARAN_COMMIT") {
-    Some(commit) => commit,
-    None => "unknown",
-};
+/// Commit of the sources, as the build script finds it: `unknown` in builds for development.
+pub(crate) const COMMIT: &str = env!("TARAN_COMMIT");
 /// Release of Aeron whose protocols are supported.
 const AERON: (u32, u32, u32) = (1, 51, 0);
 
@@ -59,7 +56,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 /// Returns the line that `aeronmd -v` prints, in its format for programs that parse it
 /// (docs/spec/uri-and-configuration.md §5.1).
-///
 pub(crate) fn driver_line() -> String {
     let (major, minor, patch) = AERON;
     format!(

@@ -12,8 +12,9 @@ use taran_protocol::option::{IdleRole, OptionSet, ThreadingMode};
 
 use super::print;
 use crate::driver::configure;
-use crate::driver::start_line::StartLine;
 use crate::driver::stop::Signals;
+use crate::start_line::StartLine;
+use crate::version::COMMIT;
 
 /// Interval of checks for the end of archive and driver. Signals and failures end the wait at once.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -55,6 +56,7 @@ pub(super) fn alone(options: &OptionSet) -> Result<(), RunError> {
     let mut idle = config.idle.build();
     let properties = StartProperties::of(&config, options);
     let mut archive = Archive::builder(config)
+        .commit(COMMIT)
         .on_failure(move || waker.wake())
         .launch()?;
     properties.print(None);
@@ -101,10 +103,7 @@ impl StartProperties {
             ),
         );
         if let Some((options, directory)) = driver {
-            line.add("driver", directory.display());
-            line.add("driver threading", options.threading_mode_name());
-            line.add("profile", options.profile_name());
-            line.add("security", options.secure_mode_name());
+            line.add_driver(options, directory);
         }
         line.print();
     }
@@ -182,6 +181,7 @@ pub(super) fn with_driver(options: &OptionSet, of_driver: &OptionSet) -> Result<
     let mut waker = signals.waker()?;
     let properties = StartProperties::of(&config, options);
     let mut builder = Archive::builder(beside(config, directory.clone()))
+        .commit(COMMIT)
         .error_handler(errors)
         .on_failure(move || waker.wake());
     if is_invoked {

@@ -1,6 +1,7 @@
 //! Life cycle of the process of a member.
 
-use std::io::{self, Write as _};
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use taran_archive::{Archive, ArchiveConfig, ArchiveError, ArchiveThreadingMode, ConfigError};
@@ -13,6 +14,8 @@ use super::echo::Echo;
 use super::{Arguments, ServiceKind};
 use crate::driver::stop::Signals;
 use crate::driver::{self, Settings, configure};
+use crate::start_line::StartLine;
+use crate::version::COMMIT;
 
 /// Interval of checks for the end of member, archive and driver. Signals and failures end the wait at once.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -112,6 +115,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), RunError> {
 fn start(arguments: &Arguments, signals: &Signals, parts: &mut Parts) -> Result<(), RunError> {
     let settings = &arguments.settings;
     let mut config = ClusterConfig::from_properties(properties(settings)?)?;
+    let mut of_driver: Option<(OptionSet, PathBuf)> = None;
     if arguments.driver {
         let (options, _) = configure::options(settings, driver::environment())?;
         if options.threading_mode() == ThreadingMode::Invoker {
@@ -119,11 +123,15 @@ fn start(arguments: &Arguments, signals: &Signals, parts: &mut Parts) -> Result<
             return Err(RunError::Invoker { option });
         }
         let mut waker = signals.waker()?;
-        let context = DriverContext::from_options(options).termination_hook(move || waker.wake());
+        let context =
+            DriverContext::from_options(options.clone()).termination_hook(move || waker.wake());
         let driver = MediaDriver::launch(context)?;
-        config.aeron_dir = Some(driver.aeron_dir().to_path_buf());
+        let directory = driver.aeron_dir().to_path_buf();
+        config.aeron_dir = Some(directory.clone());
+        of_driver = Some((options, directory));
         parts.driver = Some(driver);
     }
+    let mut archive_directory = None;
     if arguments.archive {
         let (options, unknown) =
             configure::apply(OptionSet::archive(), settings, driver::environment())?;
@@ -133,39 +141,50 @@ fn start(arguments: &Arguments, signals: &Signals, parts: &mut Parts) -> Result<
             let option = "aeron.archive.threading.mode";
             return Err(RunError::Invoker { option });
         }
+        let directory = archive.dir.clone();
         archive.aeron_dir = config.aeron_dir.clone().or(archive.aeron_dir);
         let mut waker = signals.waker()?;
-        let mut builder = Archive::builder(archive).on_failure(move || waker.wake());
+        let mut builder = Archive::builder(archive)
+            .commit(COMMIT)
+            .on_failure(move || waker.wake());
         if let Some(driver) = &parts.driver {
             builder = builder.error_handler(driver.errors().clone());
         }
+        archive_directory = Some(directory);
         parts.archive = Some(builder.launch()?);
     }
-    let line = start_line(&config);
+    let mut line = start_line(&config);
+    if let Some(directory) = &archive_directory {
+        line.add("archive", directory.display());
+    }
+    if let Some((options, directory)) = &of_driver {
+        line.add_driver(options, directory);
+    }
     let service = Echo::new(matches!(arguments.service, ServiceKind::Count));
     let mut waker = signals.waker()?;
     let module = ConsensusModule::builder(config, service)
         .on_end(move || waker.wake())
         .launch()?;
     parts.module = Some(module);
-    // Standard output may be closed.
-    let _ = writeln!(io::stdout(), "{line}");
+    line.print();
     Ok(())
 }
 
-fn start_line(config: &ClusterConfig) -> String {
+fn start_line(config: &ClusterConfig) -> StartLine {
     let durability = match config.durability {
         Durability::QuorumMemory => "quorum-memory (aeron.archive.file.sync.level=0)",
         Durability::QuorumDisk => "quorum-disk",
     };
-    format!(
-        "cluster {} member {} of {}: durability {durability}, heartbeat timeout {} ms, clients connect to {}",
-        config.cluster_id,
-        config.member_id,
-        config.members.all().len(),
-        config.timing.heartbeat_timeout / 1_000_000,
-        config.own().ingress,
-    )
+    let mut line = StartLine::new("cluster");
+    line.add("cluster", config.cluster_id);
+    let (member, members) = (config.member_id, config.members.all().len());
+    line.add("member", format_args!("{member} of {members}"));
+    line.add("directory", config.dir.display());
+    line.add("durability", durability);
+    let timeout_ms = config.timing.heartbeat_timeout / 1_000_000;
+    line.add("heartbeat timeout", format_args!("{timeout_ms} ms"));
+    line.add("ingress", &config.own().ingress);
+    line
 }
 
 /// Returns names and values from the environment, files and the command line, in this order. Warns of options of the cluster that

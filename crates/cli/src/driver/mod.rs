@@ -3,7 +3,6 @@
 
 pub(crate) mod configure;
 mod run;
-pub(crate) mod start_line;
 pub(crate) mod stop;
 
 use std::io::{self, Write};

@@ -1,6 +1,7 @@
 //! Life cycle of the driver process.
 
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use taran_core::idle::IdleError;
@@ -8,9 +9,9 @@ use taran_driver::{DriverContext, DriverError, MediaDriver, Termination};
 use taran_protocol::counter::SystemCounter;
 use taran_protocol::option::{IdleRole, OptionSet, ThreadingMode};
 
-use super::start_line;
 use super::stop::{Signals, Stop};
 use crate::is_official_name;
+use crate::start_line::StartLine;
 
 /// Interval of checks for failed agents. Signals and requests end the wait at once.
 const FAILURE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -58,7 +59,7 @@ pub(super) fn run(options: &OptionSet) -> Result<Stop, RunError> {
     let mut driver = MediaDriver::launch(context).map_err(RunError::Launch)?;
     // `aeronmd` prints nothing.
     if !is_official_name() {
-        start_line::print(options, driver.aeron_dir());
+        print_start_line(options, driver.aeron_dir());
     }
     let status = SystemCounter::ControllableIdleStrategy.id();
     let mut idle = match driver.counters().counter(status) {
@@ -94,6 +95,14 @@ fn stopped(driver: &MediaDriver, signals: &Signals) -> Option<Result<Stop, RunEr
         Termination::Requested => Ok(Stop::Requested),
         failure => Err(RunError::Failed(failure.to_string())),
     })
+}
+
+fn print_start_line(options: &OptionSet, directory: &Path) {
+    let mut line = StartLine::new("driver");
+    line.add("directory", directory.display());
+    line.add("threading", options.threading_mode_name());
+    line.add_profile(options);
+    line.print();
 }
 
 /// Standard output may be closed; the driver has to close all the same.

@@ -1,6 +1,7 @@
 //! The `taran` command as a process: exit codes and output.
 
 mod bench;
+mod commit;
 mod config;
 mod doctor;
 mod documents;

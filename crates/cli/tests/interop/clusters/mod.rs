@@ -132,7 +132,15 @@ impl TestCluster {
                     .arg("-Daeron.threading.mode=SHARED")
                     .arg("-Daeron.archive.threading.mode=SHARED");
                 let mut program = Program::start(&format!("member {id}"), &mut command);
-                program.expect("cluster 0 member");
+                let start = program.expect("taran cluster ");
+                for part in [
+                    format!(", cluster 0, member {id} of "),
+                    format!(", directory {}, durability ", path("cluster")),
+                    format!(", archive {}, ", path("archive")),
+                    format!(", driver {}, driver threading SHARED, ", path("driver")),
+                ] {
+                    assert!(start.contains(&part), "{part:?} is missing in {start:?}");
+                }
                 program
             }
             Kind::Official => {

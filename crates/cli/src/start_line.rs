@@ -1,21 +1,12 @@
 //! The line that a process prints when it has started: what runs, where, and how.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 
 use taran_protocol::option::OptionSet;
 
 use crate::version;
-
-/// Prints the line of a driver in `directory`.
-pub(super) fn print(options: &OptionSet, directory: &Path) {
-    let mut line = StartLine::new("driver");
-    line.add("directory", directory.display());
-    line.add("threading", options.threading_mode_name());
-    line.add("profile", options.profile_name());
-    line.add("security", options.secure_mode_name());
-    line.print();
-}
 
 /// A line under construction: `taran driver 0.1.0 (commit abc): pid 7, directory /dev/shm/one, ...`.
 #[derive(Debug)]
@@ -33,8 +24,21 @@ impl StartLine {
     }
 
     /// Appends a property.
-    pub(crate) fn add(&mut self, name: &str, value: impl std::fmt::Display) {
+    pub(crate) fn add(&mut self, name: &str, value: impl Display) {
         self.0.push_str(&format!(", {name} {value}"));
+    }
+
+    /// Appends the properties of a driver that runs in the process beside something else.
+    pub(crate) fn add_driver(&mut self, options: &OptionSet, directory: &Path) {
+        self.add("driver", directory.display());
+        self.add("driver threading", options.threading_mode_name());
+        self.add_profile(options);
+    }
+
+    /// Appends the profile and the security of a driver.
+    pub(crate) fn add_profile(&mut self, options: &OptionSet) {
+        self.add("profile", options.profile_name());
+        self.add("security", options.secure_mode_name());
     }
 
     /// Prints the line on standard output. A closed standard output prevents no start.
