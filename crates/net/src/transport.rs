@@ -64,6 +64,12 @@ pub trait Transport: Send + Debug {
     /// Returns the peer that the transport is connected to.
     fn peer(&self) -> Option<SocketAddr>;
 
+    /// Returns the length in bytes of the longest IP packet that reaches the connected peer in one piece, as far as the
+    /// system knows; `None` without a peer, or if the backend does not know.
+    fn path_mtu(&self) -> Option<usize> {
+        None
+    }
+
     /// Returns the address that the transport is bound to, with the port that the system chose.
     fn local_address(&self) -> SocketAddr;
 

@@ -112,6 +112,8 @@ pub struct SealKey<P: Provider> {
     limits: KeyLimits,
     /// Next counter, for the thread that grants the key.
     progress: Arc<AtomicU64>,
+    /// Nanoseconds of the keeper's clock at which the hard age is reached.
+    expires: u64,
 }
 
 impl<P: Provider> SealKey<P> {
@@ -134,7 +136,23 @@ impl<P: Provider> SealKey<P> {
             blocks: 0,
             limits,
             progress: Arc::default(),
+            expires: u64::MAX,
         }
+    }
+
+    /// Sets the time at which the key reaches its hard age, in nanoseconds of the keeper's clock.
+    #[must_use]
+    pub const fn expiring(mut self, at: u64) -> Self {
+        self.expires = at;
+        self
+    }
+
+    /// Returns true if the key has reached its hard age. The caller, which has a clock, seals nothing with it from then on,
+    /// whether or not another key was handed to it.
+    #[must_use]
+    #[inline]
+    pub const fn is_expired(&self, now: u64) -> bool {
+        now >= self.expires
     }
 
     /// Returns the identifier.

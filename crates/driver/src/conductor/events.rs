@@ -46,7 +46,7 @@ impl ConductorState {
     pub(crate) fn on_event(&mut self, event: ConductorEvent) {
         match event {
             ConductorEvent::CreateImage(request) => {
-                self.networking.image_queue.add(request);
+                self.queue_image(request);
             }
             ConductorEvent::PublicationReleased(publication) => {
                 let id = publication.id();

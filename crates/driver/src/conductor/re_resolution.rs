@@ -82,7 +82,11 @@ impl ConductorState {
             return;
         };
         let current = resolved.roles.remote_data;
-        match changed_address("endpoint", address, found, current) {
+        let is_secured = endpoint.security.is_secured;
+        match changed_address("endpoint", address, found, current).and_then(|moved| {
+            self.security
+                .check_moved(is_secured, moved, resolved.text())
+        }) {
             Ok(None) => {}
             Ok(Some(address)) => {
                 resolved.roles.remote_data = address;
@@ -115,6 +119,7 @@ impl ConductorState {
         destination: i64,
         found: &Resolution,
     ) {
+        let is_secured = self.is_secured_sender(endpoint);
         let known = &mut self.networking.send_destinations;
         let Some(known) = known.get_mut(endpoint, destination) else {
             return;
@@ -123,7 +128,8 @@ impl ConductorState {
             Some(current) => changed_address("endpoint", &known.requested, found, current),
             None => Ok(first_address(&known.requested, found)),
         };
-        match moved {
+        let name = &known.requested.text;
+        match moved.and_then(|moved| self.security.check_moved(is_secured, moved, name)) {
             Ok(None) => {}
             Ok(Some(address)) => {
                 known.address = Some(address);
@@ -141,6 +147,8 @@ impl ConductorState {
     }
 
     fn on_control_resolved(&mut self, id: EndpointId, transport: TransportId, found: &Resolution) {
+        let endpoint = self.networking.receive_endpoints.get(id);
+        let is_secured = endpoint.is_some_and(|endpoint| endpoint.security.is_secured);
         let Some(resolved) = self.networking.receive_channel_mut(id, transport) else {
             return;
         };
@@ -148,7 +156,10 @@ impl ConductorState {
         else {
             return;
         };
-        match changed_address("control", address, found, current) {
+        let security = &self.security;
+        match changed_address("control", address, found, current)
+            .and_then(|moved| security.check_moved(is_secured, moved, resolved.text()))
+        {
             Ok(None) => {}
             Ok(Some(address)) => {
                 resolved.control = Some(address);

@@ -92,6 +92,12 @@ impl ReceiveEndpoint {
             ) => {}
             Err(_) => {
                 context.counters.invalid_packets.increment();
+                if let Some(transport) = &self.transports[transport] {
+                    let (now, channel) = (context.now, transport.channel());
+                    context
+                        .reporter
+                        .report_if_secured(now, channel, source, datagram);
+                }
             }
         }
     }

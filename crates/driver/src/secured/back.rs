@@ -244,8 +244,8 @@ impl ReceiverPort {
             }
             return Ok(true);
         };
-        let is_stale = sender.jumps != to_keeper.clock_jumps();
-        if is_stale || !sender.key.has_room(1, datagram.len()) {
+        let may_seal = to_keeper.clock().allows(&sender.key, sender.jumps);
+        if !may_seal || !sender.key.has_room(1, datagram.len()) {
             to_keeper.counters.refused_sends.increment();
             return Ok(true);
         }

@@ -10,9 +10,9 @@ use taran_net::{ReceiveBatch, TransmitScratch};
 use taran_protocol::frame::FrameType;
 use taran_secure::frame::PairFrames;
 use taran_secure::keeper::Port;
-use taran_secure::seal::Refused;
+use taran_secure::seal::{Refused, SealKey};
 
-use super::messages::{Input, PortInput};
+use super::messages::{Input, P, PortInput};
 use super::port_layer::Arrived;
 use crate::clock_jumps::ClockJumps;
 
@@ -41,6 +41,22 @@ pub(super) struct Desk {
     pub(super) to_keeper: KeeperSender,
 }
 
+/// Clocks as an agent that seals has seen them in this duty cycle.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SealClock {
+    jumps: u64,
+    nanos: u64,
+}
+
+impl SealClock {
+    /// Returns true if a key may seal: no jump of the wall clock has come since it was drawn under `jumps` of them, and it has
+    /// not reached its hard age. Its agent decides that alone, so that it holds while the conductor does not run.
+    #[inline]
+    pub(super) const fn allows(self, key: &SealKey<P>, jumps: u64) -> bool {
+        self.jumps == jumps && !key.is_expired(self.nanos)
+    }
+}
+
 /// Counters, and the queue to the conductor.
 #[derive(Debug)]
 pub(super) struct KeeperSender {
@@ -54,10 +70,13 @@ pub(super) struct KeeperSender {
 }
 
 impl KeeperSender {
-    /// Returns the number of jumps of the wall clock: keys that were made under another number seal nothing.
+    /// Returns what decides which keys may seal now.
     #[inline]
-    pub(super) fn clock_jumps(&self) -> u64 {
-        self.jumps.count()
+    pub(super) fn clock(&self) -> SealClock {
+        SealClock {
+            jumps: self.jumps.count(),
+            nanos: self.jumps.nanos(),
+        }
     }
 
     /// Passes a message to the conductor. It is dropped while the queue is full, so that a flood fills no memory: all that

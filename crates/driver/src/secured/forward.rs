@@ -152,7 +152,7 @@ impl SenderPort {
         let sealed = stream.and_then(|(setup, stream)| {
             let (fingerprint, incarnation) = (self.fingerprint, self.incarnation);
             let sealing = self.streams.get_mut(stream)?;
-            if sealing.jumps != to_keeper.clock_jumps() {
+            if !to_keeper.clock().allows(&sealing.key, sealing.jumps) {
                 return None;
             }
             let epoch = sealing.epoch;
@@ -192,7 +192,7 @@ impl SenderPort {
         let stride = transmit.stride();
         // Each of them has a key that can seal it, or those from there on are not sent.
         let mut sealable = 0;
-        let jumps = to_keeper.clock_jumps();
+        let clock = to_keeper.clock();
         for datagram in transmit.datagrams() {
             let count = transmit.datagrams().len() as u64;
             let sealing = stream_of(datagram).and_then(|stream| {
@@ -202,7 +202,9 @@ impl SenderPort {
             let Some((stream, sealing)) = sealing else {
                 break;
             };
-            if sealing.jumps != jumps || !sealing.key.has_room(count, plain.len()) {
+            if !clock.allows(&sealing.key, sealing.jumps)
+                || !sealing.key.has_room(count, plain.len())
+            {
                 break;
             }
             if sealing.key.wants_rotation() && !sealing.has_asked {

@@ -183,9 +183,9 @@ impl SecuredPort for ResolverPort {
             to_keeper.counters.refused_sends.increment();
             return Ok(length);
         };
-        let jumps = to_keeper.clock_jumps();
+        let clock = to_keeper.clock();
         let mut links = self.sealing.values_mut();
-        let link = links.find(|link| link.to == to && link.jumps == jumps);
+        let link = links.find(|link| link.to == to && clock.allows(&link.key, link.jumps));
         let Some(link) = link.filter(|link| link.key.has_room(1, length)) else {
             to_keeper.counters.refused_sends.increment();
             to_keeper.post(Port::Resolver, || Input::SetupRequest { control: to });

@@ -75,7 +75,11 @@ pub(crate) fn decide(
                 "a secured channel needs taran.secure.mode=channels or all, which is off: channel={text}"
             )));
         }
-        (Mode::All, Some(false)) if !may_be_plain(matched_address(resolved)) => {
+        // Where destinations are added by command, each of them is decided about: the socket alone leads nowhere.
+        (Mode::All, Some(false))
+            if channel.kind() != ChannelKind::Manual
+                && !may_be_plain(matched_address(resolved)) =>
+        {
             return Err(Failure::generic(format!(
                 "taran.secure=false needs an entry of taran.secure.allow.plain that covers {}, because \
                  taran.secure.mode=all: channel={text}",
@@ -91,6 +95,16 @@ pub(crate) fn decide(
         label: channel.label.clone(),
         peers: channel.peers.clone(),
     })
+}
+
+/// Returns the failure of a plain channel that leads, or would lead from now on, to an address that
+/// `taran.secure.allow.plain` does not cover.
+#[cfg(feature = "secure")]
+pub(crate) fn not_plain(address: SocketAddr, channel: &str) -> Failure {
+    Failure::generic(format!(
+        "a channel with taran.secure=false leads to {address}, which no entry of taran.secure.allow.plain covers, and \
+         taran.secure.mode=all: add an entry for it, or leave taran.secure=false out: channel={channel}"
+    ))
 }
 
 /// Checks that a channel agrees with the endpoint that it shares. What the channel leaves out is that of the endpoint.

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
+use std::path::Path;
 
 use taran_protocol::event::EventCode;
+use taran_secure::derive::Fingerprint;
 use taran_secure::frame::Code;
 use taran_secure::keeper::{Event, Port, Refusal, Rotation};
 use taran_secure::trust::{Peer, TrustStore};
@@ -148,22 +150,30 @@ impl Reports {
                 let text = fingerprint.to_string();
                 let values = [FieldValue::Address(Some(*address)), FieldValue::Text(&text)];
                 self.log(EventCode::SecurePeerUnknown, &values);
-                format!(
-                    "no key with fingerprint {fingerprint} (from {address}) in {file}: add it with 'taran keys trust' \
-                     after comparing fingerprints"
-                )
+                unknown_text(&fingerprint.to_string(), *address, channel, file)
             }
-            Event::PeerRefused { peer, why, .. } => {
+            Event::PeerRefused {
+                peer,
+                fingerprint,
+                channel: matched,
+                why,
+                ..
+            } => {
                 let values = [
                     FieldValue::Text(peer),
                     FieldValue::Text(refusal_name(*why)),
                     FieldValue::Text(channel),
                 ];
                 self.log(EventCode::SecurePeerRefused, &values);
-                let mut peers = trust.peers().iter();
-                let line = peers.find(|known| known.name() == peer);
-                let line = line.map(Peer::line).unwrap_or_default();
-                refusal_text(peer, *why, channel, &format!("{file}:{line}"))
+                let known = trust.by_fingerprint(fingerprint);
+                let subject = Subject {
+                    peer,
+                    fingerprint: *fingerprint,
+                    channel,
+                    matched: *matched,
+                    file,
+                };
+                subject.refusal_text(*why, known)
             }
             // A stream that is not known has ended meanwhile.
             Event::RequestRefused {
@@ -191,7 +201,9 @@ const fn rotation_name(why: Rotation) -> &'static str {
 
 const fn refusal_name(why: Refusal) -> &'static str {
     match why {
-        Refusal::NotAllowed => "not allowed",
+        Refusal::Publish(_) => "publish",
+        Refusal::Subscribe(_) => "subscribe",
+        Refusal::NotNamed => "taran.peers",
         Refusal::OtherChannel => "other channel",
         Refusal::Suite => "suite",
         Refusal::ReceiverId => "receiver id",
@@ -200,27 +212,144 @@ const fn refusal_name(why: Refusal) -> &'static str {
     }
 }
 
-fn refusal_text(peer: &str, why: Refusal, channel: &str, line: &str) -> String {
-    match why {
-        Refusal::NotAllowed => format!(
-            "{peer} may not have what it asks of {channel}: publish= or subscribe= of {line}, or taran.peers of the \
-             channel, does not allow it"
-        ),
-        Refusal::OtherChannel => format!(
-            "{peer} asked {channel} with another channel label: are ports translated on the way? Set the same \
-             taran.label at both ends"
-        ),
-        Refusal::Suite => format!(
-            "{peer} and this driver have no common suite for {channel}: see taran.secure.suites at both ends"
-        ),
-        Refusal::ReceiverId => {
-            format!("{peer} claims the receiver id of another peer on {channel}, and is refused")
+/// Returns the text about a key that is not trusted.
+fn unknown_text(fingerprint: &str, source: SocketAddr, channel: &str, file: &str) -> String {
+    let directory = Path::new(file)
+        .parent()
+        .filter(|path| path.is_absolute())
+        .map_or_else(String::new, |path| format!(" --dir {}", path.display()));
+    format!(
+        "no key with fingerprint {fingerprint} (from {source}, for {channel}) in {file}: if 'taran keys fingerprint' prints \
+         the same at that host, add the line that 'taran keys show' prints there: taran keys{directory} trust \
+         taran-pub-1:... NAME"
+    )
+}
+
+/// Peer that is refused, and where.
+struct Subject<'a> {
+    peer: &'a str,
+    fingerprint: Fingerprint,
+    channel: &'a str,
+    /// Address that patterns are matched against.
+    matched: SocketAddr,
+    file: &'a str,
+}
+
+impl Subject<'_> {
+    /// Returns the text about a refusal. `known` is what the trust file says about the peer.
+    fn refusal_text(&self, why: Refusal, known: Option<&Peer>) -> String {
+        let Self { peer, channel, .. } = self;
+        match why {
+            Refusal::Publish(stream) => {
+                let patterns = known.map(|known| known.publish().to_string());
+                self.pattern_text(["publish", "publish="], stream, patterns, known)
+            }
+            Refusal::Subscribe(stream) => {
+                let patterns = known.map(|known| known.subscribe().to_string());
+                self.pattern_text(["subscribe to", "subscribe="], stream, patterns, known)
+            }
+            Refusal::NotNamed => format!(
+                "{peer} (fingerprint {}) is trusted, and is not among the taran.peers of {channel}: add {peer} there if it \
+                 may be at the other end",
+                self.fingerprint
+            ),
+            Refusal::OtherChannel => format!(
+                "{peer} asked {channel} with another channel label: are ports translated on the way? Set the same \
+                 taran.label at both ends"
+            ),
+            Refusal::Suite => format!(
+                "{peer} and this driver have no common suite for {channel}: see taran.secure.suites at both ends"
+            ),
+            Refusal::ReceiverId => {
+                format!(
+                    "{peer} claims the receiver id of another peer on {channel}, and is refused"
+                )
+            }
+            Refusal::Owned => {
+                format!(
+                    "{peer} offers a stream of {channel} that belongs to another peer, and is refused"
+                )
+            }
+            Refusal::Limit => format!("{peer} is refused on {channel}: a limit is reached"),
         }
-        Refusal::Owned => {
+    }
+
+    fn pattern_text(
+        &self,
+        [verb, field]: [&str; 2],
+        stream: Option<i32>,
+        patterns: Option<String>,
+        known: Option<&Peer>,
+    ) -> String {
+        let Self {
+            peer,
+            fingerprint,
+            channel,
+            matched,
+            file,
+        } = self;
+        let (what, pattern) = match stream {
+            Some(stream) => (format!("stream {stream}"), format!("{matched}#{stream}")),
+            None => ("any stream".to_owned(), matched.to_string()),
+        };
+        let patterns = patterns.filter(|patterns| !patterns.is_empty());
+        let patterns = patterns.unwrap_or_else(|| "empty".to_owned());
+        let line = known.map_or(0, Peer::line);
+        format!(
+            "{peer} (fingerprint {fingerprint}) may not {verb} {what} on {channel}: its {field} is {patterns} ({file}:{line}). \
+             To allow it, add {pattern} to {field} of that line"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taran_secure::Secret;
+    use taran_secure::identity::{Identity, public_key_text};
+
+    use super::super::messages::P;
+    use super::*;
+
+    #[test]
+    fn refusal_texts_say_what_is_wrong_and_what_to_do() {
+        let identity = Identity::from_private::<P>(Secret::new([1; 32]));
+        let key = public_key_text::<P>(identity.public());
+        let text = format!("# drivers\n{key} alpha publish=10.0.0.0/8#1\n");
+        let trust = TrustStore::parse::<P>(&text).unwrap();
+        let known = trust.by_fingerprint(&identity.fingerprint());
+        let subject = Subject {
+            peer: "alpha",
+            fingerprint: identity.fingerprint(),
+            channel: "aeron:udp?endpoint=10.0.0.9:40456",
+            matched: "10.0.0.9:40456".parse().unwrap(),
+            file: "/etc/taran/keys/trusted",
+        };
+        let fingerprint = identity.fingerprint();
+        let publish = subject.refusal_text(Refusal::Publish(Some(7)), known);
+        assert_eq!(
+            publish,
             format!(
-                "{peer} grants a stream of {channel} that belongs to another peer, and is refused"
+                "alpha (fingerprint {fingerprint}) may not publish stream 7 on aeron:udp?endpoint=10.0.0.9:40456: its \
+                 publish= is 10.0.0.0/8#1 (/etc/taran/keys/trusted:2). To allow it, add 10.0.0.9:40456#7 to publish= of \
+                 that line"
             )
+        );
+        let subscribe = subject.refusal_text(Refusal::Subscribe(None), known);
+        for words in [
+            "may not subscribe to any stream on aeron:udp?",
+            "its subscribe= is empty",
+            "add 10.0.0.9:40456 to subscribe=",
+        ] {
+            assert!(subscribe.contains(words), "{subscribe}");
         }
-        Refusal::Limit => format!("{peer} is refused on {channel}: a limit is reached"),
+        // What the text says to add is a pattern that allows it.
+        let allowed = text.replace("#1\n", "#1,10.0.0.9:40456#7\n");
+        let trust = TrustStore::parse::<P>(&allowed).unwrap();
+        assert!(trust.peers()[0].may_publish(subject.matched, 7));
+        let unknown = unknown_text("1234 5678", subject.matched, subject.channel, subject.file);
+        assert!(
+            unknown.contains("taran keys --dir /etc/taran/keys trust"),
+            "{unknown}"
+        );
     }
 }

@@ -224,6 +224,34 @@ impl Security {
         })
     }
 
+    /// Checks that a plain channel may lead to an address: that of a destination, or the one that a name has now.
+    pub(crate) fn check_plain(&self, address: SocketAddr, channel: &str) -> Result<(), Failure> {
+        match &self.active {
+            Some(active)
+                if active.mode == Mode::All && !active.allow_plain.matches_channel(address) =>
+            {
+                Err(policy::not_plain(address, channel))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks the address that a name has got; the text says that the one before remains in use.
+    pub(crate) fn check_moved(
+        &self,
+        is_secured: bool,
+        moved: Option<SocketAddr>,
+        channel: &str,
+    ) -> Result<Option<SocketAddr>, String> {
+        match moved.filter(|_| !is_secured) {
+            Some(address) => match self.check_plain(address, channel) {
+                Ok(()) => Ok(moved),
+                Err(failure) => Err(failure.text),
+            },
+            None => Ok(moved),
+        }
+    }
+
     /// Returns the longest plain datagram of a channel, at most `max`.
     pub(crate) fn max_datagram(security: &ChannelSecurity, max: usize) -> usize {
         if security.is_secured {
@@ -554,12 +582,27 @@ impl Security {
         }
     }
 
+    /// Takes the news that an image is about to be made. Returns false if no peer may send its stream any more.
+    pub(crate) fn on_image_begun(
+        &mut self,
+        id: EndpointId,
+        session_id: i32,
+        stream_id: i32,
+    ) -> bool {
+        self.active.as_mut().is_none_or(|active| {
+            active
+                .keeper
+                .on_image_begun(number(id.0), session_id, stream_id)
+        })
+    }
+
     /// Takes the news that an image is gone.
     pub(crate) fn on_image_gone(&mut self, id: EndpointId, session_id: i32, stream_id: i32) {
         if let Some(active) = &mut self.active {
             active
                 .keeper
                 .on_image_gone(number(id.0), session_id, stream_id);
+            active.is_dirty = true;
         }
     }
 

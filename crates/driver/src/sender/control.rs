@@ -26,6 +26,10 @@ pub(super) fn on_datagram(
         Ok(Frame::Data(_) | Frame::Setup(_) | Frame::Resolution(_)) => {}
         Err(_) => {
             context.counters.invalid_packets.increment();
+            let (now, channel) = (context.now, endpoint.transport().channel());
+            context
+                .reporter
+                .report_if_secured(now, channel, source, datagram);
         }
     }
 }

@@ -25,6 +25,8 @@ mod names;
 mod ports;
 mod remote_quotas;
 mod responses;
+#[cfg(feature = "secure")]
+mod security;
 mod sending_groups;
 mod sessions;
 mod shortages;

@@ -40,6 +40,8 @@ pub(crate) struct MemoryNetwork {
     attempts: Arc<AtomicUsize>,
     /// Bytes that a layer adds to each datagram of sockets opened from now on.
     expansion: Arc<AtomicUsize>,
+    /// Path MTU of connected sockets; zero if it is not known.
+    path_mtu: Arc<AtomicUsize>,
     /// Number of times that the conductor called the timer.
     timer_calls: Arc<AtomicUsize>,
     /// Number of sockets that can be opened before one fails.
@@ -50,6 +52,11 @@ impl MemoryNetwork {
     /// Sockets opened from now on have a layer that adds this many bytes to each datagram.
     pub(crate) fn set_expansion(&self, bytes: usize) {
         self.expansion.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Sets the path MTU of all connected sockets.
+    pub(crate) fn set_path_mtu(&self, bytes: usize) {
+        self.path_mtu.store(bytes, Ordering::Relaxed);
     }
 
     /// Returns the number of times that the conductor called the timer.
@@ -265,6 +272,11 @@ impl Transport for MemoryTransport {
 
     fn peer(&self) -> Option<SocketAddr> {
         self.peer
+    }
+
+    fn path_mtu(&self) -> Option<usize> {
+        let known = self.network.path_mtu.load(Ordering::Relaxed);
+        self.peer.map(|_| known).filter(|known| *known > 0)
     }
 
     fn local_address(&self) -> SocketAddr {

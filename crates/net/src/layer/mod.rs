@@ -290,6 +290,10 @@ impl Transport for LayeredTransport {
         self.transport.peer()
     }
 
+    fn path_mtu(&self) -> Option<usize> {
+        self.transport.path_mtu()
+    }
+
     fn local_address(&self) -> SocketAddr {
         self.transport.local_address()
     }

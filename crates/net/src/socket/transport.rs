@@ -205,6 +205,14 @@ impl Transport for SocketTransport {
         self.addresses.peer
     }
 
+    fn path_mtu(&self) -> Option<usize> {
+        let option = match self.addresses.peer? {
+            SocketAddr::V4(_) => option::PATH_MTU_V4,
+            SocketAddr::V6(_) => option::PATH_MTU_V6,
+        };
+        usize::try_from(option::get(&self.socket, option).ok()?).ok()
+    }
+
     fn local_address(&self) -> SocketAddr {
         self.addresses.local
     }

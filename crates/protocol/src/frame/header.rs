@@ -73,4 +73,12 @@ impl FrameType {
     pub const fn is_known(self) -> bool {
         self.0 <= 7 || self.0 == 11
     }
+
+    /// Returns true if the type is one of transport security, which only the layers of secured sockets handle
+    /// (docs/spec/transport-security.md §2.1).
+    #[inline]
+    #[must_use]
+    pub const fn is_transport_security(self) -> bool {
+        matches!(self.0, 0x5450..=0x5457)
+    }
 }

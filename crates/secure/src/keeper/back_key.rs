@@ -1,6 +1,6 @@
 //! Keys of feedback: the end of a link that seals draws them, and the other end opens with them.
 
-use super::{MILLI, Output, Port, SECOND, Shared};
+use super::{KEY_AGE_MAX, MILLI, Output, Port, SECOND, Shared};
 use crate::derive::{Fingerprint, KeyContext, KeyId, KeyMaterial, Role};
 use crate::frame::Item;
 use crate::provider::{Provider, Suite};
@@ -107,7 +107,10 @@ impl OwnBackKey {
         }
         self.confirmed = true;
         let material = self.context.derive::<P>(&self.secret, self.epoch);
-        Some(Box::new(SealKey::new(&material, Direction::Back)))
+        let key = SealKey::new(&material, Direction::Back);
+        Some(Box::new(
+            key.expiring(self.drawn.saturating_add(KEY_AGE_MAX)),
+        ))
     }
 
     /// Returns the time at which something is due.

@@ -680,6 +680,16 @@ impl<P: Provider> Keeper<P> {
         }
     }
 
+    /// Takes the news that an image of a stream is about to be made: its owner keeps the stream as long as the image is there.
+    /// Returns false if no peer may send the stream any more, so that there must be no image. [`Self::on_image_gone`] follows,
+    /// also if the image is not made.
+    pub fn on_image_begun(&mut self, group: u64, session_id: i32, stream_id: i32) -> bool {
+        let stream = (session_id, stream_id);
+        let mut receivers = self.receivers.values();
+        self.shared.owners.image_begun((group, stream))
+            || receivers.any(|receiver| receiver.has_key_of(group, stream))
+    }
+
     /// Takes the news that the image of a stream is gone: another peer may own the stream once all keys are closed.
     pub fn on_image_gone(&mut self, group: u64, session_id: i32, stream_id: i32) {
         self.shared
@@ -695,6 +705,7 @@ impl<P: Provider> Keeper<P> {
     /// Performs what is due.
     pub fn on_tick(&mut self, now: u64) {
         self.gate.on_tick(&mut self.shared, now);
+        self.shared.owners.on_tick(now);
         self.each(
             |endpoint, shared| endpoint.on_tick(shared, now),
             |transport, shared| transport.on_tick(shared, now),
@@ -714,6 +725,7 @@ impl<P: Provider> Keeper<P> {
         senders
             .filter_map(|endpoint| endpoint.next_deadline(options))
             .chain(receivers.filter_map(|transport| transport.next_deadline(options)))
+            .chain(self.shared.owners.next_deadline())
             .min()
     }
 }

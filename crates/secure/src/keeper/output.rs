@@ -30,8 +30,12 @@ pub enum Rotation {
 /// Reason why a peer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its patterns, or the channel's list of peers, do not allow it.
-    NotAllowed,
+    /// Its `publish=` does not cover a stream; none for all streams of the channel.
+    Publish(Option<i32>),
+    /// Its `subscribe=` does not cover a stream; none for all streams of the channel.
+    Subscribe(Option<i32>),
+    /// The channel names its peers, and it is not among them.
+    NotNamed,
     /// It asked with another channel tag.
     OtherChannel,
     /// It takes none of the allowed suites, or grants another.
@@ -93,6 +97,10 @@ pub enum Event {
         port: Port,
         /// Name of the peer.
         peer: String,
+        /// Fingerprint of its key, unproved in an announcement.
+        fingerprint: Fingerprint,
+        /// Address of the channel that patterns are matched against.
+        channel: SocketAddr,
         /// Reason.
         why: Refusal,
     },

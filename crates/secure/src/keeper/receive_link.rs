@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::back_key::{OwnBackKey, PeerBackKeys, REPEAT_MAX, REPEAT_MIN};
 use super::send_link::send_items;
-use super::{KeeperOptions, LINK_SILENCE, MILLI, Output, Port, Shared};
+use super::{KeeperOptions, LINK_SILENCE, MILLI, Output, Port, Shared, Stream};
 use crate::derive::{Fingerprint, PublicKey};
 use crate::frame::{Item, RequestedKey};
 use crate::link::LinkKeys;
@@ -48,7 +48,13 @@ pub(super) struct ReceiveLink<P: Provider> {
     pub(super) peer_back: PeerBackKeys,
     pub(super) requests: Vec<Request>,
     next_request: u32,
+    /// Time of the last announcement that was acted on.
     pub(super) last_notice: Option<u64>,
+    /// Time of the last datagram under an unknown key that was acted on. Announcements have a time of their own, so that a
+    /// flood of either leaves the other alone.
+    pub(super) last_unknown: Option<u64>,
+    /// Stream that was asked for last because of a datagram under an unknown key.
+    pub(super) last_asked: Option<Stream>,
     challenge: Option<(SocketAddr, [u8; 8], u64)>,
     /// The sender has answered under the keys of the link.
     pub(super) is_up: bool,
@@ -92,6 +98,8 @@ impl<P: Provider> ReceiveLink<P> {
             requests: Vec::new(),
             next_request: 1,
             last_notice: Some(now),
+            last_unknown: Some(now),
+            last_asked: None,
             challenge: None,
             is_up: false,
             ends_at: None,

@@ -4,6 +4,7 @@ mod handshakes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::ops::Bound;
 
 use zerocopy::IntoBytes;
 
@@ -38,6 +39,8 @@ const KEEPALIVE: u64 = 2 * SECOND;
 const KEEPALIVES_MAX: u32 = 3;
 /// An old link goes on this long after its renewal.
 const OLD_LINK: u64 = 10 * SECOND;
+/// Streams that are asked for because of one datagram under an unknown key.
+const ASKED_AT_ONCE: usize = 8;
 /// Addresses that a handshake is tried with.
 const SOURCES_MAX: usize = 4;
 
@@ -176,6 +179,13 @@ impl<P: Provider> ReceiveTransport<P> {
         of_group?.get(&stream).map(|state| state.owner.as_str())
     }
 
+    /// Returns true if a key of a stream is open.
+    pub(super) fn has_key_of(&self, group: u64, stream: Stream) -> bool {
+        let of_group = Some(&self.streams).filter(|_| self.config.group == group);
+        let state = of_group.and_then(|streams| streams.get(&stream));
+        state.is_some_and(|state| !state.epochs.is_empty())
+    }
+
     /// Returns the streams that a peer is awaited to send, and no key is open for.
     fn awaited(&self, name: &str) -> impl Iterator<Item = Stream> {
         let awaited = self.responders.iter().filter(move |(stream, peer)| {
@@ -225,10 +235,12 @@ impl<P: Provider> ReceiveTransport<P> {
         peers.is_none_or(|peers| peers.iter().any(|peer| peer == name))
     }
 
-    fn refused(&self, peer: &str, why: Refusal) -> Event {
+    fn refused(&self, peer: &str, fingerprint: Fingerprint, why: Refusal) -> Event {
         Event::PeerRefused {
             port: self.port,
             peer: peer.to_owned(),
+            fingerprint,
+            channel: self.config.address,
             why,
         }
     }
@@ -333,7 +345,15 @@ impl<P: Provider> ReceiveTransport<P> {
         };
         let (key, name) = (*peer.key(), peer.name().to_owned());
         if !is_allowed || !self.is_peer(&name) {
-            let event = self.refused(&name, Refusal::NotAllowed);
+            let why = if is_allowed {
+                Refusal::NotNamed
+            } else if self.responders.get(&stream).is_some_and(|of| *of != name) {
+                Refusal::Owned
+            } else {
+                let stream_id = if self.is_resolver { 0 } else { stream.1 };
+                Refusal::Publish((!is_answer || self.is_resolver).then_some(stream_id))
+            };
+            let event = self.refused(&name, fingerprint, why);
             shared.refusal(now, event);
             return;
         }
@@ -416,11 +436,21 @@ impl<P: Provider> ReceiveTransport<P> {
             .max_by_key(|link| link.created);
         if let Some(link) = known {
             let is_early = link
-                .last_notice
+                .last_unknown
                 .is_some_and(|last| now < last + NOTICE_INTERVAL);
             if !is_early {
-                link.last_notice = Some(now);
+                link.last_unknown = Some(now);
                 link.request(shared, self.port, now, RequestedKey::Id(id));
+                // The id is unproved: a flood of others would keep the one out whose grant was missed. The streams of the
+                // sender need no id.
+                for stream in next_streams(&self.streams, link) {
+                    link.last_asked = Some(stream);
+                    let key = RequestedKey::Stream {
+                        session_id: stream.0,
+                        stream_id: stream.1,
+                    };
+                    link.request(shared, self.port, now, key);
+                }
             }
             return;
         }
@@ -714,8 +744,11 @@ impl<P: Provider> ReceiveTransport<P> {
         // A destination that names its peers may bring a stream of another owner: the configuration says so.
         let is_owned = self.config.peers.is_none();
         let owned_stream = (self.config.group, stream);
-        let why = if !is_allowed || !is_own || !is_peer {
-            Some(Refusal::NotAllowed)
+        let fingerprint = link.fingerprint;
+        let why = if !is_allowed || !is_own {
+            Some(Refusal::Publish(Some(stream.1)))
+        } else if !is_peer {
+            Some(Refusal::NotNamed)
         } else if suite.is_none() {
             Some(Refusal::Suite)
         } else if is_owned && !shared.owners.may_take(owned_stream, &name)
@@ -731,7 +764,7 @@ impl<P: Provider> ReceiveTransport<P> {
             None
         };
         let (None, Some(suite)) = (why, suite) else {
-            let event = self.refused(&name, why.unwrap_or(Refusal::Suite));
+            let event = self.refused(&name, fingerprint, why.unwrap_or(Refusal::Suite));
             shared.refusal(now, event);
             return;
         };
@@ -941,6 +974,30 @@ impl<P: Provider> ReceiveTransport<P> {
         });
         pending.chain(epochs).chain(links).min()
     }
+}
+
+/// Returns the streams of the sender of a link that are to be asked for next: a few, each in its turn.
+fn next_streams<P: Provider>(
+    streams: &BTreeMap<Stream, OpenStream>,
+    link: &ReceiveLink<P>,
+) -> Vec<Stream> {
+    let is_own = |(_, state): &(&Stream, &OpenStream)| {
+        let is_senders = state.owner == link.name && state.incarnation == link.incarnation;
+        is_senders && !state.epochs.is_empty()
+    };
+    let later = match link.last_asked {
+        Some(last) => streams.range((Bound::Excluded(last), Bound::Unbounded)),
+        None => streams.range(..),
+    };
+    let from_start = streams.range(..);
+    let mut chosen: Vec<Stream> = Vec::new();
+    for (stream, _) in later.chain(from_start).filter(is_own) {
+        if chosen.len() == ASKED_AT_ONCE || chosen.contains(stream) {
+            break;
+        }
+        chosen.push(*stream);
+    }
+    chosen
 }
 
 /// Closes a key.

@@ -15,7 +15,7 @@ use super::{
     Event, KEY_AGE_MAX, KeeperOptions, LINK_SILENCE, LinkStream, Output, Port, Refusal, Rotation,
     SECOND, Shared, Stream, printable,
 };
-use crate::derive::{Fingerprint, KeyContext, KeyId, KeyMaterial, Role};
+use crate::derive::{Fingerprint, KeyContext, KeyId, KeyMaterial, PublicKey, Role};
 use crate::frame::{
     Announce, Code, GRANT_CURRENT, GRANT_NEXT, Grant, Hello, Item, Items, PairFrames, RequestedKey,
 };
@@ -151,7 +151,8 @@ impl<P: Provider> SendEndpoint<P> {
     }
 
     fn install(&self, shared: &mut Shared<P>, stream: Stream, epoch: &Epoch) {
-        let mut key = SealKey::new(&epoch.material, Direction::Forward);
+        let key = SealKey::new(&epoch.material, Direction::Forward);
+        let mut key = key.expiring(epoch.drawn.saturating_add(KEY_AGE_MAX));
         key.publish_progress(Arc::clone(&epoch.progress));
         shared.output(Output::SealStream {
             port: self.port,
@@ -409,10 +410,12 @@ impl<P: Provider> SendEndpoint<P> {
         shared.send(self.port, to, announce.as_bytes().to_vec());
     }
 
-    fn refused(&self, peer: String, why: Refusal) -> Event {
+    fn refused(&self, peer: &str, key: &PublicKey, why: Refusal) -> Event {
         Event::PeerRefused {
             port: self.port,
-            peer,
+            peer: peer.to_owned(),
+            fingerprint: key.fingerprint::<P>(),
+            channel: self.config.address,
             why,
         }
     }
@@ -515,11 +518,23 @@ impl<P: Provider> SendEndpoint<P> {
                             answers.extend(grants.into_iter().map(Item::Grant));
                             announced.push(stream);
                         }
-                        Err(code) => answers.push(Item::Refused {
-                            request,
-                            code,
-                            text: b"",
-                        }),
+                        Err(refused) => {
+                            if let Some(why) = refused.why {
+                                let event = Event::PeerRefused {
+                                    port: self.port,
+                                    peer: link.name.clone(),
+                                    fingerprint: link.peer.fingerprint::<P>(),
+                                    channel: self.config.address,
+                                    why,
+                                };
+                                shared.refusal(now, event);
+                            }
+                            answers.push(Item::Refused {
+                                request,
+                                code: refused.code,
+                                text: b"",
+                            });
+                        }
                     }
                 }
                 Item::Got(key) => {
@@ -745,6 +760,18 @@ const fn is_receivers(item: &Item<'_>, is_resolver: bool) -> bool {
     }
 }
 
+/// Reason why a request is refused: what its peer is told, and what this end reports.
+struct RefusedRequest {
+    code: Code,
+    why: Option<Refusal>,
+}
+
+impl From<Code> for RefusedRequest {
+    fn from(code: Code) -> Self {
+        Self { code, why: None }
+    }
+}
+
 /// Returns the grants for a request: the present epoch, and the next one if it is on its way.
 fn grant_for<P: Provider>(
     streams: &BTreeMap<Stream, SendStream>,
@@ -754,7 +781,7 @@ fn grant_for<P: Provider>(
     now: u64,
     request: u32,
     key: RequestedKey,
-) -> Result<(Stream, Vec<Grant>), Code> {
+) -> Result<(Stream, Vec<Grant>), RefusedRequest> {
     let found = match key {
         RequestedKey::Stream {
             session_id,
@@ -770,18 +797,22 @@ fn grant_for<P: Provider>(
     let trusted = shared.trust.by_key::<P>(&link.peer);
     let trusted = trusted.filter(|peer| peer.name() == link.name);
     let Some((stream, state)) = found else {
-        return Err(Code::UNKNOWN_STREAM);
+        return Err(Code::UNKNOWN_STREAM.into());
     };
     let may_have = state.audience.has(&link.name)
         && trusted.is_some_and(|peer| peer.may_subscribe(config.address, stream.1));
     if !may_have {
-        return Err(Code::UNKNOWN_STREAM);
+        let is_for_it = state.audience.has(&link.name);
+        return Err(RefusedRequest {
+            code: Code::UNKNOWN_STREAM,
+            why: is_for_it.then_some(Refusal::Subscribe(Some(stream.1))),
+        });
     }
     if link.granted.len() >= GRANTS_MAX && !link.granted.contains(stream) {
-        return Err(Code::LIMIT);
+        return Err(Code::LIMIT.into());
     }
     if link.suites & state.current.suite.bit() == 0 {
-        return Err(Code::SUITE);
+        return Err(Code::SUITE.into());
     }
     let current = grant(
         &state.current,

@@ -106,6 +106,14 @@ seeded! {
         pair.world.run_for(Duration::from_secs(20));
         assert_eq!(pair.world.publisher(publisher).offered(), 0);
         assert_eq!(pair.world.delivered_on(pair.hosts[1]), 0);
+        // The receiver tells its operator which end is plain.
+        let text = if seed % 2 == 0 {
+            "sends frames of Taran transport security, and this channel is plain here"
+        } else {
+            "is secured, and 10.0.0.1"
+        };
+        let errors = pair.world.error_log(pair.hosts[1]);
+        assert!(errors.iter().any(|error| error.contains(text)), "{errors:?}");
         pair.world.close_all();
     }
 }

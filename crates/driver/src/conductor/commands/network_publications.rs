@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use taran_core::counters::Counter;
 use taran_protocol::counter::StreamCounter;
+use taran_protocol::error_code::ErrorCode;
 use taran_protocol::uri::UdpChannel;
 
 use super::super::clients::PublicationRef;
@@ -139,6 +140,10 @@ impl ConductorState {
             self.networking.close_unused_send_endpoint(endpoint_id);
         }
         created?;
+        let endpoint = self.networking.send_endpoints.get(endpoint_id);
+        if let Some(warning) = endpoint.and_then(|endpoint| endpoint.path_warning(new.params.mtu)) {
+            self.record(ErrorCode::GenericError, &warning);
+        }
         let id = PublicationId(new.correlation_id);
         self.finish_network_publication(new, id)?;
         self.start_response_setup(id);

@@ -18,7 +18,7 @@ use super::super::subscriptions::{Source, Subscription};
 use super::DestinationCommand;
 use crate::boundary::{EndpointId, ReceiveTransportSpec, ReceiverCommand, TransportId};
 use crate::receiver::ReceiveTransport;
-use crate::secured::policy::destination_security;
+use crate::secured::policy::{destination_security, matched_address};
 
 impl ConductorState {
     pub(super) fn add_receive_destination(
@@ -140,6 +140,10 @@ impl ConductorState {
         let receiver_id = endpoint.receiver_id;
         let security = self.security.decide(&resolved)?;
         let security = destination_security(&endpoint.security, security, &resolved)?;
+        if !security.is_secured {
+            self.security
+                .check_plain(matched_address(&resolved), resolved.text())?;
+        }
         // A destination without a backend gets that of its subscription.
         if udp.backend.is_none() {
             resolved.backend = endpoint.resolved.backend.clone();

@@ -104,6 +104,7 @@ impl ConductorState {
             ttl: 0,
             max_datagram: 0,
             expansion: 0,
+            path_mtu: None,
             destination_count: None,
             receiver_id,
             receive_params: Some(new.params.clone()),

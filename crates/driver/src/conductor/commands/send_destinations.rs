@@ -34,6 +34,9 @@ impl ConductorState {
         }
         // An unresolved name is not an error: it may get an address later.
         let address = resolve_endpoint(&destination, prerequisites)?;
+        if let Some(address) = address.filter(|_| !self.is_secured_sender(endpoint)) {
+            self.security.check_plain(address, command.channel)?;
+        }
         self.networking.send_destinations.add(
             endpoint,
             KnownDestination {
@@ -94,7 +97,7 @@ impl ConductorState {
         Ok(())
     }
 
-    fn is_secured_sender(&self, endpoint: EndpointId) -> bool {
+    pub(in crate::conductor) fn is_secured_sender(&self, endpoint: EndpointId) -> bool {
         let endpoint = self.networking.send_endpoints.get(endpoint);
         endpoint.is_some_and(|endpoint| endpoint.security.is_secured)
     }

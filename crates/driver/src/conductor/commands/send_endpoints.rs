@@ -65,6 +65,7 @@ impl ConductorState {
         let send_buffer = self.networking.sockets.send_buffer(buffers);
         new.params
             .check_datagram(max_datagram, expansion, send_buffer, &new.channel)?;
+        let path_mtu = opened.data.peer().zip(opened.data.path_mtu());
         let channel = resolved.text();
         let EndpointCounters {
             status,
@@ -125,6 +126,7 @@ impl ConductorState {
             ttl,
             max_datagram,
             expansion,
+            path_mtu,
             destination_count,
             receiver_id: 0,
             receive_params: None,

@@ -27,7 +27,8 @@ use super::state::ConductorState;
 use super::subscribers::Subscribers;
 use super::subscription_linking::LogDescriptor;
 use crate::boundary::{
-    CreateImage, ImageId, ImageShared, ReceiverCommand, ReceiverImageSpec, SubscriberPosition,
+    CreateImage, EndpointId, ImageId, ImageShared, ReceiverCommand, ReceiverImageSpec,
+    SubscriberPosition,
 };
 use crate::event_log::FieldValue;
 use crate::receiver::ReceiverImage;
@@ -73,6 +74,36 @@ impl From<Failure> for ImageRefusal {
 }
 
 impl ConductorState {
+    /// Queues a request of the receiver. On a secured channel there is no image for a stream that no peer may send any more.
+    pub(crate) fn queue_image(&mut self, request: CreateImage) {
+        let CreateImage {
+            endpoint,
+            session_id,
+            stream_id,
+            ..
+        } = request;
+        let of = self.networking.receive_endpoints.get(endpoint);
+        let is_secured = of.is_some_and(|of| of.security.is_secured);
+        if is_secured
+            && !self
+                .security
+                .on_image_begun(endpoint, session_id, stream_id)
+        {
+            return self.ignore_setup(&request);
+        }
+        self.networking.image_queue.add(request);
+    }
+
+    /// Tells transport security that there is no image of a session, unless there is another one, or one is being made.
+    pub(crate) fn on_image_gone(&mut self, endpoint: EndpointId, session_id: i32, stream_id: i32) {
+        let networking = &self.networking;
+        let has_other = networking.images.has_image(endpoint, session_id, stream_id)
+            || networking.image_queue.has(endpoint, session_id, stream_id);
+        if !has_other {
+            self.security.on_image_gone(endpoint, session_id, stream_id);
+        }
+    }
+
     /// Starts the creation of the next requested image. Returns the number of images started.
     pub(crate) fn begin_image(&mut self) -> usize {
         let page_size = self.settings.file_page_size;
@@ -234,6 +265,7 @@ impl ConductorState {
                 session_id: request.session_id,
                 stream_id: request.stream_id,
             });
+        self.on_image_gone(request.endpoint, request.session_id, request.stream_id);
     }
 
     fn create_image(

@@ -65,6 +65,15 @@ impl ImageQueue {
         pending.any(|image| session(&image.request) == session(request))
     }
 
+    /// Returns true if an image of a session is requested, or waits for its file.
+    pub(crate) fn has(&self, endpoint: EndpointId, session_id: i32, stream_id: i32) -> bool {
+        let pending = self.pending.iter().map(|image| &image.request);
+        let mut requests = self.requests.iter().chain(pending);
+        requests.any(|of| {
+            (of.endpoint, of.session_id, of.stream_id) == (endpoint, session_id, stream_id)
+        })
+    }
+
     /// Removes and returns the image whose file was requested under this ticket.
     pub(crate) fn on_created(&mut self, ticket: u64) -> Option<PendingImage> {
         let mut pending = self.pending.iter();

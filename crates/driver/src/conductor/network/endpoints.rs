@@ -1,17 +1,24 @@
 //! Endpoints shared by channels: one per canonical form and direction (docs/spec/uri-and-configuration.md §1.6).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
 use taran_core::counters::Counter;
 use taran_net::BufferLimits;
 pub(crate) use taran_protocol::counter::channel_status as status;
 use taran_protocol::error_code::ErrorCode;
+use taran_protocol::position::FRAME_ALIGNMENT;
 use taran_protocol::uri::{Param, SubscriptionParams, TimestampOffset};
 
 use super::super::failure::Failure;
 use super::addresses::ResolvedChannel;
 use crate::boundary::EndpointId;
 use crate::secured::policy::ChannelSecurity;
+
+/// Length of the headers of IPv4 and UDP.
+const IPV4_HEADERS: usize = 28;
+/// Length of the headers of IPv6 and UDP.
+const IPV6_HEADERS: usize = 48;
 
 /// Socket buffer lengths requested by a channel or an option, in bytes; `None`: the system default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,6 +46,8 @@ pub(crate) struct Endpoint {
     /// Send endpoint: the longest datagram that its socket sends, and the bytes that layers add to it.
     pub(crate) max_datagram: usize,
     pub(crate) expansion: usize,
+    /// Send endpoint with a connected socket: its peer, and the path MTU when it was opened.
+    pub(crate) path_mtu: Option<(SocketAddr, usize)>,
     /// Send endpoint with destinations: counter of their number.
     pub(crate) destination_count: Option<Counter>,
     /// Receive endpoint: id in its status messages; 0 of a send endpoint.
@@ -191,6 +200,29 @@ impl Endpoints {
 }
 
 impl Endpoint {
+    /// Returns a warning if sealed datagrams of a publication are longer than the path takes in one piece
+    /// (docs/spec/transport-security.md §2.8).
+    pub(crate) fn path_warning(&self, mtu: usize) -> Option<String> {
+        let (peer, path) = self.path_mtu.filter(|_| self.security.is_secured)?;
+        let headers = if peer.is_ipv4() {
+            IPV4_HEADERS
+        } else {
+            IPV6_HEADERS
+        };
+        let expansion = self.expansion;
+        let packet = mtu + expansion + headers;
+        if packet <= path {
+            return None;
+        }
+        let fitting = path.saturating_sub(headers + expansion);
+        let fitting = fitting - fitting % FRAME_ALIGNMENT as usize;
+        Some(format!(
+            "path MTU {path} to {peer}: use mtu={fitting}. With mtu={mtu}, a sealed datagram makes a packet of {packet} bytes \
+             ({expansion} of transport security, {headers} of IP and UDP), which is fragmented or lost: channel={}",
+            self.resolved.text()
+        ))
+    }
+
     /// Returns true if publications on it have group semantics (docs/spec/wire.md §3.3).
     pub(crate) fn is_group(&self) -> bool {
         self.resolved.is_group()

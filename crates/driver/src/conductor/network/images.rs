@@ -81,6 +81,13 @@ impl Images {
             .any(Image::is_receiving)
     }
 
+    /// Returns true if a session has an image in any state.
+    pub(crate) fn has_image(&self, endpoint: EndpointId, session_id: i32, stream_id: i32) -> bool {
+        self.of_stream(endpoint, stream_id, Some(session_id))
+            .next()
+            .is_some()
+    }
+
     /// Returns the images of a stream, or of one session of it.
     fn of_stream(
         &self,

@@ -92,8 +92,7 @@ impl ConductorState {
                 ],
             );
             self.networking.image_budget.remove(image.id);
-            self.security
-                .on_image_gone(image.endpoint, image.session_id, image.stream_id);
+            self.on_image_gone(image.endpoint, image.session_id, image.stream_id);
             let (log, counters) = image.into_parts();
             self.counters.free_all(&counters);
             self.logs.retire(log);

@@ -326,7 +326,7 @@ impl<P: Provider> ReceiveTransport<P> {
             return;
         };
         if self.links.len() >= LINKS_MAX {
-            let event = self.refused(&name, Refusal::Limit);
+            let event = self.refused(&name, fingerprint, Refusal::Limit);
             shared.refusal(now, event);
             return;
         }

@@ -119,7 +119,7 @@ impl<P: Provider> SendEndpoint<P> {
             }
             Response::NoSuite(peer) => {
                 let name = shared.trust.by_key::<P>(&peer).map(Peer::name);
-                let event = self.refused(name.unwrap_or_default().to_owned(), Refusal::Suite);
+                let event = self.refused(name.unwrap_or_default(), &peer, Refusal::Suite);
                 shared.refusal(now, event);
                 return;
             }
@@ -238,14 +238,16 @@ impl<P: Provider> SendEndpoint<P> {
                 state.audience.has(&name) && trusted.may_subscribe(address, stream.1)
             })
         };
-        let why = if !may_have || !self.is_peer(&name) {
-            Refusal::NotAllowed
+        let why = if !may_have {
+            Refusal::Subscribe(self.is_resolver.then_some(0))
+        } else if !self.is_peer(&name) {
+            Refusal::NotNamed
         } else if !self.config.tags.contains(&channel_tag) {
             Refusal::OtherChannel
         } else {
             return Some(name);
         };
-        let event = self.refused(name, why);
+        let event = self.refused(&name, peer, why);
         shared.refusal(now, event);
         None
     }
@@ -280,7 +282,7 @@ impl<P: Provider> SendEndpoint<P> {
             } else {
                 (Refusal::Limit, Code::LIMIT)
             };
-            let event = self.refused(link.name.clone(), why);
+            let event = self.refused(&link.name, &link.peer, why);
             shared.refusal(now, event);
             link.send_to(shared, self.port, source, &[Item::Bye(code)]);
             shared.unlink(self.port, link.keys.own_id());

@@ -220,6 +220,16 @@ impl World {
         }
     }
 
+    /// Lets time pass while nothing arrives at the receiver.
+    fn pass_time_losing(&mut self, nanoseconds: u64) {
+        let end = self.now + nanoseconds;
+        while self.now < end {
+            self.now += 100 * MILLI;
+            self.sender.keeper.on_tick(self.now);
+            self.run(|to_sender, _| to_sender);
+        }
+    }
+
     /// Seals a datagram at the sender and returns what the receiver does with it.
     fn transfer(&mut self) -> Option<Vec<u8>> {
         let sealed = self.sealed();
@@ -715,6 +725,8 @@ fn stream_of_another_owner_is_refused_until_its_image_is_gone() {
     ];
     let mut world = World::with(&[(2, "receiver publish=* subscribe=*")], &both);
     world.connect();
+    let receiver = &mut world.receiver.keeper;
+    assert!(receiver.on_image_begun(1, STREAM.0, STREAM.1));
     let mut other = keeper(4, 66, trusting(&[(2, "receiver publish=* subscribe=*")]));
     let config = SenderConfig {
         address: CHANNEL.parse().unwrap(),
@@ -759,7 +771,11 @@ fn stream_of_another_owner_is_refused_until_its_image_is_gone() {
         .set_trust(world.now, trusting(&both[1..]));
     world.run(|_, _| true);
     assert!(world.receiver.open.is_empty());
-    world.now += SECOND;
+    // As long as the image is there, however long that is.
+    for _ in 0..20 {
+        world.now += SECOND;
+        world.receiver.keeper.on_tick(world.now);
+    }
     announce(&mut world);
     assert!(world.transfer().is_none());
     world.receiver.keeper.on_image_gone(1, STREAM.0, STREAM.1);
@@ -767,6 +783,192 @@ fn stream_of_another_owner_is_refused_until_its_image_is_gone() {
     announce(&mut world);
     assert!(world.transfer().is_some());
     drop(sender);
+}
+
+/// A peer that may publish one stream of a channel grants another one, whose key was asked for by its id.
+#[test]
+fn grant_of_a_stream_that_its_author_may_not_publish_is_refused() {
+    const ALLOWED: (i32, i32) = (8, 1002);
+    let mut world = World::with(
+        &[(2, "receiver publish=* subscribe=*")],
+        &[(1, "sender publish=*#1002 subscribe=*")],
+    );
+    world.receiver.keeper.add_subscription(1, None, ALLOWED.1);
+    let sender = &mut world.sender.keeper;
+    sender.add_stream(world.now, 1, ALLOWED.0, ALLOWED.1);
+    let hint = Announce::hint(
+        0,
+        identity(1).fingerprint(),
+        sender.incarnation(),
+        ALLOWED.0,
+        ALLOWED.1,
+    );
+    let (port, source) = (world.receiver.port, world.sender.address);
+    let receiver = &mut world.receiver.keeper;
+    receiver.on_datagram(world.now, port, source, hint.as_bytes());
+    world.run(|_, _| true);
+    assert_eq!(
+        world.receiver.open.len(),
+        1,
+        "the key of the allowed stream"
+    );
+    world.now += SECOND;
+    world.send();
+    world.run(|_, _| true);
+    assert!(world.transfer().is_none());
+    assert_eq!(world.receiver.open.len(), 1);
+    let refusal = |event: &Event| {
+        matches!(
+            event,
+            Event::PeerRefused {
+                why: Refusal::Publish(Some(1001)),
+                ..
+            }
+        )
+    };
+    let events = &world.receiver.events;
+    assert!(events.iter().any(refusal), "{events:?}");
+}
+
+/// Nothing more is sealed under a key that a peer has lost, although another receiver has not said that it has the next one.
+#[test]
+fn untrusted_receiver_loses_the_key_although_another_one_is_silent() {
+    let both = [
+        (2, "receiver publish=* subscribe=*"),
+        (5, "other publish=* subscribe=*"),
+    ];
+    let trusts = [(1, "sender publish=* subscribe=*")];
+    let mut world = World::with(&both, &trusts);
+    world.connect();
+    let mut other = keeper(5, 77, trusting(&trusts));
+    let config = ReceiverConfig {
+        receiver_id: 98,
+        ..receiver_config([1; 4])
+    };
+    other.add_receiver(1, config);
+    other.add_subscription(1, None, STREAM.1);
+    let other = Node::new(other, Port::Receiver(1), "10.0.0.10:40456");
+    let silent = std::mem::replace(&mut world.receiver, other);
+    world.now += SECOND;
+    world.connect();
+    assert_eq!(world.sender.keeper.link_count(), 2);
+    let before = world.sender.seal[&STREAM].id();
+    world
+        .sender
+        .keeper
+        .set_trust(world.now, trusting(&both[..1]));
+    world.sender.drain();
+    assert_ne!(world.sender.seal[&STREAM].id(), before);
+    drop(silent);
+}
+
+/// The agent that seals holds the hard age of a key by itself, so that a keeper that does not run extends no key.
+#[test]
+fn sealing_keys_carry_their_hard_age() {
+    const DAY: u64 = 24 * 3_600 * SECOND;
+    let mut world = World::new();
+    world.connect();
+    let back = world.receiver.back_seal.as_ref().unwrap();
+    for key in [&world.sender.seal[&STREAM], back] {
+        assert!(!key.is_expired(DAY - 1) && key.is_expired(DAY));
+    }
+    world.pass_time(7 * SECOND, SECOND);
+    world.sender.keeper.rotate_all(world.now);
+    world.receiver.keeper.rotate_all(world.now);
+    world.run(|_, _| true);
+    let back = world.receiver.back_seal.as_ref().unwrap();
+    for key in [&world.sender.seal[&STREAM], back] {
+        let end = 7 * SECOND + DAY;
+        assert!(!key.is_expired(end - 1) && key.is_expired(end));
+    }
+}
+
+/// A publisher that changes its session forever, and whose streams never become images, fills no memory; and none of its
+/// streams changes hands while a SETUP that its last key opened may be on the way.
+#[test]
+fn owner_without_keys_and_image_is_forgotten_after_a_grace() {
+    let mut world = World::new();
+    for session in 0..50 {
+        let stream = (100 + session, STREAM.1);
+        world
+            .sender
+            .keeper
+            .add_stream(world.now, 1, stream.0, stream.1);
+        let hint = Announce::hint(
+            0,
+            identity(1).fingerprint(),
+            world.sender.keeper.incarnation(),
+            stream.0,
+            stream.1,
+        );
+        let (port, source) = (world.receiver.port, world.sender.address);
+        let receiver = &mut world.receiver.keeper;
+        receiver.on_datagram(world.now, port, source, hint.as_bytes());
+        world.run(|_, _| true);
+        assert!(owner(&world, stream).is_some(), "{stream:?}");
+        world.sender.keeper.remove_stream(1, stream.0, stream.1);
+        world.run(|_, _| true);
+        world.pass_time(SECOND, SECOND / 4);
+        assert!(owner(&world, stream).is_some(), "the grace of {stream:?}");
+        let receiver = &mut world.receiver.keeper;
+        if session % 2 == 0 {
+            // A SETUP that came through asks for an image, which is not made after all.
+            assert!(receiver.on_image_begun(1, stream.0, stream.1));
+            receiver.on_image_gone(1, stream.0, stream.1);
+            assert!(owner(&world, stream).is_none(), "{stream:?}");
+        }
+        assert!(world.receiver.keeper.shared.owners.len() <= 10, "{session}");
+    }
+    world.pass_time(12 * SECOND, SECOND / 4);
+    assert_eq!(world.receiver.keeper.shared.owners.len(), 0);
+    // The SETUP of a stream without key and owner becomes no image.
+    let receiver = &mut world.receiver.keeper;
+    assert!(!receiver.on_image_begun(1, 149, STREAM.1));
+}
+
+fn owner(world: &World, (session_id, stream_id): (i32, i32)) -> Option<&str> {
+    world
+        .receiver
+        .keeper
+        .shared
+        .owners
+        .of((1, (session_id, stream_id)))
+}
+
+/// A flood of unknown key ids with the sender's address always comes first: the receiver that missed the grants of a rotation
+/// gets the next key all the same, and announcements are acted on.
+#[test]
+fn flood_of_unknown_keys_keeps_no_grant_from_a_receiver() {
+    let mut world = World::new();
+    world.connect();
+    world.sender.keeper.rotate_all(world.now);
+    // The receiver gets nothing of the rotation.
+    world.run(|to_sender, _| to_sender);
+    world.pass_time_losing(2 * SECOND);
+    assert!(
+        world.transfer().is_none(),
+        "the key is in use, and the receiver has not got it"
+    );
+    let mut flood = 0_u64;
+    let mut asked = 0;
+    for _ in 0..20 {
+        world.now += 50 * MILLI;
+        flood += 1;
+        let id = KeyId(flood.to_le_bytes());
+        let source = world.sender.address;
+        let receiver = &mut world.receiver.keeper;
+        receiver.on_unknown_key(world.now, 1, source, id, 192);
+        // The datagram under the true key comes right behind.
+        world.send();
+        world.sender.keeper.on_tick(world.now);
+        world.receiver.keeper.on_tick(world.now);
+        world.run(|to_sender, _| {
+            asked += usize::from(to_sender);
+            true
+        });
+    }
+    assert!(world.transfer().is_some());
+    assert!(asked <= 60, "{asked} datagrams to the sender in a second");
 }
 
 #[test]
