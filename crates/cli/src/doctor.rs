@@ -91,6 +91,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     perf: bool,
 
+    /// Drivers use transport security (taran.secure.mode): check where keys can leave their memory, and the MTU
+    #[arg(long)]
+    secured: bool,
+
     /// Duration of each of two probes (load and drops, then gaps); 0 leaves them out
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = millis)]
     probe: Duration,
@@ -202,6 +206,7 @@ fn plan(arguments: &Arguments) -> Plan {
         record_bytes: arguments.record,
         fsync: arguments.fsync,
         is_profiled: arguments.perf,
+        is_secured: arguments.secured,
         probe: arguments.probe,
     }
 }

@@ -133,7 +133,11 @@ struct Fixture {
 
 impl Fixture {
     fn new(network: impl Network + 'static) -> Fixture {
-        let context = DriverContext::new()
+        Fixture::of(DriverContext::new(), network)
+    }
+
+    fn of(context: DriverContext, network: impl Network + 'static) -> Fixture {
+        let context = context
             .network(network)
             .threading_mode(ThreadingMode::Invoker)
             // The conductor performs its one-second timer work many times during the measurement.
@@ -356,6 +360,52 @@ fn data_path_over_a_chosen_backend_allocates_nothing() {
     assert_no_allocations(&format!("{RING}taran.net=ring|"), network);
     let network = Backends::new(ring()).with(SocketNetwork::new());
     assert_no_allocations(&format!("{}taran.net=sockets|", udp()), network);
+}
+
+/// Random bytes of a seed.
+#[cfg(feature = "secure")]
+struct Seeded(u64);
+
+#[cfg(feature = "secure")]
+impl taran_secure::keeper::Entropy for Seeded {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for byte in bytes {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            *byte = (self.0 >> 56) as u8;
+        }
+    }
+}
+
+/// Links are tested every two seconds, which makes frames of their own: some windows have no such moment, and in those nothing
+/// is allocated, whatever their messages are.
+#[cfg(feature = "secure")]
+#[test]
+fn data_path_over_a_secured_channel_allocates_nothing_per_message() {
+    use taran_driver::DriverKeys;
+    use taran_secure::Secret;
+    use taran_secure::identity::{Identity, public_key_text};
+    use taran_secure::provider::DefaultProvider;
+    use taran_secure::trust::TrustStore;
+
+    let identity = Identity::from_private::<DefaultProvider>(Secret::new([1; 32]));
+    // The driver is at both ends.
+    let key = public_key_text::<DefaultProvider>(identity.public());
+    let trust =
+        TrustStore::parse::<DefaultProvider>(&format!("{key} self publish=* subscribe=*\n"));
+    let trust = trust.expect("the line is valid");
+    let context = DriverContext::new()
+        .option("taran.secure.mode", "all")
+        .keys(DriverKeys::new(identity, trust, Box::new(Seeded(1))));
+    let mut fixture = Fixture::of(context, SocketNetwork::new());
+    let mut operations = AllOperations::new(&mut fixture, &udp());
+    operations.drive(&mut fixture, 8);
+    let deadline = Instant::now() + TIMEOUT;
+    while allocations(|| operations.drive(&mut fixture, 2)) > 0 {
+        assert!(Instant::now() < deadline, "every window allocates");
+    }
 }
 
 #[test]

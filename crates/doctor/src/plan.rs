@@ -68,6 +68,8 @@ pub struct Plan {
     pub fsync: u8,
     /// True if a profiler is going to be used.
     pub is_profiled: bool,
+    /// True if drivers use transport security.
+    pub is_secured: bool,
     /// Duration of each of the two probes; zero leaves out what needs them.
     pub probe: Duration,
 }
@@ -90,6 +92,7 @@ impl Default for Plan {
             record_bytes: 0,
             fsync: 0,
             is_profiled: false,
+            is_secured: false,
             probe: Duration::from_secs(2),
         }
     }

@@ -35,6 +35,7 @@ fn full_plan() -> Plan {
         fsync: 2,
         record_bytes: 10 << 30,
         is_profiled: true,
+        is_secured: true,
         purpose: Purpose::Rpc,
         socket_buffer: 2 << 20,
         ..Plan::default()
@@ -82,7 +83,7 @@ fn bare_metal_that_is_tuned_has_no_deviation() {
             .all(|finding| finding.level != Level::NotApplicable),
         "{report}"
     );
-    assert_eq!(report.findings().len(), 30);
+    assert_eq!(report.findings().len(), 31);
 }
 
 #[test]
@@ -355,6 +356,7 @@ fn mtu_of_the_driver_follows_frames_and_terms() {
             mtu,
             term_length,
             is_ipv6,
+            is_secured: false,
             ..full_plan()
         };
         level(&examine(&bare_metal(), &plan), "mtu")
@@ -510,6 +512,35 @@ fn throughput_profile_lowers_what_only_affects_latency() {
 }
 
 #[test]
+fn places_where_secrets_leave_memory_are_warnings_of_secured_drivers() {
+    let secured = Plan {
+        is_secured: true,
+        ..Plan::default()
+    };
+    let swap = "Filename Type Size Used Priority\n/dev/sda2 partition 8388604 0 -2\n";
+    let limits = "Max core file size        unlimited            unlimited            bytes\n";
+    for machine in [
+        bare_metal().with_file("/proc/swaps", swap),
+        bare_metal().with_file("/proc/self/limits", limits),
+    ] {
+        let report = examine(&machine, &secured);
+        let found = finding(&report, "secrets");
+        assert_eq!(found.level, Level::Warn, "{found:?}");
+        assert!(!found.mends.is_empty());
+        let report = examine(&machine, &Plan::default());
+        assert_eq!(level(&report, "secrets"), Level::NotApplicable);
+    }
+    assert_eq!(
+        level(&examine(&bare_metal(), &secured), "secrets"),
+        Level::Ok
+    );
+    // A datagram is 40 bytes longer: this interface has room for those of a plain driver only.
+    let narrow = bare_metal().with_file("/sys/class/net/ens1f0/mtu", "1450");
+    assert_eq!(level(&examine(&narrow, &Plan::default()), "mtu"), Level::Ok);
+    assert_eq!(level(&examine(&narrow, &secured), "mtu"), Level::Fail);
+}
+
+#[test]
 fn hidden_files_are_reported_as_not_visible() {
     let machine = bare_metal()
         .with_denied("/sys/devices/system/cpu/isolated")
@@ -527,7 +558,7 @@ fn hidden_files_are_reported_as_not_visible() {
 fn an_empty_machine_has_a_finding_for_each_row_and_no_failure() {
     let machine = RecordedMachine::parse("").expect("an empty machine");
     let report = examine(&machine, &full_plan());
-    assert_eq!(report.findings().len(), 30);
+    assert_eq!(report.findings().len(), 31);
     assert!(report.worst() <= Level::Unseen, "{report}");
 }
 
@@ -554,7 +585,7 @@ fn damaged_files_cause_no_panic() {
                 machine.with_file(&format!("/{path}"), text)
             });
         let report = examine(&machine, &full_plan());
-        assert_eq!(report.findings().len(), 30);
+        assert_eq!(report.findings().len(), 31);
         assert!(
             report
                 .findings()

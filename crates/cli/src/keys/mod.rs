@@ -37,7 +37,8 @@ and the keys of other drivers (trusted). To let two drivers talk, give each the 
 
 Exit status: 0 done, 1 not done or problems found, 2 incorrect usage.")]
 pub(crate) struct Arguments {
-    /// Directory of the keys [default: /etc/taran/keys for root, else $XDG_CONFIG_HOME/taran/keys]
+    /// Directory of the keys [default: $TARAN_SECURE_KEYS_DIR, else /etc/taran/keys for root, else
+    /// $XDG_CONFIG_HOME/taran/keys]
     #[arg(long, value_name = "DIR", global = true)]
     dir: Option<PathBuf>,
 
@@ -108,7 +109,12 @@ enum Command {
 
 /// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let path = arguments.dir.clone().or_else(default_directory);
+    // The driver takes the directory from the same variable.
+    let from_environment = || std::env::var_os("TARAN_SECURE_KEYS_DIR").map(PathBuf::from);
+    let path = arguments.dir.clone().or_else(from_environment);
+    let path = path
+        .filter(|path| !path.as_os_str().is_empty())
+        .or_else(default_directory);
     let path = path.ok_or_else(|| {
         Failure::Usage("neither XDG_CONFIG_HOME nor HOME is set: use --dir DIR".to_owned())
     })?;

@@ -52,7 +52,7 @@ fn doctor_of_this_machine_is_json_and_replays_what_it_recorded() {
     ]));
     let report: Value = serde_json::from_str(&live.stdout).expect("JSON");
     assert_eq!(report["schema"], "taran-doctor/1");
-    assert_eq!(report["findings"].as_array().map(Vec::len), Some(30));
+    assert_eq!(report["findings"].as_array().map(Vec::len), Some(31));
     assert!(
         report["cpus"]
             .as_array()

@@ -85,10 +85,7 @@ pub(super) fn limits(scene: &Scene<'_>) -> Finding {
         return row.missing(&sight, "/proc/self/limits");
     };
     let (mut found, mut mends, mut level) = (Vec::new(), Vec::new(), None);
-    let soft = |name: &str| {
-        let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_ascii_whitespace().next().map(str::to_owned)
-    };
+    let soft = |name: &str| soft_limit(limits, name);
     if let Some(locked) = soft("Max locked memory") {
         found.push(format!("locked memory {locked}"));
         if locked != "unlimited" {
@@ -164,6 +161,52 @@ fn quota(scene: &Scene<'_>) -> Option<String> {
         quota / period,
         cpus.as_slice().len()
     ))
+}
+
+/// Checks where secrets of a driver with transport security can leave its memory.
+pub(super) fn secrets(scene: &Scene<'_>) -> Finding {
+    let row = Row {
+        id: "secrets",
+        level: Level::Warn,
+        nature: Nature::Needed,
+        wanted: "no core dumps of the driver (soft limit 0), no swap that is not encrypted",
+        why: "core dumps and swap contain the private key and the keys of streams (docs/security.md)",
+    };
+    if !scene.plan().is_secured {
+        return row.absent("no transport security planned");
+    }
+    let sight = scene.text("/proc/self/limits");
+    let Sight::Seen(limits) = &sight else {
+        return row.missing(&sight, "/proc/self/limits");
+    };
+    let (mut found, mut mends) = (Vec::new(), Vec::new());
+    if let Some(size) = soft_limit(limits, "Max core file size") {
+        found.push(format!("core dumps {size}"));
+        if size != "0" {
+            mends.push(limit("core", "-c", "0"));
+        }
+    }
+    let swaps = scene.text("/proc/swaps").seen().unwrap_or_default();
+    // The first line is the head of the table.
+    let areas = swaps.lines().skip(1).count();
+    found.push(format!("{areas} swap areas"));
+    if areas > 0 {
+        mends.push(Mend::Advice(
+            "encrypt the swap areas with a key of each boot (crypttab: /dev/urandom, option swap), or use none".to_owned(),
+        ));
+    }
+    let found = found.join(", ");
+    if mends.is_empty() {
+        row.ok(found)
+    } else {
+        row.deviates(scene, found, mends)
+    }
+}
+
+/// Returns a soft limit of `/proc/self/limits`.
+fn soft_limit(limits: &str, name: &str) -> Option<String> {
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_ascii_whitespace().next().map(str::to_owned)
 }
 
 pub(super) fn perf(scene: &Scene<'_>) -> Finding {

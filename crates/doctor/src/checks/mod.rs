@@ -43,6 +43,7 @@ pub(crate) fn all(scene: &Scene<'_>) -> Vec<Finding> {
         storage::space,
         storage::disk,
         limits::perf,
+        limits::secrets,
     ];
     checks.iter().map(|check| check(scene)).collect()
 }

@@ -6,6 +6,9 @@ use crate::scene::{Nature, Row, Scene, Sight};
 
 use super::memory::{Wanted, compare};
 
+/// Bytes that transport security adds to a datagram.
+const SEALING: u64 = 40;
+
 /// Socket buffers that drivers can ask for at most, in bytes.
 const SOCKET_BUFFER: u64 = 16_777_216;
 /// Bytes of IPv4 and UDP headers, and of IPv6 and UDP headers.
@@ -162,7 +165,7 @@ pub(super) fn mtu(scene: &Scene<'_>) -> Finding {
         id: "mtu",
         level: Level::Fail,
         nature: Nature::Needed,
-        wanted: "MTU of the interface at least that of the driver plus 28 bytes (IPv6: 48); that of the driver a multiple \
+        wanted: "MTU of the interface at least that of the driver plus 28 bytes (IPv6: 48), and 40 with transport security; that of the driver a multiple \
                  of 32, and at most 8192 with terms of 64 KiB",
         why: "a datagram that IP splits is lost with each of its parts",
     };
@@ -173,8 +176,16 @@ pub(super) fn mtu(scene: &Scene<'_>) -> Finding {
     let Some(mtu) = scene.number(&path).and_then(|mtu| u64::try_from(mtu).ok()) else {
         return row.missing(&sight, &path);
     };
-    let needed = plan.mtu.saturating_add(HEADERS[usize::from(plan.is_ipv6)]);
-    let found = format!("{interface} {mtu}, driver {}", plan.mtu);
+    let sealing = if plan.is_secured { SEALING } else { 0 };
+    let needed = plan
+        .mtu
+        .saturating_add(HEADERS[usize::from(plan.is_ipv6)] + sealing);
+    let secured = if plan.is_secured {
+        " and 40 for sealing"
+    } else {
+        ""
+    };
+    let found = format!("{interface} {mtu}, driver {}{secured}", plan.mtu);
     let mut mends = Vec::new();
     if mtu < needed {
         mends.push(Mend::Command {
