@@ -160,6 +160,8 @@ pub(crate) struct SegmentWriter {
     start: WriterStart,
     token: u64,
     state: State,
+    /// Error of a full disk, while the attempt to write again is under way.
+    retried: Option<DiskError>,
     segments: VecDeque<Segment>,
     queued: VecDeque<Block>,
     in_flight: VecDeque<InFlight>,
@@ -181,6 +183,7 @@ impl SegmentWriter {
             options,
             token,
             state: State::Working,
+            retried: None,
             segments: VecDeque::new(),
             queued: VecDeque::new(),
             in_flight: VecDeque::new(),
@@ -200,7 +203,10 @@ impl SegmentWriter {
 
     pub(crate) fn status(&self) -> WriterStatus<'_> {
         match &self.state {
-            State::Working => WriterStatus::Working,
+            State::Working => match &self.retried {
+                Some(error) => WriterStatus::Held(error),
+                None => WriterStatus::Working,
+            },
             State::Held { error, .. } => WriterStatus::Held(error),
             State::Failed(error) => WriterStatus::Failed(error),
         }
@@ -245,6 +251,7 @@ impl SegmentWriter {
             self.state = State::Failed(error.clone());
             self.advance(io);
         } else if now_ns >= *retry_at_ns {
+            self.retried = Some(error.clone());
             self.state = State::Working;
             self.repeat(io);
         }
@@ -309,6 +316,9 @@ impl SegmentWriter {
         }
         self.acknowledge(io);
         self.advance(io);
+        if self.requests == 0 && self.in_flight.is_empty() && self.queued.is_empty() {
+            self.retried = None;
+        }
         completed
     }
 
@@ -364,6 +374,7 @@ impl SegmentWriter {
                     write.state = InFlightState::Done;
                     completed.written = write.length;
                 }
+                self.retried = None;
                 completed.buffer = buffer;
             }
             (Op::Sync, _) => {

@@ -76,6 +76,8 @@ pub(super) struct Settings {
     pub(super) checksum: Option<Checksum>,
     pub(super) segment_length: i32,
     pub(super) stops_when_full: bool,
+    /// Highest length of the catalog in place of that of its format.
+    pub(super) catalog_length_max: Option<u64>,
     /// Further options.
     pub(super) options: &'static [(&'static str, &'static str)],
     pub(super) defect: Option<Defect>,
@@ -438,7 +440,7 @@ impl Adding {
             sync: config.catalog_sync_level,
         };
         let opened = CatalogFile::open(&disk, &config.dir, options);
-        let (mut file, mut catalog, _) = match opened {
+        let (mut file, mut catalog, opened) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 if matches!(error, CatalogError::Contents { .. }) {
@@ -468,6 +470,9 @@ impl Adding {
             has_checksum: settings.checksum.is_some(),
         };
         files.check(context.shared::<Journal>())?;
+        if let Some(limit) = settings.catalog_length_max {
+            catalog.set_length_max(limit);
+        }
 
         let store = Arc::new(Mutex::new(StoreState::new(file)));
         let failure: Arc<Mutex<Option<String>>> = Arc::default();
@@ -481,6 +486,9 @@ impl Adding {
             .expect("the counter was just added");
         let errors = ErrorHandler::or_stderr(self.mark.error_log(), error_memory);
         let _ = self.errors.set(errors.clone());
+        for finding in opened.findings().into_iter().chain(report.findings()) {
+            errors.on_error(now.epoch_millis, 0, &finding);
+        }
         let recorder_counters = RecorderCounters {
             max_write_ns: next(),
             total_write_bytes: next(),

@@ -1,18 +1,23 @@
 //! A world for one scenario.
 
+use std::path::Path;
 use std::time::Duration;
 
+use taran_archive_client::Recording;
+use taran_core::error_log;
+use taran_core::memory::Storage as _;
 use taran_sim::{HostIndex, HostSpec, World};
-use taran_storage::Disk;
+use taran_storage::{Disk, OpenOptions};
 
 use super::archive::{DIRECTORY, Settings};
 use super::journal::Journal;
+use super::operations::archive;
 use super::user::{Media, UserProcess, WantedReplay};
 use super::{
-    ARCHIVE_HOST, HOSTS, RECOVERY_BOUND, are_idle, await_all, boot, is_ready, no_sessions, set_up,
-    users, with_journal,
+    ARCHIVE_HOST, HOSTS, RECOVERY_BOUND, are_idle, await_all, boot, is_ready, no_sessions,
+    restart_archive, set_up, users, with_journal,
 };
-use crate::files::SyncLevel;
+use crate::files::{MARK_FILE, MARK_HEADER_LENGTH, SyncLevel};
 
 /// Length of segments in bytes.
 pub(super) const SEGMENT: i64 = 64 << 10;
@@ -26,19 +31,27 @@ pub(super) struct Fixture {
 
 impl Fixture {
     pub(super) fn new(options: &'static [(&'static str, &'static str)]) -> Self {
+        Self::with(Self::settings(options))
+    }
+
+    pub(super) fn settings(options: &'static [(&'static str, &'static str)]) -> Settings {
+        Settings {
+            sync: SyncLevel::Data,
+            checksum: None,
+            segment_length: SEGMENT as i32,
+            stops_when_full: false,
+            catalog_length_max: None,
+            options,
+            defect: None,
+        }
+    }
+
+    pub(super) fn with(settings: Settings) -> Self {
         let mut world = World::new(11);
         for _ in 0..HOSTS {
             world.add_host_without_driver(HostSpec::new());
         }
         set_up(&mut world);
-        let settings = Settings {
-            sync: SyncLevel::Data,
-            checksum: None,
-            segment_length: SEGMENT as i32,
-            stops_when_full: false,
-            options,
-            defect: None,
-        };
         world.on_boot(move |world, host| boot(world, host, |_| settings));
         await_all(
             &mut world,
@@ -137,6 +150,88 @@ impl Fixture {
             .collect();
         bases.sort_unstable();
         bases
+    }
+
+    /// Asks for a replay of all that is acknowledged, and does not wait for it.
+    pub(super) fn begin_replay(&mut self, recording_id: i64, position: i64, is_ipc: bool) {
+        let must_reach = Some(self.floor(recording_id));
+        let wanted = WantedReplay {
+            recording_id,
+            position: Some(position),
+            time_ms: None,
+            length: None,
+            until_now: true,
+            must_reach,
+        };
+        self.world.shared_mut::<Journal>().last_replay = None;
+        assert!(self.user(|user, journal| user.replay(wanted, is_ipc, journal)));
+    }
+
+    /// Waits until replays and requests have ended. A replay that misses a frame is a violation, which fails the test.
+    pub(super) fn settle(&mut self) {
+        await_all(&mut self.world, "all is answered", BOUND * 2, are_idle).unwrap();
+    }
+
+    /// Replays all that is acknowledged.
+    pub(super) fn replay_all(&mut self, recording_id: i64, start: i64) {
+        self.begin_replay(recording_id, start, true);
+        self.settle();
+        let (first, last) = self
+            .world
+            .shared::<Journal>()
+            .and_then(|journal| journal.last_replay)
+            .expect("there are frames");
+        let floor = self.floor(recording_id);
+        assert!(
+            first == start && last <= floor && floor - last < SEGMENT,
+            "replayed {first} to {last} of {start} to {floor}"
+        );
+    }
+
+    /// Returns the recordings that the archive lists.
+    pub(super) fn list(&mut self) -> Vec<Recording> {
+        self.world.shared_mut::<Journal>().last_listing.clear();
+        assert!(self.user(|user, journal| user.list(journal)));
+        self.settle();
+        std::mem::take(&mut self.world.shared_mut::<Journal>().last_listing)
+    }
+
+    /// Returns the texts in the error log of the archive.
+    pub(super) fn errors(&self) -> Vec<String> {
+        let path = Path::new(DIRECTORY).join(MARK_FILE);
+        let region = self
+            .world
+            .storage(HostIndex::at(ARCHIVE_HOST))
+            .open(&path)
+            .expect("there is a mark file");
+        let log = region
+            .sub(MARK_HEADER_LENGTH, region.len() - MARK_HEADER_LENGTH)
+            .expect("the file has an error log");
+        let mut errors = Vec::new();
+        error_log::read(&log, 0, |error| errors.push(error.text.clone()));
+        errors
+    }
+
+    /// Changes a byte of a file of the archive.
+    pub(super) fn flip(&mut self, name: &str, offset: u64) {
+        let disk = self.world.disk(HostIndex::at(ARCHIVE_HOST)).process();
+        let path = Path::new(DIRECTORY).join(name);
+        let mut byte = [0];
+        let file = disk.open(&path, OpenOptions::read()).unwrap();
+        assert_eq!(file.read_at(&mut byte, offset).unwrap(), 1);
+        let file = disk.open(&path, OpenOptions::write()).unwrap();
+        file.write_at(&[byte[0] ^ 0x10], offset).unwrap();
+    }
+
+    /// Kills the archive, changes its files, and starts it again.
+    pub(super) fn kill_and_change(&mut self, change: impl FnOnce(&mut Self)) {
+        let id = archive(&self.world).expect("it is alive");
+        self.world.kill(id);
+        change(self);
+        restart_archive(&mut self.world, id);
+        // Until the driver has noticed, users take the session with the dead archive for a good one.
+        self.run_for(15_000);
+        await_all(&mut self.world, "ready", RECOVERY_BOUND, is_ready).unwrap();
     }
 
     /// Returns the value of a counter of the archive.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use taran_archive_client::Recording;
+use taran_archive_client::protocol::ErrorCode;
 use taran_sim::Violation;
 
 use super::hooked_disk::Hooks;
@@ -118,6 +120,8 @@ pub(super) struct Known {
     pub(super) may_be_gone: bool,
     /// True if its deletion was confirmed.
     pub(super) is_gone: bool,
+    /// True if a test has damaged its catalog entry.
+    pub(super) was_damaged: bool,
     /// True if the last recovery could not read its files.
     pub(super) is_unavailable: bool,
     /// Events since its files were checked last: a power cut, a failed write.
@@ -184,6 +188,10 @@ pub(super) struct Journal {
     durability: String,
     /// First and last position of the replay that ended last.
     pub(super) last_replay: Option<(i64, i64)>,
+    /// Code and text of the refusal that came last.
+    pub(super) last_refusal: Option<(ErrorCode, String)>,
+    /// The listing that came last.
+    pub(super) last_listing: Vec<Recording>,
 }
 
 impl Journal {

@@ -14,6 +14,9 @@
 //! [`Defect`]s are planted, and have to be found.
 
 mod archive;
+mod clock_steps;
+mod damage;
+mod deletions;
 mod fixture;
 mod hooked_disk;
 mod journal;
@@ -23,6 +26,7 @@ mod scripted;
 mod store;
 mod tests;
 mod user;
+mod verification;
 mod verify;
 
 use std::time::Duration;
@@ -121,6 +125,7 @@ fn random_settings(world: &mut World, defect: Option<Defect>) -> Settings {
         checksum: (defect.is_some() || random.bool()).then_some(Checksum::Crc32c),
         segment_length: [64 << 10, 128 << 10][random.usize(0..2)],
         stops_when_full: random.u32(0..4) == 0,
+        catalog_length_max: None,
         options: &[],
         defect,
     }

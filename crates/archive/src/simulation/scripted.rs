@@ -155,6 +155,7 @@ fn settings(checksum: Option<Checksum>) -> Settings {
         checksum,
         segment_length: 64 << 10,
         stops_when_full: false,
+        catalog_length_max: None,
         options: &[],
         defect: None,
     }

@@ -99,6 +99,7 @@ impl RecoveredFiles<'_> {
                 *known = Default::default();
                 Ok(())
             }
+            Some(EntryState::Valid) if !is_there && known.was_damaged => Ok(()),
             Some(EntryState::Valid) if !is_there => {
                 violation(format!("the catalog entry of recording {id} is damaged"))
             }

@@ -82,6 +82,8 @@ pub struct Catalog {
     alignment: u64,
     next_id: i64,
     capacity: u64,
+    /// Highest length of the file.
+    length_max: u64,
     /// End of the last entry.
     end: u64,
     /// In the order of the file, which is that of ids.
@@ -101,6 +103,7 @@ impl Catalog {
             alignment: ALIGNMENT,
             next_id: 0,
             capacity: aligned_capacity(options.capacity, ALIGNMENT),
+            length_max: CATALOG_LENGTH_MAX,
             end: HEADER,
             entries: Vec::new(),
             streams: StreamIndex::default(),
@@ -108,6 +111,12 @@ impl Catalog {
             usable: 0,
             unavailable: BTreeMap::new(),
         }
+    }
+
+    /// Limits the length of the file more than its format does.
+    #[cfg(test)]
+    pub(crate) fn set_length_max(&mut self, length_max: u64) {
+        self.length_max = length_max;
     }
 
     /// Returns the id of the next new recording. No recording had it before.
@@ -664,11 +673,11 @@ impl Catalog {
         let mut capacity = self.capacity;
         while capacity < end {
             let grown =
-                (capacity + capacity / 2).min(CATALOG_LENGTH_MAX) / self.alignment * self.alignment;
+                (capacity + capacity / 2).min(self.length_max) / self.alignment * self.alignment;
             if grown <= capacity {
                 return Err(AddError::Full {
                     needed: end,
-                    limit: CATALOG_LENGTH_MAX,
+                    limit: self.length_max,
                 });
             }
             capacity = grown;

@@ -345,6 +345,11 @@ impl UserProcess {
         true
     }
 
+    /// Reads no replays for now, or reads them again.
+    pub(super) fn hold_replays(&mut self, is_held: bool) {
+        self.holds_replays = is_held;
+    }
+
     /// Adds a counter with a value, which is kept as long as the client.
     pub(super) fn add_counter(&mut self, type_id: i32, key: &[u8], value: i64) {
         if let ClientState::Connected(client) = &self.client

@@ -57,16 +57,16 @@ impl UserProcess {
         Ok(match task {
             Task::Started(mut call) => match call.poll() {
                 None => Task::Started(call),
-                Some(result) => checked(result)?.map_or(Task::Done, |_| Task::Done),
+                Some(result) => checked(result, journal)?.map_or(Task::Done, |_| Task::Done),
             },
             Task::Stopped(mut call) => match call.poll() {
                 None => Task::Stopped(call),
-                Some(result) => checked(result)?.map_or(Task::Done, |_| Task::Done),
+                Some(result) => checked(result, journal)?.map_or(Task::Done, |_| Task::Done),
             },
             Task::Extend(label, mut call) => match call.poll() {
                 None => Task::Extend(label, call),
                 Some(result) => {
-                    if let Some(Some(recording)) = checked(result)? {
+                    if let Some(Some(recording)) = checked(result, journal)? {
                         self.extend_recording(label, &recording, journal)
                     } else {
                         Task::Done
@@ -76,7 +76,7 @@ impl UserProcess {
             Task::Truncate(recording_id, position, mut call) => match call.poll() {
                 None => Task::Truncate(recording_id, position, call),
                 Some(result) => {
-                    if checked(result)?.is_some() {
+                    if checked(result, journal)?.is_some() {
                         journal.counts.truncations += 1;
                         journal.recording(recording_id).truncated_to = Some(position);
                     }
@@ -86,7 +86,7 @@ impl UserProcess {
             Task::Purge(recording_id, mut call) => match call.poll() {
                 None => Task::Purge(recording_id, call),
                 Some(result) => {
-                    if checked(result)?.is_some() {
+                    if checked(result, journal)?.is_some() {
                         journal.counts.purges += 1;
                         journal.recording(recording_id).is_gone = true;
                     }
@@ -95,7 +95,7 @@ impl UserProcess {
             },
             Task::DescribeToPurgeSegments(recording_id, segments, mut call) => match call.poll() {
                 None => Task::DescribeToPurgeSegments(recording_id, segments, call),
-                Some(result) => match checked(result)?.flatten() {
+                Some(result) => match checked(result, journal)?.flatten() {
                     Some(recording) => self.purge_first_segments(&recording, segments, journal),
                     None => Task::Done,
                 },
@@ -103,14 +103,14 @@ impl UserProcess {
             Task::PurgeSegments(recording_id, mut call) => match call.poll() {
                 None => Task::PurgeSegments(recording_id, call),
                 Some(result) => {
-                    journal.counts.segment_purges += u64::from(checked(result)?.is_some());
+                    journal.counts.segment_purges += u64::from(checked(result, journal)?.is_some());
                     Task::Done
                 }
             },
             Task::Replay(wanted, channel, stream_id, mut call) => match call.poll() {
                 None => Task::Replay(wanted, channel, stream_id, call),
                 Some(result) => {
-                    match (checked(result)?, wanted.must_reach) {
+                    match (checked(result, journal)?, wanted.must_reach) {
                         (Some(session), _) => {
                             self.subscribe(wanted, &channel, stream_id, session, now_ns);
                         }
@@ -127,8 +127,9 @@ impl UserProcess {
             Task::List(floors, mut call) => match call.poll() {
                 None => Task::List(floors, call),
                 Some(result) => {
-                    if let Some(found) = checked(result)? {
+                    if let Some(found) = checked(result, journal)? {
                         check_listing(&floors, &found, journal)?;
+                        journal.last_listing = found;
                     }
                     Task::Done
                 }
@@ -136,7 +137,7 @@ impl UserProcess {
             Task::ListSubscriptions(mut call) => match call.poll() {
                 None => Task::ListSubscriptions(call),
                 Some(result) => {
-                    let found = checked(result)?;
+                    let found = checked(result, journal)?;
                     if found.as_ref().is_some_and(Vec::is_empty) {
                         self.wants_all_stopped = false;
                     }
@@ -226,9 +227,16 @@ pub(super) fn location(media: Media) -> SourceLocation {
 }
 
 /// Returns the answer; `None` if the archive refused, was lost, or did not answer in time. Other errors are violations.
-fn checked<T>(result: Result<T, RequestError>) -> Result<Option<T>, Violation> {
+fn checked<T>(
+    result: Result<T, RequestError>,
+    journal: &mut Journal,
+) -> Result<Option<T>, Violation> {
     match result {
         Ok(value) => Ok(Some(value)),
+        Err(RequestError::Rejected(error)) => {
+            journal.last_refusal = Some((error.code, error.message));
+            Ok(None)
+        }
         Err(RequestError::UnexpectedResponse { request, code }) => Err(Violation(format!(
             "the answer to the request to {request} is {code:?}"
         ))),

@@ -1,0 +1,111 @@
+//! Starts with damaged and foreign files, and a catalog that has no room.
+
+use taran_storage::{Create, Disk, OpenOptions};
+
+use super::archive::DIRECTORY;
+use super::fixture::{Fixture, SEGMENT};
+use super::journal::Journal;
+use super::user::Media;
+use crate::files::{CATALOG_FILE, CatalogFile, CatalogOptions};
+
+/// Records a stream; returns the id of the recording.
+fn record(fixture: &mut Fixture, label: u32) -> i64 {
+    fixture.user(|user, journal| user.publish((label, Media::Ipc), (1, 100), journal));
+    fixture.record(label);
+    fixture.publish(label, 150);
+    i64::from(label)
+}
+
+fn disk(fixture: &Fixture) -> impl Disk + use<> {
+    let host = taran_sim::HostIndex::at(super::ARCHIVE_HOST);
+    fixture.world.disk(host).process()
+}
+
+fn ids(fixture: &mut Fixture) -> Vec<i64> {
+    let listed = fixture.list();
+    listed.into_iter().map(|found| found.recording_id).collect()
+}
+
+#[test]
+fn archive_with_a_damaged_catalog_entry_starts_without_that_recording() {
+    let mut fixture = Fixture::new(&[]);
+    for label in 0..3 {
+        record(&mut fixture, label);
+    }
+    let known = fixture.world.shared_mut::<Journal>().recording(1);
+    (known.may_be_gone, known.was_damaged) = (true, true);
+    let files = fixture.bases(1);
+    fixture.kill_and_change(|fixture| {
+        let offset = {
+            let disk = disk(fixture);
+            let options = CatalogOptions::default();
+            let (catalog, _) = CatalogFile::read(&disk, DIRECTORY.as_ref(), options).unwrap();
+            catalog.entries()[1].offset()
+        };
+        // The length of segments, as `docs/spec/archive.md` §3.2 has it.
+        fixture.flip(CATALOG_FILE, offset + 96);
+    });
+    let errors = fixture.errors();
+    assert!(
+        errors.iter().any(|error| error
+            .contains("recording 1 cannot be used, because its catalog entry is damaged: ")),
+        "{errors:?}"
+    );
+    assert_eq!(ids(&mut fixture), [0, 2]);
+    fixture.replay_all(0, 0);
+    fixture.replay_all(2, 0);
+    // Nothing of it is deleted, and its id is not used again.
+    assert_eq!(fixture.bases(1), files);
+    fixture.user(|user, _| user.close_all_tracks());
+    record(&mut fixture, 3);
+    assert_eq!(ids(&mut fixture), [0, 2, 3]);
+}
+
+#[test]
+fn archive_with_foreign_and_misplaced_segment_files_starts_and_keeps_them() {
+    let mut fixture = Fixture::new(&[]);
+    record(&mut fixture, 0);
+    let names = [
+        "copy-of-0.rec".to_owned(),
+        "0-1000.rec".to_owned(),
+        format!("17-{SEGMENT}.rec"),
+        "0--5.rec".to_owned(),
+        "notes.txt".to_owned(),
+    ];
+    fixture.kill_and_change(|fixture| {
+        let disk = disk(fixture);
+        for name in &names {
+            let path = std::path::Path::new(DIRECTORY).join(name);
+            let options = OpenOptions::write().with_create(Create::IfMissing);
+            let file = disk.open(&path, options).unwrap();
+            file.write_at(b"of another program", 0).unwrap();
+        }
+    });
+    let errors = fixture.errors();
+    for expected in [
+        "name that no archive makes",
+        "segment files begin at no segment of their recording: the first one is 0-1000.rec",
+        "segment files belong to recordings that the catalog does not list (see taran recordings orphans): the first one is 17-",
+    ] {
+        assert!(
+            errors.iter().any(|error| error.contains(expected)),
+            "no {expected} in {errors:?}"
+        );
+    }
+    assert_eq!(ids(&mut fixture), [0]);
+    fixture.replay_all(0, 0);
+    let entries = disk(&fixture).list(DIRECTORY.as_ref()).unwrap();
+    for name in &names {
+        assert!(
+            entries.iter().any(|entry| entry.name == name.as_str()),
+            "{name} is gone"
+        );
+    }
+    // The id in a foreign name is not used.
+    fixture.user(|user, _| user.close_all_tracks());
+    fixture.user(|user, journal| user.publish((1, Media::Ipc), (1, 100), journal));
+    fixture.record(1);
+    fixture.publish(1, 10);
+    let listed = ids(&mut fixture);
+    assert!(listed[1] > 17, "{listed:?}");
+}
