@@ -29,6 +29,11 @@ pub(crate) struct Invoked {
 impl Invoked {
     /// Starts an archive in a directory of this name, and connects to it.
     pub(crate) fn new(name: &str, properties: &[(&str, &str)]) -> Invoked {
+        Self::launch(name, properties).expect("the archive starts")
+    }
+
+    /// The same, or the reason why the archive does not start.
+    pub(crate) fn launch(name: &str, properties: &[(&str, &str)]) -> Result<Invoked, String> {
         let context = DriverContext::new().threading_mode(ThreadingMode::Invoker);
         let driver = MediaDriver::launch_embedded(context).expect("the driver starts");
         let aeron_dir = driver.aeron_dir().to_path_buf();
@@ -56,7 +61,7 @@ impl Invoked {
         let archive = Archive::builder(config)
             .driver_invoker(move || invoked.lock().expect("no panic").invoke())
             .launch()
-            .expect("the archive starts");
+            .map_err(|error| error.to_string())?;
         let client = Client::builder().aeron_dir(&aeron_dir).invoker(true);
         let mut invoked = Invoked {
             connection: None,
@@ -78,7 +83,12 @@ impl Invoked {
             connecting.poll(now_ns).expect("the archive answers")
         });
         invoked.connection = Some(connection);
-        invoked
+        Ok(invoked)
+    }
+
+    /// Returns why the archive has ended by itself.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.archive.as_ref().and_then(Archive::failure)
     }
 
     /// Returns the connection to the archive.

@@ -2,7 +2,10 @@
 
 #![forbid(unsafe_code)]
 
+mod filesystems;
 mod fixture;
+#[path = "../../../cli/tests/shared/own_namespaces.rs"]
+mod own_namespaces;
 
 use taran::ChannelUriBuilder;
 use taran_archive_client::ReplayParams;
