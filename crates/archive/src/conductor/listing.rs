@@ -1,15 +1,17 @@
 //! Listings of recordings and recording subscriptions (`docs/spec/archive.md` §2.5).
 
 use taran_archive_client::protocol::{
-    ControlResponseCode, ErrorCode, RecordingDescriptor, RecordingSubscriptionDescriptor, Request,
+    ControlResponseCode, ErrorCode, RecordingSubscriptionDescriptor, Request,
 };
 
 use super::ConductorCore;
 use super::request::{Refusal, Requester};
-use crate::files::Descriptor;
 
-/// Descriptors sent per duty cycle and session.
-const DESCRIPTORS_PER_CYCLE: usize = 64;
+/// Descriptors sent per duty cycle and session; less if the client's window is full before.
+const DESCRIPTORS_PER_CYCLE: usize = 512;
+/// Time without room for a descriptor during which the agent does not idle: a client that reads makes room within microseconds,
+/// and a listing fills the window many times.
+const STAY_AWAKE_NS: i64 = 1_000_000;
 
 /// A listing that is being sent.
 #[derive(Clone, Debug)]
@@ -17,6 +19,8 @@ pub(super) struct Listing {
     correlation_id: i64,
     left: i32,
     kind: Kind,
+    /// Time of the last duty cycle in which a descriptor was sent.
+    sent_ns: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -132,6 +136,7 @@ impl ConductorCore {
                 correlation_id: to.correlation_id,
                 left,
                 kind,
+                sent_ns: self.now.nanos,
             });
         }
         self.poll_listing(to.session_id);
@@ -145,6 +150,7 @@ impl ConductorCore {
         self.respond_with(to, ControlResponseCode::SubscriptionUnknown, 0, "");
     }
 
+    /// Sends descriptors; returns the amount of work, which is not 0 while the client is likely to make room at once.
     pub(super) fn poll_listing(&mut self, session_id: i64) -> usize {
         let taken = self
             .sessions
@@ -172,12 +178,16 @@ impl ConductorCore {
                 }
             }
         }
+        if sent > 0 {
+            listing.sent_ns = self.now.nanos;
+        }
+        let is_awake = self.now.nanos.saturating_sub(listing.sent_ns) < STAY_AWAKE_NS;
         if listing.left > 0
             && let Some(session) = self.sessions.get_mut(&session_id)
         {
             session.listing = Some(listing);
         }
-        sent
+        sent.max(usize::from(is_awake))
     }
 
     fn send_next(&mut self, to: Requester, listing: &mut Listing) -> Next {
@@ -192,7 +202,7 @@ impl ConductorCore {
                 };
                 let Some(found) = found else { return Next::End };
                 let next = found.recording_id + 1;
-                let message = descriptor_of(found, to);
+                let message = found.message(to.session_id, to.correlation_id);
                 let Some(session) = self.sessions.get_mut(&to.session_id) else {
                     return Next::Blocked;
                 };
@@ -243,27 +253,5 @@ impl ConductorCore {
         }
         listing.left -= 1;
         Next::More
-    }
-}
-
-/// Returns the message with the descriptor of a recording.
-pub(super) fn descriptor_of(found: &Descriptor, to: Requester) -> RecordingDescriptor<'_> {
-    RecordingDescriptor {
-        control_session_id: to.session_id,
-        correlation_id: to.correlation_id,
-        recording_id: found.recording_id,
-        start_timestamp: found.start_timestamp,
-        stop_timestamp: found.stop_timestamp,
-        start_position: found.start_position,
-        stop_position: found.stop_position,
-        initial_term_id: found.initial_term_id,
-        segment_file_length: found.segment_file_length,
-        term_buffer_length: found.term_buffer_length,
-        mtu_length: found.mtu_length,
-        session_id: found.session_id,
-        stream_id: found.stream_id,
-        stripped_channel: &found.texts.stripped_channel,
-        original_channel: &found.texts.original_channel,
-        source_identity: &found.texts.source_identity,
     }
 }

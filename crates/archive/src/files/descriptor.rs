@@ -7,6 +7,7 @@ use taran_archive_client::codecs::control;
 use taran_archive_client::codecs::control::recording_descriptor::{
     RecordingDescriptorDecoder, RecordingDescriptorEncoder,
 };
+use taran_archive_client::protocol::RecordingDescriptor;
 use thiserror::Error;
 
 use super::layout::{InvalidLayout, RecordingLayout};
@@ -129,6 +130,29 @@ pub enum InvalidDescriptor {
 }
 
 impl Descriptor {
+    /// Returns the message with these fields, for a control session.
+    #[must_use]
+    pub fn message(&self, control_session_id: i64, correlation_id: i64) -> RecordingDescriptor<'_> {
+        RecordingDescriptor {
+            control_session_id,
+            correlation_id,
+            recording_id: self.recording_id,
+            start_timestamp: self.start_timestamp,
+            stop_timestamp: self.stop_timestamp,
+            start_position: self.start_position,
+            stop_position: self.stop_position,
+            initial_term_id: self.initial_term_id,
+            segment_file_length: self.segment_file_length,
+            term_buffer_length: self.term_buffer_length,
+            mtu_length: self.mtu_length,
+            session_id: self.session_id,
+            stream_id: self.stream_id,
+            stripped_channel: &self.texts.stripped_channel,
+            original_channel: &self.texts.original_channel,
+            source_identity: &self.texts.source_identity,
+        }
+    }
+
     /// Returns how the recording's positions map to segment files.
     ///
     /// # Errors
