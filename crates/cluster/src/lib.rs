@@ -1,6 +1,7 @@
 //! Replicated state machine that speaks Aeron Cluster (`docs/spec/cluster.md`).
 //!
 //! * [`module`] runs a member: the consensus module, with a service in the same process.
+//! * [`container`] runs a service in a process of its own, beside a consensus module.
 //! * [`service`] is what such a service implements and uses. Crate `taran-cluster-client` is the client of a cluster.
 //! * [`consensus`] elects leaders and decides what is committed, without I/O.
 //! * [`files`] reads and writes what a member knows at its start, as bytes.
@@ -13,6 +14,7 @@
 
 pub mod codecs;
 pub mod consensus;
+pub mod container;
 pub mod files;
 pub mod members;
 pub mod module;

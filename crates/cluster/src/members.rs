@@ -1,6 +1,6 @@
 //! Members of a cluster (`docs/spec/cluster.md` §1.2).
 
-use std::fmt::Write as _;
+use std::fmt::{self, Display, Formatter, Write as _};
 
 use thiserror::Error;
 
@@ -154,6 +154,27 @@ impl Members {
     }
 }
 
+/// The text of `aeron.cluster.members`.
+impl Display for Members {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        for (index, member) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "|" };
+            write!(out, "{separator}{}", member.id)?;
+            let fields = [
+                &member.ingress,
+                &member.consensus,
+                &member.log,
+                &member.catchup,
+                &member.archive,
+            ];
+            for field in fields.into_iter().chain(&member.responses) {
+                write!(out, ",{field}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Returns the host of an endpoint.
 #[must_use]
 pub fn host(endpoint: &str) -> &str {
@@ -170,6 +191,7 @@ mod tests {
     fn members_have_the_endpoints_of_their_fields() {
         let members = Members::parse(TWO).unwrap();
         assert_eq!(members.ids(), [0, 1]);
+        assert_eq!(members.to_string(), TWO);
         assert_eq!(members.ingress_endpoints(), "0=a:1,1=[::1]:1");
         let second = members.get(1).unwrap();
         assert_eq!(

@@ -1,4 +1,5 @@
-//! Services: user state machines that run in the process of the consensus module (`docs/spec/cluster.md` §7).
+//! Services: user state machines that run in the process of the consensus module, or in a container of their own
+//! (`docs/spec/cluster.md` §7).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,6 +7,7 @@ use taran::{OfferError, Publication};
 use thiserror::Error;
 
 use crate::consensus::{MemberId, Role};
+use crate::container::Requests;
 use crate::protocol::{CloseReason, SESSION_HEADER_LENGTH, SessionMessageHeader};
 use crate::state::{Handle, PendingMessages, ServiceMessageError, Sessions, Timers};
 
@@ -59,7 +61,7 @@ impl SendError {
 ///
 /// All members call it with the same messages in the same order. What it does must depend on nothing else: not on the wall clock,
 /// random numbers, files, or the order of a hash map; time is [`Cluster::timestamp`]. Calls come from the agent of the
-/// consensus module and must not wait.
+/// consensus module, or of the container, and must not wait.
 pub trait Service: Send {
     /// Called once at the start, with the frames of the last snapshot if there is one.
     fn on_start(&mut self, cluster: &mut Cluster<'_>, snapshot: Option<&[Vec<u8>]>);
@@ -147,10 +149,23 @@ pub struct Cluster<'a> {
     pub(crate) timestamp: i64,
     pub(crate) log_position: i64,
     pub(crate) clients: &'a BTreeMap<i64, ClientSession>,
-    pub(crate) sessions: &'a mut Sessions,
-    pub(crate) timers: &'a mut Timers,
-    pub(crate) pending: &'a mut PendingMessages,
-    pub(crate) egress: &'a HashMap<Handle, Publication>,
+    pub(crate) effects: Effects<'a>,
+}
+
+/// Receiver of the calls of a service.
+pub(crate) enum Effects<'a> {
+    /// The state of the consensus module in the same process.
+    Module {
+        sessions: &'a mut Sessions,
+        timers: &'a mut Timers,
+        pending: &'a mut PendingMessages,
+        egress: &'a HashMap<Handle, Publication>,
+    },
+    /// A consensus module in another process.
+    Container {
+        requests: &'a mut Requests,
+        egress: &'a HashMap<i64, Publication>,
+    },
 }
 
 impl Cluster<'_> {
@@ -195,8 +210,15 @@ impl Cluster<'_> {
         if self.role != Role::Leader {
             return Ok(());
         }
-        let handle = self.sessions.get(session_id).map(|(handle, _)| handle);
-        let publication = handle.and_then(|handle| self.egress.get(&handle));
+        let publication = match &self.effects {
+            Effects::Module {
+                sessions, egress, ..
+            } => {
+                let handle = sessions.get(session_id).map(|(handle, _)| handle);
+                handle.and_then(|handle| egress.get(&handle))
+            }
+            Effects::Container { egress, .. } => egress.get(&session_id),
+        };
         let publication = publication.ok_or(SendError::NotConnected { session_id })?;
         let header = SessionMessageHeader {
             leadership_term_id: self.term,
@@ -212,26 +234,41 @@ impl Cluster<'_> {
 
     /// Closes a session.
     pub fn close_session(&mut self, session_id: i64) {
-        self.sessions.close_by_service(session_id);
+        match &mut self.effects {
+            Effects::Module { sessions, .. } => sessions.close_by_service(session_id),
+            Effects::Container { requests, .. } => requests.close_session(session_id),
+        }
     }
 
     /// Schedules a timer, or moves it. [`Service::on_timer_event`] is called once the leader's clock has passed the deadline,
     /// which is in the unit of the cluster's clock.
     pub fn schedule_timer(&mut self, correlation_id: i64, deadline: i64) {
-        self.timers.schedule(correlation_id, deadline);
+        match &mut self.effects {
+            Effects::Module { timers, .. } => timers.schedule(correlation_id, deadline),
+            Effects::Container { requests, .. } => {
+                requests.schedule_timer(correlation_id, deadline);
+            }
+        }
     }
 
-    /// Cancels a timer. Returns true if it was scheduled. Another member may have seen it fire already, so nothing that is
-    /// replicated may depend on the result.
-    pub fn cancel_timer(&mut self, correlation_id: i64) -> bool {
-        self.timers.cancel(correlation_id)
+    /// Cancels a timer, if it is scheduled. Its event may be in the log already.
+    pub fn cancel_timer(&mut self, correlation_id: i64) {
+        match &mut self.effects {
+            Effects::Module { timers, .. } => {
+                timers.cancel(correlation_id);
+            }
+            Effects::Container { requests, .. } => requests.cancel_timer(correlation_id),
+        }
     }
 
-    /// Sends a message to the services of all members, through the log: it is delivered exactly once, also if the leader fails.
+    /// Sends a message to all services of all members, through the log: it is delivered exactly once, also if the leader fails.
     ///
     /// # Errors
-    /// Too many messages are waiting.
+    /// Too many messages are waiting, or the message is too long for the channel between container and consensus module.
     pub fn offer(&mut self, message: &[u8]) -> Result<(), ServiceMessageError> {
-        self.pending.enqueue(message)
+        match &mut self.effects {
+            Effects::Module { pending, .. } => pending.enqueue(message),
+            Effects::Container { requests, .. } => requests.offer(message),
+        }
     }
 }

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use taran_cluster::protocol::CloseReason;
 use taran_cluster::service::{ClientSession, Cluster, Service, SnapshotWriter};
 
+use super::ServiceKind;
+
 /// Messages that wait for room in the egress of their clients. Further ones are dropped: their clients do not receive.
 const WAITING_LIMIT: usize = 1024;
 
@@ -19,7 +21,16 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    pub(super) fn new(has_count: bool) -> Self {
+    /// Returns the service of this kind; none if services run in containers.
+    pub(super) fn of_kind(kind: ServiceKind) -> Option<Self> {
+        match kind {
+            ServiceKind::Echo => Some(Self::new(false)),
+            ServiceKind::Count => Some(Self::new(true)),
+            ServiceKind::None => None,
+        }
+    }
+
+    fn new(has_count: bool) -> Self {
         Self {
             has_count,
             count: 0,

@@ -1,6 +1,7 @@
 //! `taran cluster`: a member of a cluster as a process, beside a media driver and an archive, or with them: in place of the
 //! official consensus module and `ClusteredMediaDriver` (`docs/cluster.md`).
 
+mod container;
 mod echo;
 mod run;
 
@@ -29,8 +30,12 @@ Without --archive the member needs a running archive, Taran or Aeron, and withou
 this machine: aeron.dir, by default /dev/shm/aeron-<user>. With --archive or --driver the process takes the options of
 'taran archive' or 'taran driver', too; their threading modes may not be INVOKER.
 
-The member runs the service of --service in its process. Services of your own are written in Rust against the trait
-Service of the crate taran-cluster.
+The member runs the service of --service in its process. With --service none its services run in containers: processes
+of their own, of Taran or Aeron, on the same driver; aeron.cluster.service.count of them (1). Such a container is
+
+  taran cluster --container --service echo -Daeron.cluster.service.id=0
+
+Services of your own are written in Rust against the trait Service of the crate taran-cluster.
 
 SIGINT and SIGTERM end it in order: first the member, so that the others elect a leader at once, then archive and driver.
 
@@ -47,6 +52,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     archive: bool,
 
+    /// Run only the service, as a container beside the consensus module of this machine, of Taran or Aeron
+    #[arg(long, conflicts_with_all = ["driver", "archive"])]
+    container: bool,
+
     /// Service of the member
     #[arg(long, value_enum, default_value = "echo")]
     service: ServiceKind,
@@ -59,11 +68,18 @@ enum ServiceKind {
     Echo,
     /// As echo, with the number of messages so far behind each (8 bytes, little-endian)
     Count,
+    /// Services run in containers of their own
+    None,
 }
 
 /// Runs a member until it is stopped.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    match run::run(arguments) {
+    let result = if arguments.container {
+        container::run(arguments)
+    } else {
+        run::run(arguments)
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("ERROR: cluster: {error}");

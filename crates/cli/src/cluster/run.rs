@@ -1,24 +1,25 @@
 //! Life cycle of the process of a member.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use taran_archive::{Archive, ArchiveConfig, ArchiveError, ArchiveThreadingMode, ConfigError};
 use taran_cluster::consensus::Durability;
+use taran_cluster::container::ContainerLaunchError;
 use taran_cluster::module::{ClusterConfig, ClusterConfigError, ConsensusModule, LaunchError};
 use taran_driver::{DriverContext, DriverError, MediaDriver, Termination};
 use taran_protocol::option::{OptionSet, ThreadingMode};
 
+use super::Arguments;
 use super::echo::Echo;
-use super::{Arguments, ServiceKind};
 use crate::driver::stop::Signals;
 use crate::driver::{self, Settings, configure};
 use crate::start_line::StartLine;
 use crate::version::COMMIT;
 
 /// Interval of checks for the end of member, archive and driver. Signals and failures end the wait at once.
-const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reason why a member could not run.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +40,10 @@ pub(super) enum RunError {
     Archive(#[from] ArchiveError),
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    #[error(transparent)]
+    Container(#[from] ContainerLaunchError),
+    #[error("--container --service none: a container runs a service; choose echo or count")]
+    NoService,
     #[error("cannot wait for signals: {0}")]
     Signals(#[from] io::Error),
     #[error("{0}")]
@@ -100,11 +105,22 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), RunError> {
         module: None,
     };
     let started = start(arguments, &signals, &mut parts);
-    let waited = started.and_then(|()| {
-        while signals.received().is_none() && !parts.has_ended() {
-            signals.wait(CHECK_INTERVAL)?;
+    let waited = started.and_then(|config| {
+        loop {
+            while signals.received().is_none() && !parts.has_ended() {
+                signals.wait(CHECK_INTERVAL)?;
+            }
+            if signals.received().is_some() {
+                return Ok(());
+            }
+            // The others go on without this member, which is back once its containers are.
+            let Some(lost) = parts.module.take_if(|module| module.has_lost_service()) else {
+                return Ok(());
+            };
+            lost.close();
+            launch_module(arguments, &signals, &config, &mut parts)?;
+            let _ = writeln!(io::stdout(), "the member waits for its containers");
         }
-        Ok(())
     });
     let failure = parts.failure();
     let closed = parts.close();
@@ -112,9 +128,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), RunError> {
     failure.map_or(closed, Err)
 }
 
-fn start(arguments: &Arguments, signals: &Signals, parts: &mut Parts) -> Result<(), RunError> {
+/// Starts the parts. Returns the configuration of the member.
+fn start(
+    arguments: &Arguments,
+    signals: &Signals,
+    parts: &mut Parts,
+) -> Result<ClusterConfig, RunError> {
     let settings = &arguments.settings;
-    let mut config = ClusterConfig::from_properties(properties(settings)?)?;
+    let properties = properties(settings, &ClusterConfig::PROPERTIES)?;
+    let mut config = ClusterConfig::from_properties(properties)?;
     let mut of_driver: Option<(OptionSet, PathBuf)> = None;
     if arguments.driver {
         let (options, _) = configure::options(settings, driver::environment())?;
@@ -160,13 +182,29 @@ fn start(arguments: &Arguments, signals: &Signals, parts: &mut Parts) -> Result<
     if let Some((options, directory)) = &of_driver {
         line.add_driver(options, directory);
     }
-    let service = Echo::new(matches!(arguments.service, ServiceKind::Count));
-    let mut waker = signals.waker()?;
-    let module = ConsensusModule::builder(config, service)
-        .on_end(move || waker.wake())
-        .launch()?;
-    parts.module = Some(module);
+    launch_module(arguments, signals, &config, parts)?;
     line.print();
+    Ok(config)
+}
+
+fn launch_module(
+    arguments: &Arguments,
+    signals: &Signals,
+    config: &ClusterConfig,
+    parts: &mut Parts,
+) -> Result<(), RunError> {
+    let mut waker = signals.waker()?;
+    let on_end = move || waker.wake();
+    let config = config.clone();
+    let module = match Echo::of_kind(arguments.service) {
+        Some(service) => ConsensusModule::builder(config, service)
+            .on_end(on_end)
+            .launch()?,
+        None => ConsensusModule::with_containers(config)
+            .on_end(on_end)
+            .launch()?,
+    };
+    parts.module = Some(module);
     Ok(())
 }
 
@@ -188,19 +226,21 @@ fn start_line(config: &ClusterConfig) -> StartLine {
 }
 
 /// Returns names and values from the environment, files and the command line, in this order. Warns of options of the cluster that
-/// have no effect.
-fn properties(settings: &Settings) -> Result<Vec<(String, String)>, configure::ConfigureError> {
+/// are not among the known ones: they have no effect.
+pub(super) fn properties(
+    settings: &Settings,
+    known: &[&str],
+) -> Result<Vec<(String, String)>, configure::ConfigureError> {
     let mut properties = Vec::new();
     for (variable, value) in driver::environment() {
-        let known = ClusterConfig::PROPERTIES
-            .into_iter()
+        let found = known
+            .iter()
             .find(|name| name.to_uppercase().replace('.', "_") == variable);
-        properties.extend(known.map(|name| (name.to_owned(), value)));
+        properties.extend(found.map(|name| ((*name).to_owned(), value)));
     }
     for (name, value) in configure::given(settings)? {
-        let is_known = ClusterConfig::PROPERTIES.contains(&&*name);
-        if name.starts_with("aeron.cluster.") && !is_known {
-            eprintln!("WARNING: {name} has no effect on this member");
+        if name.starts_with("aeron.cluster.") && !known.contains(&&*name) {
+            eprintln!("WARNING: {name} has no effect here");
         }
         properties.push((name, value));
     }

@@ -11,6 +11,7 @@ pub mod declare;
 #[cfg(test)]
 mod golden;
 mod log;
+mod members;
 mod service;
 mod snapshot;
 mod wire;
@@ -18,6 +19,7 @@ mod wire;
 pub use client::*;
 pub use declare::MessageError;
 pub use log::*;
+pub use members::*;
 pub use service::*;
 pub use snapshot::*;
 

@@ -429,6 +429,17 @@ impl Consensus {
         }
     }
 
+    /// Returns the other members, each with the term and append position in its last report, and the time at which it was heard
+    /// last.
+    pub fn reports(&self) -> impl Iterator<Item = (MemberId, Option<(i64, i64)>, Option<Nanos>)> {
+        self.others().map(|index| {
+            let peer = &self.peers[index];
+            let report = peer.report.map(|report| (report.term, report.position));
+            let heard = (peer.heard != NEVER).then_some(peer.heard);
+            (self.config.members()[index], report, heard)
+        })
+    }
+
     /// Returns the leader, which may be this member.
     #[must_use]
     pub fn leader(&self) -> Option<MemberId> {

@@ -338,6 +338,54 @@ impl RecordingLog {
     }
 }
 
+/// Logs that replace this one.
+impl RecordingLog {
+    /// Returns the log with its entries in order: by term and its start, terms before snapshots, snapshots by position, and the
+    /// consensus module behind its services.
+    #[must_use]
+    pub fn sorted(&self) -> Self {
+        let mut entries: Vec<_> = self.entries().cloned().collect();
+        entries.sort_by_key(|entry| {
+            let (kind, position, service) = match entry.kind {
+                EntryKind::Term => (0, 0, 0),
+                EntryKind::StandbySnapshot => (1, entry.log_position, -entry.service_id),
+                EntryKind::Snapshot => (2, entry.log_position, -entry.service_id),
+            };
+            let (term, base) = (entry.leadership_term_id, entry.term_base_log_position);
+            (term, base, kind, position, service)
+        });
+        Self::of(entries)
+    }
+
+    /// Returns a log with only the latest snapshot, as one at the start of a log that begins anew; none if there is no snapshot.
+    #[must_use]
+    pub fn seeded(&self, service_count: usize) -> Option<Self> {
+        let (module, services) = self.latest_snapshot(service_count)?;
+        let entries = services.into_iter().rev().chain([module]);
+        Some(Self::of(entries.map(|entry| RecordingLogEntry {
+            term_base_log_position: 0,
+            log_position: 0,
+            ..entry.clone()
+        })))
+    }
+
+    fn of(entries: impl IntoIterator<Item = RecordingLogEntry>) -> Self {
+        let mut log = Self::default();
+        for entry in entries {
+            log.append(entry);
+        }
+        log
+    }
+
+    /// Returns the bytes of a file with these entries; what was removed takes no place in it.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // Each entry was encoded, or read, before.
+        let encoded = self.entries().filter_map(RecordingLogEntry::encode);
+        encoded.flatten().collect()
+    }
+}
+
 /// Reads the endpoint of a standby snapshot, and returns it with the length of the entry.
 fn endpoint_at(bytes: &[u8], at: usize) -> Result<(&str, usize), RecordingLogError> {
     let invalid = |length| RecordingLogError::InvalidEndpoint { offset: at, length };
@@ -542,6 +590,43 @@ mod tests {
         step(&log, &patches, &[(0, 0), (4, 480)]);
         let patches = log.append_term(3, 3, 480, 1);
         step(&log, &patches, &[(0, 0), (3, 480)]);
+    }
+
+    #[test]
+    fn sorted_and_seeded_logs_have_the_entries_of_official_tools() {
+        let mut log = RecordingLog::default();
+        let snapshot = |term, position, service_id| RecordingLogEntry {
+            log_position: position,
+            service_id,
+            ..entry(EntryKind::Snapshot, term, 0)
+        };
+        for (term, position, service) in [(2, 192, -1), (2, 192, 0), (1, 96, -1), (1, 96, 0)] {
+            log.append_snapshot(snapshot(term, position, service));
+        }
+        log.append_snapshot(entry(EntryKind::Term, 1, 0));
+        let sorted = RecordingLog::decode(&log.sorted().to_bytes()).unwrap();
+        let order: Vec<_> = sorted
+            .entries()
+            .map(|it| (it.leadership_term_id, it.kind, it.service_id))
+            .collect();
+        let (term, snapshot) = (EntryKind::Term, EntryKind::Snapshot);
+        assert_eq!(
+            order,
+            [
+                (1, term, -1),
+                (1, snapshot, 0),
+                (1, snapshot, -1),
+                (2, snapshot, 0),
+                (2, snapshot, -1)
+            ]
+        );
+        let seeded = log.seeded(1).unwrap();
+        let order: Vec<_> = seeded
+            .entries()
+            .map(|it| (it.leadership_term_id, it.service_id, it.log_position))
+            .collect();
+        assert_eq!(order, [(2, 0, 0), (2, -1, 0)]);
+        assert_eq!(log.seeded(2), None);
     }
 
     #[test]

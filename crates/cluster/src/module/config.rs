@@ -143,11 +143,13 @@ pub struct ClusterConfig {
     pub app_version: i32,
     /// Idle strategy of the agent.
     pub idle: IdleSpec,
+    /// Number of services in containers of their own, 1 to 10. It has no effect on a member with a service in its process.
+    pub service_count: usize,
 }
 
 impl ClusterConfig {
     /// Properties that have an effect.
-    pub const PROPERTIES: [&'static str; 45] = [
+    pub const PROPERTIES: [&'static str; 46] = [
         "aeron.dir",
         "aeron.archive.file.sync.level",
         "aeron.archive.local.control.channel",
@@ -193,6 +195,7 @@ impl ClusterConfig {
         "aeron.cluster.cycle.threshold",
         "aeron.cluster.total.snapshot.threshold",
         "aeron.cluster.authorisation.service.supplier",
+        "aeron.cluster.service.count",
     ];
 
     /// Reads properties: pairs of name and value, of which later ones win. An empty value is the default.
@@ -202,12 +205,7 @@ impl ClusterConfig {
     pub fn from_properties<N: AsRef<str>, V: AsRef<str>>(
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Self, ClusterConfigError> {
-        let mut values = Values(Vec::new());
-        for (name, value) in properties {
-            values
-                .0
-                .push((name.as_ref().to_owned(), value.as_ref().to_owned()));
-        }
+        let values = Values::new(properties);
         let members = values.text("aeron.cluster.members", "");
         if members.is_empty() {
             return Err(ClusterConfigError::Missing {
@@ -310,6 +308,10 @@ impl ClusterConfig {
             time_unit: values.clock("aeron.cluster.clock")?,
             app_version: values.int("aeron.cluster.app.version", 1)?,
             idle: values.idle("aeron.cluster.idle.strategy", "backoff")?,
+            service_count: values.parsed("aeron.cluster.service.count", 1, |text| {
+                let count = text.parse().ok().filter(|count| (1..=10).contains(count));
+                count.ok_or("must be a number from 1 to 10")
+            })?,
         };
         config.check()?;
         Ok(config)
@@ -357,19 +359,30 @@ impl ClusterConfig {
 }
 
 /// Values by name; the last one counts.
-struct Values(Vec<(String, String)>);
+pub(crate) struct Values(Vec<(String, String)>);
 
 impl Values {
-    fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn new<N: AsRef<str>, V: AsRef<str>>(
+        properties: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        let properties = properties.into_iter();
+        Self(
+            properties
+                .map(|(name, value)| (name.as_ref().to_owned(), value.as_ref().to_owned()))
+                .collect(),
+        )
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().rev().find(|(found, _)| found == name)?;
         Some(value.trim()).filter(|value| !value.is_empty())
     }
 
-    fn text(&self, name: &str, default: &str) -> String {
+    pub(crate) fn text(&self, name: &str, default: &str) -> String {
         self.get(name).unwrap_or(default).to_owned()
     }
 
-    fn parsed<T, E: ToString>(
+    pub(crate) fn parsed<T, E: ToString>(
         &self,
         name: &str,
         default: T,
@@ -384,11 +397,11 @@ impl Values {
         })
     }
 
-    fn int(&self, name: &str, default: i32) -> Result<i32, ClusterConfigError> {
+    pub(crate) fn int(&self, name: &str, default: i32) -> Result<i32, ClusterConfigError> {
         self.parsed(name, default, parse_i32)
     }
 
-    fn count(&self, name: &str, default: usize) -> Result<usize, ClusterConfigError> {
+    pub(crate) fn count(&self, name: &str, default: usize) -> Result<usize, ClusterConfigError> {
         self.parsed(name, default, |text| {
             let count = text.parse::<usize>().ok().filter(|count| *count > 0);
             count.ok_or("must be a number from 1")
@@ -396,7 +409,7 @@ impl Values {
     }
 
     /// Returns a length in bytes, which is at least `min`, the default.
-    fn size(&self, name: &str, min: usize) -> Result<usize, ClusterConfigError> {
+    pub(crate) fn size(&self, name: &str, min: usize) -> Result<usize, ClusterConfigError> {
         self.parsed(name, min, |text| {
             let size = parse_size(text).map_err(|error| error.to_string())?;
             usize::try_from(size)
@@ -406,21 +419,21 @@ impl Values {
         })
     }
 
-    fn flag(&self, name: &str, default: bool) -> Result<bool, ClusterConfigError> {
+    pub(crate) fn flag(&self, name: &str, default: bool) -> Result<bool, ClusterConfigError> {
         self.parsed(name, default, parse_bool)
     }
 
-    fn duration(&self, name: &str, default: Nanos) -> Result<Nanos, ClusterConfigError> {
+    pub(crate) fn duration(&self, name: &str, default: Nanos) -> Result<Nanos, ClusterConfigError> {
         self.parsed(name, default, parse_duration_ns)
     }
 
-    fn channel(&self, name: &str, default: &str) -> Result<String, ClusterConfigError> {
+    pub(crate) fn channel(&self, name: &str, default: &str) -> Result<String, ClusterConfigError> {
         self.parsed(name, default.to_owned(), |text| {
             ChannelUri::parse(text).map(|_| text.to_owned())
         })
     }
 
-    fn clock(&self, name: &str) -> Result<ClusterTimeUnit, ClusterConfigError> {
+    pub(crate) fn clock(&self, name: &str) -> Result<ClusterTimeUnit, ClusterConfigError> {
         self.parsed(name, ClusterTimeUnit::MILLIS, |text| match text {
             "ms" | "io.aeron.cluster.MillisecondClusterClock" => Ok(ClusterTimeUnit::MILLIS),
             "us" => Ok(ClusterTimeUnit::MICROS),
@@ -429,7 +442,10 @@ impl Values {
         })
     }
 
-    fn authorisation(&self, name: &str) -> Result<StandardAuthorisation, ClusterConfigError> {
+    pub(crate) fn authorisation(
+        &self,
+        name: &str,
+    ) -> Result<StandardAuthorisation, ClusterConfigError> {
         self.parsed(name, StandardAuthorisation::Default, |text| match text {
             "ALLOW_ALL" => Ok(StandardAuthorisation::AllowAll),
             "DENY_ALL" => Ok(StandardAuthorisation::DenyAll),
@@ -437,7 +453,7 @@ impl Values {
         })
     }
 
-    fn idle(&self, name: &str, default: &str) -> Result<IdleSpec, ClusterConfigError> {
+    pub(crate) fn idle(&self, name: &str, default: &str) -> Result<IdleSpec, ClusterConfigError> {
         let text = self.get(name).unwrap_or(default);
         IdleSpec::parse(text, None).map_err(|reason| ClusterConfigError::Invalid {
             name: name.to_owned(),

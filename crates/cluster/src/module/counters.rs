@@ -6,7 +6,7 @@ use taran_protocol::uri::value::format_duration_ns;
 use crate::consensus::Nanos;
 
 pub(super) const MODULE_STATE: i32 = 200;
-pub(super) const COMMIT_POSITION: i32 = 203;
+pub(crate) const COMMIT_POSITION: i32 = 203;
 
 /// Counters.
 pub(super) struct ModuleCounters {
@@ -37,12 +37,12 @@ impl ModuleCounters {
             client.add_counter(type_id, &key, &format!("{text} - clusterId={cluster_id}"))
         };
         let duration = |type_id: i32, longest: &str, exceeded: &str, threshold: Nanos| {
-            let limit = format_duration_ns(threshold);
-            Ok::<_, CommandError>(DurationCounters {
-                longest: add(type_id, longest)?,
-                exceeded: add(type_id + 1, &format!("{exceeded}: threshold={limit}"))?,
+            let limit = duration_text(threshold);
+            Ok::<_, CommandError>(DurationCounters::new(
+                add(type_id, longest)?,
+                add(type_id + 1, &format!("{exceeded}: threshold={limit}"))?,
                 threshold,
-            })
+            ))
         };
         let counters = Self {
             state: add(MODULE_STATE, "Consensus Module state")?,
@@ -75,15 +75,28 @@ impl ModuleCounters {
     }
 }
 
+/// Returns a duration as labels show it.
+pub(crate) fn duration_text(duration: Nanos) -> String {
+    format_duration_ns(duration)
+}
+
 /// The longest of some durations, and the number of those beyond a threshold.
-pub(super) struct DurationCounters {
+pub(crate) struct DurationCounters {
     longest: Counter,
     exceeded: Counter,
     threshold: Nanos,
 }
 
 impl DurationCounters {
-    pub(super) fn record(&self, duration: Nanos) {
+    pub(crate) const fn new(longest: Counter, exceeded: Counter, threshold: Nanos) -> Self {
+        Self {
+            longest,
+            exceeded,
+            threshold,
+        }
+    }
+
+    pub(crate) fn record(&self, duration: Nanos) {
         self.longest.propose_max(duration);
         if duration > self.threshold {
             self.exceeded.increment();

@@ -1,41 +1,42 @@
 //! Start and end of a consensus module.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use taran::{
-    ChannelUri, Client, CommandError, ConnectError, ExclusivePublication, FragmentAssembler,
-    SystemClock, UriError,
+    ChannelUri, Client, CommandError, ConnectError, ExclusivePublication, SystemClock, UriError,
 };
 use taran_archive_client::protocol::SourceLocation;
-use taran_archive_client::{ArchiveClient, ArchiveContext, ReplayParams, RequestError};
+use taran_archive_client::{ArchiveClient, ArchiveContext, RequestError};
 use taran_core::agent::{AgentEvent, AgentEventHandler, AgentRunner, RunningAgent};
 use taran_core::memory::{FileStorage, Storage as _};
 use thiserror::Error;
 
-use super::agent::{ModuleAgent, Parts};
+use super::agent::{CoreSeed, ModuleAgent, Parts};
 use super::config::{ClusterConfig, ClusterConfigError};
+use super::containers::Containers;
 use super::counters::{MODULE_STATE, ModuleCounters};
 use super::files::{StateFileError, StateFiles};
 use super::log::{Log, LogParams, find_recording};
+use super::recordings::{POLL_INTERVAL, RecordingReader, START_TIMEOUT, wait};
 use super::replicated::Replicated;
 use crate::consensus::{Consensus, Recovered, RecoveryError};
 use crate::files::{
     Mark, MarkComponent, MarkError, MarkFile, RecordingLogEntry, RecordingLogError,
 };
-use crate::protocol::{SnapshotMark, SnapshotMessage};
-use crate::service::{ClientSession, Service};
-use crate::state::{AcceptAll, Authenticator, AuthorisationService, SnapshotError, SnapshotReader};
+use crate::service::{ClientSession, Cluster, Service, SnapshotWriter};
+use crate::state::{
+    AcceptAll, AckRound, Authenticator, AuthorisationService, SnapshotError, SnapshotReader,
+};
 
 /// Name of the mark file of a consensus module.
 const MARK_FILE: &str = "cluster-mark.dat";
 /// Name of the file that has the directory of the mark file, if that is another one.
 const MARK_LINK: &str = "cluster-mark.lnk";
-/// Time limit for steps of the start.
-const TIMEOUT: Duration = Duration::from_secs(20);
-/// Time between two looks.
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Time limit for the counters of a member that has ended.
+const DUPLICATE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Offset of response streams of the archive, which official members use too.
 const RESPONSE_STREAM: i32 = 120;
 
@@ -93,7 +94,7 @@ pub enum LaunchError {
         recording_id: i64,
     },
     /// A step took too long.
-    #[error("{what} took longer than {} s", TIMEOUT.as_secs())]
+    #[error("{what} took longer than {} s", START_TIMEOUT.as_secs())]
     Timeout {
         /// The step.
         what: &'static str,
@@ -133,12 +134,26 @@ pub(super) struct Hooks {
     pub(super) authenticator: Box<dyn Authenticator>,
     pub(super) authorisation: Box<dyn AuthorisationService>,
     pub(super) on_error: Box<dyn FnMut(&str) + Send>,
+    /// Set when the member ends because of a container.
+    pub(super) has_lost_service: Arc<AtomicBool>,
+}
+
+/// Stands for services in containers of their own.
+pub struct InContainers(());
+
+impl Service for InContainers {
+    fn on_start(&mut self, _: &mut Cluster<'_>, _: Option<&[Vec<u8>]>) {}
+
+    fn on_session_message(&mut self, _: &mut Cluster<'_>, _: Option<&ClientSession>, _: &[u8]) {}
+
+    fn on_take_snapshot(&mut self, _: &mut Cluster<'_>, _: &mut SnapshotWriter) {}
 }
 
 /// A consensus module to start.
 pub struct ConsensusModuleBuilder<S> {
     config: ClusterConfig,
     service: S,
+    container_count: usize,
     hooks: Hooks,
     on_end: Box<dyn FnMut() + Send>,
 }
@@ -180,7 +195,8 @@ impl<S: Service + 'static> ConsensusModuleBuilder<S> {
         let on_end = Mutex::new(self.on_end);
         let idle = self.config.idle.build();
         let name = self.config.agent_name();
-        let agent = prepare(self.config, self.service, self.hooks)?;
+        let has_lost_service = Arc::clone(&self.hooks.has_lost_service);
+        let agent = prepare(self.config, self.service, self.container_count, self.hooks)?;
         let fate = Fate::default();
         let seen = Arc::clone(&fate);
         let handler = AgentEventHandler::new(move |event: &AgentEvent| {
@@ -201,7 +217,11 @@ impl<S: Service + 'static> ConsensusModuleBuilder<S> {
             .thread_name(&name)
             .start()
             .map_err(LaunchError::Thread)?;
-        Ok(ConsensusModule { running, fate })
+        Ok(ConsensusModule {
+            running,
+            fate,
+            has_lost_service,
+        })
     }
 }
 
@@ -209,6 +229,7 @@ impl<S: Service + 'static> ConsensusModuleBuilder<S> {
 pub struct ConsensusModule {
     running: RunningAgent,
     fate: Fate,
+    has_lost_service: Arc<AtomicBool>,
 }
 
 impl ConsensusModule {
@@ -218,14 +239,33 @@ impl ConsensusModule {
         config: ClusterConfig,
         service: S,
     ) -> ConsensusModuleBuilder<S> {
+        Self::build(config, service, 0)
+    }
+
+    /// Returns a builder for a member whose services run in containers: `aeron.cluster.service.count` processes of Taran
+    /// ([`ServiceContainer`](crate::container::ServiceContainer)) or Aeron, which connect over IPC. The member takes part in the
+    /// cluster once all of them have started, and ends with an error when one of them is gone.
+    #[must_use]
+    pub fn with_containers(config: ClusterConfig) -> ConsensusModuleBuilder<InContainers> {
+        let count = config.service_count;
+        Self::build(config, InContainers(()), count)
+    }
+
+    fn build<S: Service + 'static>(
+        config: ClusterConfig,
+        service: S,
+        container_count: usize,
+    ) -> ConsensusModuleBuilder<S> {
         let hooks = Hooks {
             authenticator: Box::new(AcceptAll),
             authorisation: Box::new(config.authorisation),
             on_error: Box::new(|text| eprintln!("taran cluster: {text}")),
+            has_lost_service: Arc::default(),
         };
         ConsensusModuleBuilder {
             config,
             service,
+            container_count,
             hooks,
             on_end: Box::new(|| ()),
         }
@@ -248,6 +288,13 @@ impl ConsensusModule {
         }
     }
 
+    /// Returns true if the member has ended because a container is gone, or did not start. It may be started again at once: it
+    /// then waits for its containers.
+    #[must_use]
+    pub fn has_lost_service(&self) -> bool {
+        self.has_lost_service.load(Ordering::Acquire)
+    }
+
     /// Ends the member. Clients and other members see its log and ingress end.
     pub fn close(self) {
         self.running.close();
@@ -257,6 +304,7 @@ impl ConsensusModule {
 fn prepare<S: Service>(
     config: ClusterConfig,
     service: S,
+    container_count: usize,
     hooks: Hooks,
 ) -> Result<ModuleAgent<S>, LaunchError> {
     let config = Arc::new(config);
@@ -276,17 +324,25 @@ fn prepare<S: Service>(
     };
     let params = start.open_log(&files)?;
     let append = start.stop_position(params.recording_id)?;
-    let mut replicated =
-        Replicated::new(service, config.member_id, config.time_unit, config.sessions);
-    let snapshot = files.recording_log().latest_snapshot(1);
+    let service_count = container_count.max(1);
+    let mut replicated = Replicated::new(
+        service,
+        config.member_id,
+        config.time_unit,
+        config.sessions,
+        service_count,
+    );
+    let snapshot = files.recording_log().latest_snapshot(service_count);
     let mut frames = None;
     let mut commit = 0;
-    if let Some((module, services)) = snapshot {
+    if let Some((module, services)) = &snapshot {
         commit = module.log_position;
         start.load_module(module, &mut replicated)?;
-        // There is one service.
-        for service in services {
-            frames = Some(start.load_service(service, &mut replicated)?);
+        if container_count == 0 {
+            // There is one service.
+            for service in services {
+                frames = Some(start.load_service(service, &mut replicated)?);
+            }
         }
     }
     replicated.with_service(|service, cluster| service.on_start(cluster, frames.as_deref()));
@@ -299,7 +355,8 @@ fn prepare<S: Service>(
     let mut clock = SystemClock::new();
     let now = taran::Clock::now(&mut clock);
     let seed = u64::from_le_bytes(now.nanos.to_le_bytes()) ^ u64::from(std::process::id()) << 32;
-    let core = Consensus::new(consensus, recovered, seed, now.nanos)?;
+    let core_config = consensus;
+    let core = Consensus::new(core_config.clone(), recovered.clone(), seed, now.nanos)?;
     let counters = ModuleCounters::add(
         &client,
         config.cluster_id,
@@ -310,9 +367,27 @@ fn prepare<S: Service>(
     let uri = ChannelUri::parse(&config.consensus_channel)?;
     let uri = uri.with("endpoint", &config.own().consensus)?;
     let consensus = client.add_subscription(uri.as_str(), config.consensus_stream_id)?;
-    let log = Log::new(client.clone(), Arc::clone(&config), params, append);
+    let log = Log::new(
+        client.clone(),
+        Arc::clone(&config),
+        params,
+        append,
+        container_count > 0,
+    );
     let archive = start.archive.into_connection();
-    mark.set_ready(now.epoch_millis);
+    let mut containers = Containers::add(&client, &config, container_count)?;
+    let mut awaiting_services = None;
+    if container_count > 0 {
+        containers.acks.expect(AckRound::Start, commit);
+        containers.start(&client, config.cluster_id, snapshot)?;
+        awaiting_services = Some(CoreSeed {
+            consensus: core_config,
+            recovered,
+            random: seed,
+        });
+    } else {
+        mark.set_ready(now.epoch_millis);
+    }
     Ok(ModuleAgent::new(Parts {
         config,
         client,
@@ -325,6 +400,9 @@ fn prepare<S: Service>(
         counters,
         mark,
         hooks,
+        containers,
+        container_count,
+        awaiting_services,
     }))
 }
 
@@ -377,17 +455,25 @@ fn claim_mark(config: &ClusterConfig) -> Result<MarkFile, LaunchError> {
     Ok(file)
 }
 
+/// Checks that the driver has no other member of the cluster. One that has just ended may still be there for a moment.
 fn check_duplicate(client: &Client, cluster_id: i32) -> Result<(), LaunchError> {
     let key = cluster_id.to_le_bytes();
-    let other = client
-        .counters()
-        .find(|meta| meta.type_id == MODULE_STATE && meta.key[..4] == key);
-    other.map_or(Ok(()), |other| {
-        Err(LaunchError::Duplicate {
-            cluster_id,
-            counter_id: other.id,
-        })
-    })
+    let deadline = Instant::now() + DUPLICATE_TIMEOUT;
+    loop {
+        let other = client
+            .counters()
+            .find(|meta| meta.type_id == MODULE_STATE && meta.key[..4] == key);
+        match other {
+            None => return Ok(()),
+            Some(other) if Instant::now() >= deadline => {
+                return Err(LaunchError::Duplicate {
+                    cluster_id,
+                    counter_id: other.id,
+                });
+            }
+            Some(_) => std::thread::sleep(POLL_INTERVAL),
+        }
+    }
 }
 
 fn connect_archive(config: &ClusterConfig, client: &Client) -> Result<ArchiveClient, LaunchError> {
@@ -416,25 +502,6 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Waits until `condition` returns a value.
-    fn wait<T>(
-        &mut self,
-        what: &'static str,
-        mut condition: impl FnMut(&mut ArchiveClient) -> Result<Option<T>, LaunchError>,
-    ) -> Result<T, LaunchError> {
-        let deadline = Instant::now() + TIMEOUT;
-        loop {
-            self.archive.poll();
-            if let Some(value) = condition(&mut self.archive)? {
-                return Ok(value);
-            }
-            if Instant::now() > deadline {
-                return Err(LaunchError::Timeout { what });
-            }
-            std::thread::sleep(POLL_INTERVAL);
-        }
-    }
-
     /// Finds the recording of the log; creates an empty one for a member that has none. Its parameters are those of the log for
     /// ever.
     fn open_log(&mut self, files: &StateFiles) -> Result<LogParams, LaunchError> {
@@ -474,52 +541,30 @@ impl Start<'_> {
         let recorded = ChannelUri::parse("aeron:ipc")?.with_session_id(session)?;
         self.archive
             .start_recording(recorded.as_str(), stream_id, SourceLocation::LOCAL, true)?;
-        let recording_id = self.wait("the creation of the log's recording", |_| {
-            Ok(recording_of(client, &publication))
-        })?;
+        let recording_id = wait(
+            &mut self.archive,
+            "the creation of the log's recording",
+            |_| Ok(recording_of(client, &publication)),
+        )?;
         publication.close();
         Ok(recording_id)
     }
 
     fn stop_position(&mut self, recording_id: i64) -> Result<i64, LaunchError> {
-        self.wait("the end of the log's recording", |archive| {
-            Ok(archive.stop_position(recording_id)?)
-        })
+        wait(
+            &mut self.archive,
+            "the end of the log's recording",
+            |archive| Ok(archive.stop_position(recording_id)?),
+        )
     }
 
-    /// Reads the messages of a recording.
-    fn read_recording(
-        &mut self,
-        recording_id: i64,
-        mut take: impl FnMut(&[u8]) -> Result<(), SnapshotError>,
-    ) -> Result<(), LaunchError> {
-        let end = self.stop_position(recording_id)?;
-        let (_, mut subscription) = self.archive.replay(
-            recording_id,
-            &self.config.replay_channel,
-            self.config.replay_stream_id,
-            &ReplayParams::new().position(0).length(end),
-        )?;
-        let mut assembler = FragmentAssembler::new();
-        let mut failure = None;
-        let mut position = 0;
-        self.wait("the replay of a snapshot", |_| {
-            let handler = |bytes: &[u8], header: &taran::Header<'_>| {
-                position = header.position();
-                if failure.is_none() {
-                    failure = take(bytes).err();
-                }
-            };
-            // A closed subscription ends in the time limit.
-            let _ = subscription.poll(assembler.wrap(handler), 100);
-            Ok((position >= end).then_some(()))
-        })?;
-        failure.map_or(Ok(()), |source| {
-            Err(LaunchError::Snapshot {
-                recording_id,
-                source,
-            })
-        })
+    fn reader(&mut self) -> RecordingReader<'_> {
+        let config = self.config;
+        RecordingReader::new(
+            &mut self.archive,
+            &config.replay_channel,
+            config.replay_stream_id,
+        )
     }
 
     fn load_module<S: Service>(
@@ -533,61 +578,40 @@ impl Start<'_> {
             sessions, timers, ..
         } = replicated;
         let mut is_done = false;
-        self.read_recording(recording_id, |frame| {
+        self.reader().read(recording_id, |frame| {
             // What follows the end belongs to an extension.
             if !is_done {
                 is_done = reader.on_frame(frame, sessions, timers)?;
             }
             Ok(())
         })?;
-        let (marker, services) = reader.finish(1).map_err(|source| LaunchError::Snapshot {
-            recording_id,
-            source,
-        })?;
-        if let Some(pending) = services.into_iter().next() {
-            replicated.pending = pending;
-        }
+        let service_count = replicated.pending.len();
+        let (marker, services) =
+            reader
+                .finish(service_count)
+                .map_err(|source| LaunchError::Snapshot {
+                    recording_id,
+                    source,
+                })?;
+        replicated.pending = services;
         replicated.term = marker.leadership_term_id;
         replicated.position = marker.log_position;
         replicated.timestamp = entry.timestamp;
         Ok(())
     }
 
-    /// Loads the sessions of a service, and returns the frames of its own.
+    /// Loads the sessions of the service in this process, and returns the frames of its own.
     fn load_service<S: Service>(
         &mut self,
         entry: &RecordingLogEntry,
         replicated: &mut Replicated<S>,
     ) -> Result<Vec<Vec<u8>>, LaunchError> {
-        let mut frames = Vec::new();
-        let mut has_ended = false;
-        let clients = &mut replicated.clients;
-        self.read_recording(entry.recording_id, |frame| {
-            if has_ended {
-                frames.push(frame.to_vec());
-                return Ok(());
-            }
-            match SnapshotMessage::decode(frame)? {
-                SnapshotMessage::SnapshotMarker(marker) => {
-                    has_ended = marker.mark == SnapshotMark::END;
-                }
-                SnapshotMessage::ClientSession(session) => {
-                    let id = session.cluster_session_id;
-                    clients.insert(
-                        id,
-                        ClientSession {
-                            id,
-                            response_stream_id: session.response_stream_id,
-                            response_channel: session.response_channel.to_owned(),
-                            principal: session.encoded_principal.to_vec(),
-                        },
-                    );
-                }
-                _ => {}
-            }
-            Ok(())
-        })?;
-        Ok(frames)
+        let snapshot = self.reader().read_service(entry.recording_id)?;
+        let sessions = snapshot.sessions.into_iter();
+        replicated
+            .clients
+            .extend(sessions.map(|session| (session.id, session)));
+        Ok(snapshot.frames)
     }
 }
 

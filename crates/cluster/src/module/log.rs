@@ -34,7 +34,7 @@ pub(super) struct LogParams {
 
 /// Reason why a step failed. The core starts an election.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LogError {
+pub(crate) enum LogError {
     #[error("the driver refused a command for the log: {0}")]
     Command(#[from] CommandError),
     #[error("the archive refused a request for the log: {0}")]
@@ -84,9 +84,31 @@ struct Joining {
     recording: Option<Call<i64>>,
 }
 
+/// A log that services in containers join before the member consumes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LogJoin {
+    pub(super) channel: String,
+    pub(super) stream_id: i32,
+    pub(super) session_id: i32,
+    pub(super) position: i64,
+    pub(super) max_position: i64,
+    pub(super) is_leader: bool,
+}
+
+/// Progress of services that join the image of a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Joined {
+    Due,
+    Requested,
+    Done,
+}
+
 /// The image that the member consumes.
 struct Reader {
     subscription: Subscription,
+    channel: String,
+    stream_id: i32,
+    joined: Joined,
     session_id: Option<i32>,
     /// End of a replay; `i64::MAX` for a live log, `i64::MIN` for one that is not read yet.
     end: i64,
@@ -115,6 +137,9 @@ pub(super) struct Log {
     replays: HashMap<MemberId, FollowerReplay>,
     /// Endpoints of followers.
     endpoints: HashMap<MemberId, String>,
+    /// Services in containers join each log.
+    has_containers: bool,
+    join: Option<LogJoin>,
     events: VecDeque<LogEvent>,
     errors: VecDeque<LogError>,
 }
@@ -130,8 +155,11 @@ impl Log {
         config: Arc<ClusterConfig>,
         params: LogParams,
         append: i64,
+        has_containers: bool,
     ) -> Self {
         Self {
+            has_containers,
+            join: None,
             client,
             config,
             params,
@@ -180,7 +208,11 @@ impl Log {
     /// Returns the image that is consumed, with the position at which it ends.
     pub(super) fn image(&mut self) -> Option<(&mut Image, i64)> {
         // A spy on the own publication is not read before the log in front of it.
-        let reader = self.reader.as_mut().filter(|it| it.end != i64::MIN)?;
+        let has_containers = self.has_containers;
+        let reader = self
+            .reader
+            .as_mut()
+            .filter(|it| it.end != i64::MIN && (it.joined == Joined::Done || !has_containers))?;
         let end = reader.end;
         let image = match reader.session_id {
             Some(session) => reader.subscription.image_mut(session),
@@ -230,8 +262,10 @@ impl Log {
             }
             // Recorded since it was created, so that nothing can be missing.
             LogCommand::Record { .. } => {
-                self.read_own_publication()?;
-                self.events.push_back(LogEvent::Recording);
+                self.read_own_publication();
+                if !self.has_containers {
+                    self.events.push_back(LogEvent::Recording);
+                }
             }
             // The owner appends it.
             LogCommand::AppendTermEvent { .. } => {}
@@ -287,6 +321,7 @@ impl Log {
         self.publication = None;
         self.reader = None;
         self.spy = None;
+        self.join = None;
         self.counter = None;
         self.live = None;
         self.catchup = None;
@@ -337,9 +372,9 @@ impl Log {
         Ok(())
     }
 
-    fn read_own_publication(&mut self) -> Result<(), LogError> {
+    fn read_own_publication(&mut self) {
         let Some(publication) = &self.publication else {
-            return Ok(());
+            return;
         };
         if self.reader.is_none() {
             self.reader = self.spy.take();
@@ -348,7 +383,58 @@ impl Log {
             reader.session_id = Some(publication.session_id());
             reader.end = i64::MAX;
         }
-        Ok(())
+    }
+
+    /// Returns the log that the services have to join now; [`on_services_joined`](Self::on_services_joined) answers.
+    pub(super) fn take_join(&mut self) -> Option<LogJoin> {
+        self.join.take()
+    }
+
+    /// Goes on with the log that the services have joined.
+    pub(super) fn on_services_joined(&mut self) {
+        let is_leader = self.publication.is_some();
+        if let Some(reader) = &mut self.reader
+            && reader.joined == Joined::Requested
+        {
+            reader.joined = Joined::Done;
+            if is_leader && reader.end == i64::MAX {
+                self.events.push_back(LogEvent::Recording);
+            }
+        }
+    }
+
+    /// Asks the services to join the image of the reader, once it is there.
+    fn request_join(&mut self) {
+        let is_leader = self.publication.is_some();
+        let Some(reader) = &mut self.reader else {
+            return;
+        };
+        if !self.has_containers || reader.joined != Joined::Due || reader.end == i64::MIN {
+            return;
+        }
+        let views = reader.subscription.image_views();
+        let view = views.into_iter().find(|view| {
+            reader
+                .session_id
+                .is_none_or(|session| session == view.session_id())
+        });
+        let Some(view) = view else {
+            return;
+        };
+        let is_live = reader.end == i64::MAX;
+        // An image that does not start at the end of the own log is not consumed.
+        if is_live && view.join_position() != self.append {
+            return;
+        }
+        reader.joined = Joined::Requested;
+        self.join = Some(LogJoin {
+            channel: reader.channel.clone(),
+            stream_id: reader.stream_id,
+            session_id: view.session_id(),
+            position: view.join_position(),
+            max_position: reader.end,
+            is_leader: is_leader && is_live,
+        });
     }
 
     fn start_catchup(
@@ -448,6 +534,7 @@ impl Log {
         if let Err(error) = self.proceed(archive, now) {
             self.fail(error);
         }
+        self.request_join();
         self.poll_replays();
         self.watch_recording();
         self.watch_replay();
@@ -536,9 +623,13 @@ impl Log {
         }
         if let Some(result) = spy.as_mut().and_then(Pending::poll) {
             *spy = None;
+            let subscription = result?;
             // Nothing is read before the own log is consumed up to here.
             self.reader = Some(Reader {
-                subscription: result?,
+                channel: subscription.channel().to_owned(),
+                stream_id: subscription.stream_id(),
+                joined: Joined::Due,
+                subscription,
                 session_id: None,
                 end: i64::MIN,
                 replayed: None,
@@ -582,6 +673,9 @@ impl Log {
             *pending = None;
             let subscription = result?;
             self.replaced(Reader {
+                channel: subscription.channel().to_owned(),
+                stream_id: subscription.stream_id(),
+                joined: Joined::Due,
                 subscription,
                 session_id: None,
                 end: to,
@@ -657,6 +751,9 @@ impl Log {
                 self.live = Some(destination);
             }
             self.reader = Some(Reader {
+                channel: subscription.channel().to_owned(),
+                stream_id: subscription.stream_id(),
+                joined: Joined::Due,
                 subscription,
                 session_id: session,
                 end: i64::MAX,

@@ -3,16 +3,19 @@
 
 mod agent;
 mod config;
-mod counters;
+pub(crate) mod containers;
+pub(crate) mod counters;
 mod egress;
 mod files;
 mod launch;
-mod log;
+pub(crate) mod log;
+pub(crate) mod recordings;
 mod remote;
 mod replicated;
-mod snapshot;
+pub(crate) mod snapshot;
 
 pub use agent::ModuleError;
+pub(crate) use config::Values;
 pub use config::{ClusterConfig, ClusterConfigError};
 pub use files::StateFileError;
-pub use launch::{ConsensusModule, ConsensusModuleBuilder, LaunchError};
+pub use launch::{ConsensusModule, ConsensusModuleBuilder, InContainers, LaunchError};

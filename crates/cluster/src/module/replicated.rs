@@ -10,7 +10,7 @@ use crate::consensus::{MemberId, Role};
 use crate::protocol::{
     ClusterAction, ClusterTimeUnit, LogMessage, MessageError, SessionMessageHeader, split,
 };
-use crate::service::{ClientSession, Cluster, Service};
+use crate::service::{ClientSession, Cluster, Effects, Service};
 use crate::state::{PendingMessages, ServiceMessageError, SessionLimits, Sessions, Timers};
 
 /// State of the consensus module, as counter 200 shows it.
@@ -55,7 +55,8 @@ pub(super) struct Replicated<S> {
     time_unit: ClusterTimeUnit,
     pub(super) sessions: Sessions,
     pub(super) timers: Timers,
-    pub(super) pending: PendingMessages,
+    /// Of each service, by ascending id; there is at least one.
+    pub(super) pending: Vec<PendingMessages>,
     pub(super) clients: BTreeMap<i64, ClientSession>,
     pub(super) egress: Egress,
     pub(super) state: ModuleState,
@@ -77,14 +78,16 @@ impl<S: Service> Replicated<S> {
         member_id: MemberId,
         time_unit: ClusterTimeUnit,
         limits: SessionLimits,
+        service_count: usize,
     ) -> Self {
+        let services = (0..).take(service_count.max(1));
         Self {
             service,
             member_id,
             time_unit,
             sessions: Sessions::new(limits),
             timers: Timers::new(),
-            pending: PendingMessages::new(0),
+            pending: services.map(PendingMessages::new).collect(),
             clients: BTreeMap::new(),
             egress: Egress::default(),
             state: ModuleState::Active,
@@ -116,10 +119,13 @@ impl<S: Service> Replicated<S> {
             timestamp: self.timestamp,
             log_position: self.position,
             clients: &self.clients,
-            sessions: &mut self.sessions,
-            timers: &mut self.timers,
-            pending: &mut self.pending,
-            egress: &self.egress.connected,
+            effects: Effects::Module {
+                sessions: &mut self.sessions,
+                timers: &mut self.timers,
+                // The service of this process is the first one.
+                pending: &mut self.pending[0],
+                egress: &self.egress.connected,
+            },
         };
         (&mut self.service, cluster)
     }
@@ -227,8 +233,10 @@ impl<S: Service> Replicated<S> {
         self.timestamp = header.timestamp;
         let id = header.cluster_session_id;
         if id < 0 {
-            if !is_own && PendingMessages::service_of(id) == self.pending.service_id() {
-                self.pending.on_log_message(id)?;
+            let service = usize::try_from(PendingMessages::service_of(id)).ok();
+            let pending = service.and_then(|service| self.pending.get_mut(service));
+            if let Some(pending) = pending.filter(|_| !is_own) {
+                pending.on_log_message(id)?;
             }
             self.with_service(|service, cluster| {
                 service.on_session_message(cluster, None, payload);

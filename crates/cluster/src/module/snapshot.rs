@@ -1,13 +1,11 @@
 //! Recording of snapshots in the own archive.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use taran::{ChannelUri, Client, ExclusivePublication, Pending};
 use taran_archive_client::protocol::SourceLocation;
 use taran_archive_client::{ArchiveConnection, Call};
 
-use super::config::ClusterConfig;
 use super::log::LogError;
 use crate::consensus::Nanos;
 
@@ -15,7 +13,7 @@ use crate::consensus::Nanos;
 const TIMEOUT: Nanos = 30_000_000_000;
 
 /// A snapshot that is being recorded: the parts one after the other.
-pub(super) struct SnapshotRecorder {
+pub(crate) struct SnapshotRecorder {
     parts: VecDeque<Part>,
     recorded: Vec<(i32, i64)>,
     step: Step,
@@ -43,7 +41,7 @@ const RECORDING_POSITION: i32 = 100;
 
 impl SnapshotRecorder {
     /// Creates the recorder of these parts: service id, stream id, frames.
-    pub(super) fn new(parts: Vec<(i32, i32, Vec<Vec<u8>>)>, now: Nanos) -> Self {
+    pub(crate) fn new(parts: Vec<(i32, i32, Vec<Vec<u8>>)>, now: Nanos) -> Self {
         Self {
             parts: parts
                 .into_iter()
@@ -60,10 +58,10 @@ impl SnapshotRecorder {
     }
 
     /// Proceeds. Returns the recording of each part once all are complete.
-    pub(super) fn poll(
+    pub(crate) fn poll(
         &mut self,
         client: &Client,
-        config: &Arc<ClusterConfig>,
+        channel: &str,
         archive: &mut ArchiveConnection,
         now: Nanos,
     ) -> Result<Option<Vec<(i32, i64)>>, LogError> {
@@ -75,15 +73,14 @@ impl SnapshotRecorder {
         };
         match &mut self.step {
             Step::Next => {
-                let pending = client
-                    .async_add_exclusive_publication(&config.snapshot_channel, part.stream_id)?;
+                let pending = client.async_add_exclusive_publication(channel, part.stream_id)?;
                 self.step = Step::Adding(pending);
             }
             Step::Adding(pending) => {
                 if let Some(publication) = pending.poll() {
                     let publication = publication?;
-                    let channel = ChannelUri::parse(&config.snapshot_channel)?
-                        .with_session_id(publication.session_id())?;
+                    let channel =
+                        ChannelUri::parse(channel)?.with_session_id(publication.session_id())?;
                     let call = archive.start_recording(
                         channel.as_str(),
                         part.stream_id,

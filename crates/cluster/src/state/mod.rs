@@ -1,6 +1,7 @@
 //! State of a consensus module without I/O: sessions, timers, pending messages of services, and their snapshot
 //! (`docs/spec/cluster.md` §2, §6.5 and §8).
 
+mod acks;
 mod authorisation;
 mod pending;
 #[cfg(test)]
@@ -10,6 +11,7 @@ mod snapshot;
 mod termination;
 mod timers;
 
+pub use acks::{AckError, AckRound, CompleteRound, ServiceAcks};
 pub use authorisation::{AuthorisationService, CLUSTER_PROTOCOL_ID, StandardAuthorisation};
 pub use pending::{PendingMessage, PendingMessages, ServiceMessageError};
 pub use sessions::{

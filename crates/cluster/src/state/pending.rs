@@ -37,6 +37,19 @@ pub enum ServiceMessageError {
         /// Bytes that are pending.
         bytes: usize,
     },
+    /// A message that does not fit the channel from the container to the consensus module.
+    #[error(
+        "the message of service {service_id} has {length} bytes, the control channel takes {max}: raise term-length in \
+         aeron.cluster.control.channel of consensus module and containers"
+    )]
+    TooLong {
+        /// Service.
+        service_id: i32,
+        /// Length in bytes.
+        length: usize,
+        /// Longest message in bytes.
+        max: usize,
+    },
     /// A snapshot with a tracker that contradicts its messages.
     #[error(
         "the snapshot has {count} pending messages of service {service_id} between {log} and {next}"

@@ -1,6 +1,6 @@
 //! Timers of services.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Timers, in the order of their deadlines, and in the order of scheduling for equal ones.
 ///
@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 /// [`due`](Self::due) timers, appends an event for each, and reports it with [`fired`](Self::fired).
 /// [`on_committed`](Self::on_committed) follows the commit position; [`roll_back`](Self::roll_back) ends a leadership.
 ///
-/// A log that is ahead of the commands of services holds events of timers that are not scheduled yet: these are noted, and the
-/// command that comes later is used up by the note (`docs/spec/cluster.md` §8.2).
+/// A log that is ahead of the commands of services holds events of timers that are not scheduled yet: these are counted, and each
+/// uses up one command that comes later (`docs/spec/cluster.md` §8.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timers {
     by_deadline: BTreeMap<(i64, u64), i64>,
     by_id: HashMap<i64, (i64, u64)>,
     next_sequence: u64,
-    /// Ids whose event came before the command.
-    expired_early: HashSet<i64>,
+    /// Ids whose events came before the commands, with the number of such events.
+    expired_early: HashMap<i64, u32>,
     /// Events of this leader that are not committed: log position and id.
     uncommitted: VecDeque<(i64, i64)>,
 }
@@ -31,7 +31,11 @@ impl Timers {
 
     /// Schedules a timer, or moves it.
     pub fn schedule(&mut self, id: i64, deadline: i64) {
-        if self.expired_early.remove(&id) {
+        if let Some(events) = self.expired_early.get_mut(&id) {
+            *events -= 1;
+            if *events == 0 {
+                self.expired_early.remove(&id);
+            }
             return;
         }
         self.insert(id, deadline);
@@ -78,7 +82,7 @@ impl Timers {
     /// Takes an event from the log.
     pub fn on_timer_event(&mut self, id: i64) {
         if !self.remove(id) {
-            self.expired_early.insert(id);
+            *self.expired_early.entry(id).or_insert(0) += 1;
         }
     }
 
@@ -169,6 +173,18 @@ mod tests {
         assert!(timers.is_empty());
         timers.schedule(7, 20);
         assert_eq!(timers.due(20), Some(7));
+    }
+
+    #[test]
+    fn each_event_before_its_command_uses_one_command_up() {
+        let mut timers = Timers::new();
+        timers.on_timer_event(7);
+        timers.on_timer_event(7);
+        timers.schedule(7, 10);
+        timers.schedule(7, 20);
+        assert!(timers.is_empty());
+        timers.schedule(7, 30);
+        assert_eq!(timers.due(30), Some(7));
     }
 
     #[test]

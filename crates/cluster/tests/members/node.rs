@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use taran::Client;
 use taran_archive::{Archive, ArchiveConfig};
+use taran_cluster::container::{ContainerConfig, ServiceContainer};
 use taran_cluster::module::{ClusterConfig, ConsensusModule};
 use taran_cluster::protocol::CloseReason;
 use taran_cluster::service::{ClientSession, Cluster, SendError, Service, SnapshotWriter};
@@ -103,6 +104,9 @@ pub(crate) struct Node {
     driver: Option<MediaDriver>,
     archive: Option<Archive>,
     module: Option<ConsensusModule>,
+    /// Runs in a container, beside the module.
+    container: Option<ServiceContainer>,
+    has_container: bool,
     dir: PathBuf,
     members: String,
     archive_channel: String,
@@ -137,7 +141,22 @@ impl Node {
         Self::start(0, name, &members(1), "20s")
     }
 
+    /// The same, with the service in a container.
+    pub(crate) fn single_with_container(name: &str) -> Self {
+        Self::create(0, name, &members(1), "20s", true)
+    }
+
     pub(crate) fn start(id: usize, name: &str, members: &str, timeout: &str) -> Self {
+        Self::create(id, name, members, timeout, false)
+    }
+
+    pub(crate) fn create(
+        id: usize,
+        name: &str,
+        members: &str,
+        timeout: &str,
+        has_container: bool,
+    ) -> Self {
         let root = Path::new("/dev/shm");
         let dir = root.join(format!(
             "taran-test-cluster-{name}-{id}-{}",
@@ -151,6 +170,8 @@ impl Node {
             driver: None,
             archive: None,
             module: None,
+            container: None,
+            has_container,
             archive_channel: format!("aeron:udp?endpoint={}", own.split(',').nth(5).unwrap()),
             members: members.to_owned(),
             dir,
@@ -169,6 +190,8 @@ impl Node {
             driver: None,
             archive: None,
             module: None,
+            container: None,
+            has_container: false,
             archive_channel: String::new(),
             members: String::new(),
             dir: root.join(format!("taran-test-cluster-{name}-{}", std::process::id())),
@@ -211,6 +234,11 @@ impl Node {
         options.apply(&Source::CommandLine, values).unwrap();
         let config = ArchiveConfig::new(&options).unwrap();
         self.archive = Some(Archive::builder(config).launch().unwrap());
+        self.launch_module();
+    }
+
+    pub(crate) fn launch_module(&mut self) {
+        let text = |path: &str| self.dir.join(path).display().to_string();
         let config = ClusterConfig::from_properties([
             ("aeron.dir", &*text("driver")),
             ("aeron.cluster.dir", &*text("cluster")),
@@ -227,17 +255,59 @@ impl Node {
             ("aeron.cluster.startup.canvass.timeout", "40s"),
         ])
         .unwrap();
-        let service = Scribe {
+        let module = if self.has_container {
+            ConsensusModule::with_containers(config).launch()
+        } else {
+            ConsensusModule::builder(config, self.service()).launch()
+        };
+        self.module = Some(module.unwrap());
+        if self.has_container {
+            self.launch_container();
+        }
+    }
+
+    fn service(&self) -> Scribe {
+        Scribe {
             journal: Arc::clone(&self.journal),
             state: Vec::new(),
-        };
-        self.module = Some(ConsensusModule::builder(config, service).launch().unwrap());
+        }
+    }
+
+    fn launch_container(&mut self) {
+        let text = |path: &str| self.dir.join(path).display().to_string();
+        let properties = [
+            ("aeron.dir", text("driver")),
+            ("aeron.cluster.dir", text("cluster")),
+        ];
+        let config = ContainerConfig::from_properties(properties).unwrap();
+        let container = ServiceContainer::builder(config, self.service());
+        self.container = Some(container.launch().unwrap());
+    }
+
+    /// Ends the container, and waits until the module has noticed that.
+    pub(crate) fn lose_container(&mut self) {
+        let container = self.container.take().unwrap();
+        assert_eq!(container.failure(), None);
+        container.close();
+        let module = self.module.take().unwrap();
+        await_true("the end of the module", || module.has_ended());
+        let failure = module.failure().unwrap();
+        assert!(
+            failure.contains("container of service 0 is gone"),
+            "{failure}"
+        );
+        assert!(module.has_lost_service());
+        module.close();
     }
 
     pub(crate) fn stop(&mut self) {
         if let Some(module) = self.module.take() {
             assert_eq!(module.failure(), None);
             module.close();
+        }
+        if let Some(container) = self.container.take() {
+            // It may have noticed that the module is gone.
+            container.close();
         }
         if let Some(archive) = self.archive.take() {
             assert_eq!(archive.failure(), None);
@@ -292,6 +362,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.module = None;
+        self.container = None;
         self.archive = None;
         self.driver = None;
         let _ = std::fs::remove_dir_all(&self.dir);

@@ -6,7 +6,15 @@ use crate::node::{Node, await_true, echo};
 
 #[test]
 fn member_echoes_messages_of_any_length_and_keeps_its_state_over_restarts() {
-    let mut node = Node::single("restart");
+    keep_state(Node::single("restart"));
+}
+
+#[test]
+fn container_echoes_messages_of_any_length_and_keeps_its_state_over_restarts() {
+    keep_state(Node::single_with_container("container-restart"));
+}
+
+fn keep_state(mut node: Node) {
     let client = node.client();
     let mut session = node.connect(&client);
     assert_eq!((session.session_id(), session.leader()), (1, 0));
@@ -47,8 +55,35 @@ fn member_echoes_messages_of_any_length_and_keeps_its_state_over_restarts() {
 }
 
 #[test]
+fn container_that_is_lost_comes_back_with_the_state_of_snapshot_and_log() {
+    let mut node = Node::single_with_container("container-lost");
+    let client = node.client();
+    let mut session = node.connect(&client);
+    echo(&mut session, b"one");
+    Node::toggle(&client, 4);
+    echo(&mut session, b"two");
+    node.lose_container();
+    node.journal.lock().unwrap().clear();
+    node.launch_module();
+    node.await_entry("start [\"one\"] sessions=1");
+    node.await_entry("message two");
+    let mut session = node.connect(&client);
+    echo(&mut session, b"three");
+    client.close();
+    node.stop();
+}
+
+#[test]
 fn service_gets_its_timers_in_order_its_own_messages_once_and_closes_sessions() {
-    let mut node = Node::single("service");
+    act_on_its_own(Node::single("service"));
+}
+
+#[test]
+fn container_gets_its_timers_in_order_its_own_messages_once_and_closes_sessions() {
+    act_on_its_own(Node::single_with_container("container-service"));
+}
+
+fn act_on_its_own(mut node: Node) {
     let client = node.client();
     let mut session = node.connect(&client);
     echo(&mut session, b"timer");

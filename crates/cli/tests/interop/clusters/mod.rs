@@ -1,5 +1,6 @@
 //! Clusters of `taran cluster`, of official members, and of both.
 
+mod containers;
 mod kills;
 mod official_client;
 mod official_members;
@@ -67,7 +68,7 @@ impl TestCluster {
         self
     }
 
-    /// Sets the service of members of Taran that are started from now on.
+    /// Sets the service of members of Taran that are started from now on; `none` is for official ones, too: containers.
     pub(crate) fn with_service(mut self, service: &'static str) -> Self {
         self.service = service;
         self
@@ -83,6 +84,28 @@ impl TestCluster {
 
     /// Starts a member; it may not have found a leader when this returns.
     pub(crate) fn start(&mut self, id: usize, kind: Kind) {
+        self.begin(id, kind);
+        let ready = match kind {
+            Kind::Taran => "taran cluster ",
+            Kind::Official => "READY",
+        };
+        let start = self.program(id).expect(ready);
+        if kind == Kind::Official {
+            return;
+        }
+        let path = |part: &str| self.dirs[id].join(part).display().to_string();
+        for part in [
+            format!(", cluster 0, member {id} of "),
+            format!(", directory {}, durability ", path("cluster")),
+            format!(", archive {}, ", path("archive")),
+            format!(", driver {}, driver threading SHARED, ", path("driver")),
+        ] {
+            assert!(start.contains(&part), "{part:?} is missing in {start:?}");
+        }
+    }
+
+    /// Starts the process of a member.
+    pub(crate) fn begin(&mut self, id: usize, kind: Kind) {
         let member = self.members.split('|').nth(id).expect("a member");
         let archive = member.split(',').nth(5).expect("an endpoint");
         let dir = &self.dirs[id];
@@ -131,30 +154,25 @@ impl TestCluster {
                     .arg("-Daeron.dir.delete.on.start=true")
                     .arg("-Daeron.threading.mode=SHARED")
                     .arg("-Daeron.archive.threading.mode=SHARED");
-                let mut program = Program::start(&format!("member {id}"), &mut command);
-                let start = program.expect("taran cluster ");
-                for part in [
-                    format!(", cluster 0, member {id} of "),
-                    format!(", directory {}, durability ", path("cluster")),
-                    format!(", archive {}, ", path("archive")),
-                    format!(", driver {}, driver threading SHARED, ", path("driver")),
-                ] {
-                    assert!(start.contains(&part), "{part:?} is missing in {start:?}");
-                }
-                program
+                Program::start(&format!("member {id}"), &mut command)
             }
             Kind::Official => {
                 let arguments = [
                     argument("dir", path("driver")),
                     argument("archive-dir", path("archive")),
                     argument("cluster-dir", path("cluster")),
+                    argument("containers", self.service == "none"),
                 ];
-                let mut program = java::start_with("cluster-member", &options, &arguments);
-                program.expect("READY");
-                program
+                java::start_with("cluster-member", &options, &arguments)
             }
         };
         self.nodes[id] = Some((kind, program));
+    }
+
+    /// Returns the program of a member that runs.
+    pub(crate) fn program(&mut self, id: usize) -> &mut Program {
+        let node = self.nodes[id].as_mut().expect("the member runs");
+        &mut node.1
     }
 
     /// Returns true if a member leads.
@@ -177,6 +195,16 @@ impl TestCluster {
         await_true("a neutral toggle", || toggle.get() == 1);
         toggle.set(4);
         await_true("the snapshot", || toggle.get() == 1);
+    }
+
+    /// Ends the cluster by the control toggle of a member that leads.
+    pub(crate) fn shutdown(&self, id: usize) {
+        let client = connect(&self.dirs[id].join("driver"));
+        let counters = client.counters();
+        let toggle = counters.find(|meta| meta.type_id == 202).expect("a toggle");
+        let toggle = counters.counter(toggle.id).expect("a counter");
+        await_true("a neutral toggle", || toggle.get() == 1);
+        toggle.set(5);
     }
 
     /// `kill -9`.

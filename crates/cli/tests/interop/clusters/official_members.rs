@@ -12,10 +12,10 @@ use crate::program::Program;
 use crate::require_java;
 
 /// Bounds a wait for what has to come; a machine that is busy may need most of it.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Our client, whose driver is that of the test.
-fn client_of(cluster: &TestCluster, driver: &Driver) -> ClusterClient {
+pub(super) fn client_of(cluster: &TestCluster, driver: &Driver) -> ClusterClient {
     ClusterContext::new(&cluster.endpoints)
         .egress_channel("aeron:udp?endpoint=127.0.0.1:0")
         .message_timeout(PATIENCE)

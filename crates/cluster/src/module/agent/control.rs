@@ -11,7 +11,7 @@ use crate::files::EntryKind;
 use crate::module::replicated::ModuleState;
 use crate::protocol::ClusterAction;
 use crate::service::Service;
-use crate::state::{TerminationInput, TerminationStep};
+use crate::state::{AckRound, TerminationInput, TerminationStep};
 
 /// Values of the control toggles (`docs/spec/cluster.md` §9.2).
 pub(crate) mod toggle {
@@ -41,6 +41,7 @@ impl<S: Service> ModuleAgent<S> {
     pub(super) fn tick_slowly(&mut self) -> Result<(), ModuleError> {
         self.replicated.egress.poll();
         self.keep_mark();
+        self.watch_containers()?;
         if let Some(ingress) = &self.ingress {
             while let Some(image) = ingress.next_gone() {
                 if self.core.role() == Role::Leader {
@@ -69,7 +70,7 @@ impl<S: Service> ModuleAgent<S> {
     }
 
     /// Stores the heartbeat of the mark file each second. The wall clock may be set back.
-    fn keep_mark(&mut self) {
+    pub(super) fn keep_mark(&mut self) {
         let now_ms = self.now.epoch_millis;
         if now_ms < self.heartbeat_ms || now_ms >= self.heartbeat_ms.saturating_add(1_000) {
             self.heartbeat_ms = now_ms;
@@ -164,14 +165,18 @@ impl<S: Service> ModuleAgent<S> {
             now: self.now.nanos,
             consumed: self.replicated.position,
             is_taking_snapshot: self.snapshot.is_some() || self.replicated.snapshot_due.is_some(),
-            has_ended_services: true,
+            has_ended_services: self.has_ended_services,
         };
         match self.termination.step(&input) {
             None => false,
-            Some(TerminationStep::EndServices { .. }) => {
+            Some(TerminationStep::EndServices { position }) => {
                 self.replicated.state = ModuleState::Terminating;
                 self.counters.state.set(ModuleState::Terminating as i64);
                 self.replicated.service.on_terminate();
+                if self.has_containers() {
+                    self.containers.acks.expect(AckRound::Termination, position);
+                    self.containers.terminate(position);
+                }
                 false
             }
             Some(TerminationStep::Acknowledge { term, position }) => {

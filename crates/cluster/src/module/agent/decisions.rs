@@ -54,7 +54,7 @@ impl<S: Service> ModuleAgent<S> {
             // replayed are not sent again.
             self.take_role(Role::Leader);
         }
-        self.log.execute(command, &mut self.archive, self.now.nanos);
+        self.execute_log(command);
     }
 
     /// Changes the role that the service sees.
@@ -67,21 +67,28 @@ impl<S: Service> ModuleAgent<S> {
 
     fn on_commit(&mut self, position: i64) {
         if self.is_leading() {
-            self.counters.commit.set(position);
+            if !self.has_containers() {
+                self.counters.commit.set(position);
+            }
             self.commit_states(position);
             self.replicated.sessions.on_committed(position);
             self.replicated.timers.on_committed(position);
-            self.replicated.pending.on_committed(position);
+            for pending in &mut self.replicated.pending {
+                pending.on_committed(position);
+            }
         }
     }
 
     fn on_state(&mut self, state: State) -> Result<(), ModuleError> {
-        self.counters.election_state.set(state as i64);
-        match state {
-            State::Init => self.begin_election(),
-            State::Closed => self.close_election(),
-            _ => Ok(()),
+        if state == State::Closed {
+            // The other counters are those of the new term when this one says that the election is over.
+            self.close_election()?;
         }
+        self.counters.election_state.set(state as i64);
+        if state == State::Init {
+            self.begin_election()?;
+        }
+        Ok(())
     }
 
     fn begin_election(&mut self) -> Result<(), ModuleError> {
@@ -97,7 +104,9 @@ impl<S: Service> ModuleAgent<S> {
         self.with_sessions(|sessions, io, _| sessions.end_leadership(&leadership, commit, io))?;
         self.roll_back_states(commit);
         self.replicated.timers.roll_back();
-        self.replicated.pending.roll_back();
+        for pending in &mut self.replicated.pending {
+            pending.roll_back();
+        }
         Ok(())
     }
 

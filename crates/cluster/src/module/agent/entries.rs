@@ -84,17 +84,19 @@ impl<S: Service> ModuleAgent<S> {
             replicated, log, ..
         } = self;
         let mut count = 0;
-        while count < LIMIT
-            && let Some(message) = replicated.pending.next()
-            && let Some(publication) = log.publication()
-        {
-            let header = message_header(term, message.id, timestamp);
-            let appended = append(publication, &[&header, &message.payload]);
-            let Some(position) = appended.map_err(ModuleError::Log)? else {
-                break;
-            };
-            replicated.pending.appended(position);
-            count += 1;
+        for pending in &mut replicated.pending {
+            for _ in 0..LIMIT {
+                let (Some(message), Some(publication)) = (pending.next(), log.publication()) else {
+                    break;
+                };
+                let header = message_header(term, message.id, timestamp);
+                let appended = append(publication, &[&header, &message.payload]);
+                let Some(position) = appended.map_err(ModuleError::Log)? else {
+                    return Ok(count);
+                };
+                pending.appended(position);
+                count += 1;
+            }
         }
         Ok(count)
     }
@@ -138,6 +140,8 @@ impl<S: Service> ModuleAgent<S> {
             return Ok(0);
         }
         let commit = self.core.commit_position();
+        // Containers read to this counter, and so never beyond what this member has consumed.
+        let shows_consumed = self.has_containers() || self.core.role() != Role::Leader;
         let Self {
             log,
             log_assembler,
@@ -164,7 +168,7 @@ impl<S: Service> ModuleAgent<S> {
         if fragments > 0 || position > replicated.position {
             // Padding counts as consumed.
             replicated.position = replicated.position.max(position);
-            if core.role() != Role::Leader {
+            if shows_consumed {
                 counters.commit.set(position);
             }
             log.on_consumed(position);

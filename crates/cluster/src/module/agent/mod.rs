@@ -1,9 +1,11 @@
 //! The agent of a consensus module: moves messages between driver, archive, files and the state machines.
 
+mod containers;
 mod control;
 mod decisions;
 mod entries;
 mod ingress;
+mod members;
 mod peers;
 mod snapshots;
 mod stream;
@@ -11,6 +13,7 @@ mod writes;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use taran::{Client, ImageControlledFragmentAssembler, Now, OfferError, Subscription};
 use taran_archive_client::{ArchiveConnection, Call};
@@ -18,6 +21,7 @@ use taran_core::agent::{Agent, AgentEnd};
 use taran_core::error_log::ErrorLog;
 
 use super::config::{ClusterConfig, ClusterConfigError};
+use super::containers::Containers;
 use super::counters::ModuleCounters;
 use super::egress::Io;
 use super::files::{StateFileError, StateFiles};
@@ -25,12 +29,15 @@ use super::launch::Hooks;
 use super::log::Log;
 use super::replicated::{EntryError, ModuleState, Replicated};
 use crate::consensus::{
-    Consensus, LogCommand, Nanos, RecoveryError, Role, State, StopReason, Write,
+    Config as ConsensusConfig, Consensus, LogCommand, Nanos, Recovered, RecoveryError, Role, State,
+    StopReason, Write,
 };
 use crate::files::MarkFile;
 use crate::protocol::ClusterTimeUnit;
 use crate::service::Service;
-use crate::state::{Authenticator, Leadership, Sessions, Termination};
+use crate::state::{
+    AckError, Authenticator, Leadership, ServiceMessageError, Sessions, Termination,
+};
 use control::Validation;
 use ingress::Ingress;
 use peers::Peers;
@@ -68,6 +75,44 @@ pub enum ModuleError {
     /// The consensus core has stopped.
     #[error("the member stops: {0:?}")]
     Stopped(StopReason),
+    /// A container is gone.
+    #[error(
+        "the container of service {service_id} is gone: its client is closed, or was silent for aeron.client.liveness.timeout; \
+         start it again"
+    )]
+    ServiceLost {
+        /// Service.
+        service_id: usize,
+    },
+    /// A container has reported that its service cannot start.
+    #[error("service {service_id} cannot start: see the error log in its mark file")]
+    ServiceNotStarted {
+        /// Service.
+        service_id: usize,
+    },
+    /// A container does not follow the protocol.
+    #[error(transparent)]
+    Acknowledgement(#[from] AckError),
+    /// A message of a service cannot be kept.
+    #[error(transparent)]
+    ServiceMessage(#[from] ServiceMessageError),
+}
+
+impl ModuleError {
+    /// Returns true if the member can be started again once the containers are back.
+    const fn is_of_services(&self) -> bool {
+        matches!(
+            self,
+            Self::ServiceLost { .. } | Self::ServiceNotStarted { .. } | Self::Acknowledgement(_)
+        )
+    }
+}
+
+/// Input of the consensus core at its start.
+pub(super) struct CoreSeed {
+    pub(super) consensus: ConsensusConfig,
+    pub(super) recovered: Recovered,
+    pub(super) random: u64,
 }
 
 impl From<EntryError> for ModuleError {
@@ -89,6 +134,11 @@ pub(super) struct Parts<S> {
     pub(super) counters: ModuleCounters,
     pub(super) mark: MarkFile,
     pub(super) hooks: Hooks,
+    pub(super) containers: Containers,
+    /// Containers that are awaited; none if the service runs in this process.
+    pub(super) container_count: usize,
+    /// Set to start the core once the containers have started.
+    pub(super) awaiting_services: Option<CoreSeed>,
 }
 
 /// The agent.
@@ -111,6 +161,12 @@ pub(super) struct ModuleAgent<S> {
     errors: ErrorLog,
     heartbeat_ms: i64,
     hooks: Hooks,
+    containers: Containers,
+    container_count: usize,
+    awaiting_services: Option<CoreSeed>,
+    has_ended_services: bool,
+    /// Commands for the log that wait until containers have joined the present one.
+    held: Vec<LogCommand>,
     /// Writes of the core that wait for the one that is being flushed.
     writes: VecDeque<(u64, Write)>,
     flushing: Option<u64>,
@@ -142,6 +198,9 @@ impl<S: Service> ModuleAgent<S> {
             counters,
             mark,
             hooks,
+            containers,
+            container_count,
+            awaiting_services,
         } = parts;
         Self {
             ingress_endpoints: config.members.ingress_endpoints().into(),
@@ -163,6 +222,11 @@ impl<S: Service> ModuleAgent<S> {
             mark,
             heartbeat_ms: 0,
             hooks,
+            containers,
+            container_count,
+            awaiting_services,
+            has_ended_services: container_count == 0,
+            held: Vec::new(),
             writes: VecDeque::new(),
             flushing: None,
             truncation: None,
@@ -250,8 +314,14 @@ impl<S: Service> ModuleAgent<S> {
             return Err(ModuleError::DriverLost(format!("{reason:?}")));
         }
         while self.archive.next_event().is_some() {}
+        work += self.poll_containers()?;
+        if self.awaiting_services.is_some() {
+            self.keep_mark();
+            return Ok(work);
+        }
         work += self.poll_consensus()?;
         work += self.poll_log()?;
+        self.join_services();
         self.core.tick(now);
         work += self.decide()?;
         work += self.write()?;
@@ -283,6 +353,13 @@ impl<S: Service> Agent for ModuleAgent<S> {
             Ok(work) => work,
             Err(error) => {
                 self.error(&error.to_string());
+                let is_of_services = error.is_of_services();
+                self.hooks
+                    .has_lost_service
+                    .store(is_of_services, Ordering::Release);
+                if self.has_containers() {
+                    self.containers.terminate(0);
+                }
                 return Err(AgentEnd::failed(error));
             }
         };

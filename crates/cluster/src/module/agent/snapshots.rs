@@ -8,11 +8,14 @@ use crate::module::replicated::{ModuleState, SnapshotDue};
 use crate::module::snapshot::SnapshotRecorder;
 use crate::protocol::ClientSession;
 use crate::service::{Service, SnapshotWriter};
-use crate::state::ModuleSnapshot;
+use crate::state::{AckRound, ModuleSnapshot};
 
 /// A snapshot that is being taken.
 pub(super) struct TakenSnapshot {
-    recorder: SnapshotRecorder,
+    /// None while containers take theirs.
+    recorder: Option<SnapshotRecorder>,
+    /// Recordings of the snapshots of containers, with their services.
+    services: Vec<(i32, i64)>,
     due: SnapshotDue,
     begun: Nanos,
     /// Its entries are in the recording log, and being flushed.
@@ -41,14 +44,19 @@ impl<S: Service> ModuleAgent<S> {
             return Ok(0);
         }
         let (now, due) = (self.now.nanos, snapshot.due);
-        let polled = snapshot
-            .recorder
-            .poll(&self.client, &self.config, &mut self.archive, now);
-        match polled {
+        let Some(recorder) = &mut snapshot.recorder else {
+            return Ok(0);
+        };
+        let channel = &self.config.snapshot_channel;
+        match recorder.poll(&self.client, channel, &mut self.archive, now) {
             Ok(None) => return Ok(0),
             Ok(Some(recordings)) => {
                 snapshot.is_recorded = true;
-                self.append_snapshot(due, recordings);
+                let mut services = std::mem::take(&mut snapshot.services);
+                // Those of the services come first, the last one before all.
+                services.reverse();
+                services.extend(recordings);
+                self.append_snapshot(due, services);
             }
             Err(error) => {
                 self.error(&format!("failed to take snapshot: {error}"));
@@ -59,12 +67,18 @@ impl<S: Service> ModuleAgent<S> {
     }
 
     fn begin_snapshot(&mut self, due: SnapshotDue) -> TakenSnapshot {
-        let identity = ModuleSnapshot {
-            log_position: due.log_position,
-            term: due.term,
-            time_unit: self.config.time_unit,
-            app_version: self.config.app_version,
-        };
+        if self.has_containers() {
+            let position = due.log_position;
+            self.containers.acks.expect(AckRound::Snapshot, position);
+            return TakenSnapshot {
+                recorder: None,
+                services: Vec::new(),
+                due,
+                begun: self.now.nanos,
+                is_recorded: false,
+            };
+        }
+        let identity = self.snapshot_identity(due);
         let mut writer = SnapshotWriter::new();
         self.replicated
             .with_service(|service, cluster| service.on_take_snapshot(cluster, &mut writer));
@@ -77,20 +91,56 @@ impl<S: Service> ModuleAgent<S> {
         });
         let mut service = identity.service_frames(clients);
         service.extend(writer.into_frames());
-        let module = identity.module_frames(
-            &replicated.sessions,
-            &replicated.timers,
-            std::slice::from_ref(&replicated.pending),
-        );
         let parts = vec![
             (0, self.config.service_snapshot_stream_id, service),
-            (-1, self.config.module_snapshot_stream_id, module),
+            self.module_part(due),
         ];
         TakenSnapshot {
-            recorder: SnapshotRecorder::new(parts, self.now.nanos),
+            recorder: Some(SnapshotRecorder::new(parts, self.now.nanos)),
+            services: Vec::new(),
             due,
             begun: self.now.nanos,
             is_recorded: false,
+        }
+    }
+
+    fn snapshot_identity(&self, due: SnapshotDue) -> ModuleSnapshot {
+        ModuleSnapshot {
+            log_position: due.log_position,
+            term: due.term,
+            time_unit: self.config.time_unit,
+            app_version: self.config.app_version,
+        }
+    }
+
+    /// Returns the part of the consensus module: service id, stream id and frames.
+    fn module_part(&self, due: SnapshotDue) -> (i32, i32, Vec<Vec<u8>>) {
+        let replicated = &self.replicated;
+        let frames = self.snapshot_identity(due).module_frames(
+            &replicated.sessions,
+            &replicated.timers,
+            &replicated.pending,
+        );
+        (-1, self.config.module_snapshot_stream_id, frames)
+    }
+
+    /// Takes the recordings of the containers' snapshots, and records that of the consensus module, which has all requests that
+    /// the services made before.
+    pub(super) fn on_services_snapshot(&mut self, recordings: Vec<i64>) {
+        let Some(due) = self.snapshot.as_ref().map(|snapshot| snapshot.due) else {
+            return;
+        };
+        if let Some(service) = recordings.iter().position(|id| *id == -1) {
+            self.error(&format!(
+                "failed to take snapshot: service {service} has none; the snapshot before stays the latest"
+            ));
+            self.end_snapshot();
+            return;
+        }
+        let part = self.module_part(due);
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.services = (0..).zip(recordings).collect();
+            snapshot.recorder = Some(SnapshotRecorder::new(vec![part], self.now.nanos));
         }
     }
 

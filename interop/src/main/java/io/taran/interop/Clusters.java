@@ -22,7 +22,7 @@ final class Clusters
 
     /**
      * Connects to the cluster at {@code endpoints}, sends {@code count} messages of growing length one after the other, each
-     * until its echo is back, and closes. A message whose echo does not come within two seconds is sent again; the service's
+     * until its echo is back, and closes. A message whose echo does not come within {@code resend} seconds is sent again; the service's
      * answer says how often it was applied. Says CONNECTED, NEWLEADER for each change, and ECHOED with the number.
      */
     static void echo(final Args args) throws Exception
@@ -34,6 +34,7 @@ final class Clusters
             Main.say("CONNECTED session=%d leader=%d", cluster.clusterSessionId(), cluster.leaderMemberId());
             final UnsafeBuffer buffer = new UnsafeBuffer(new byte[8 * 1024]);
             final long pauseMs = args.number("pause", 0);
+            final long resendNs = args.number("resend", 2) * 1_000_000_000L;
             int resent = 0;
             for (int i = 0; i < count; i++)
             {
@@ -49,7 +50,7 @@ final class Clusters
                     if (now - deadline >= 0 && cluster.offer(buffer, 0, length) > 0)
                     {
                         resent += deadline == 0 ? 0 : 1;
-                        deadline = now + 2_000_000_000L;
+                        deadline = now + resendNs;
                     }
                     cluster.pollEgress();
                     if (cluster.isClosed())

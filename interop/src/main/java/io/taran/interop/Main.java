@@ -52,6 +52,7 @@ public final class Main
             case "cluster-echo" -> Clusters.echo(parsed);
             case "cluster-requests" -> Clusters.requests(parsed);
             case "cluster-member" -> Members.run(parsed);
+            case "cluster-service" -> Services.run(parsed);
             default -> throw new IllegalArgumentException("unknown program: " + args[0]);
         }
     }

@@ -33,7 +33,7 @@ final class Members
     /**
      * An official member with driver, archive and a container with a service that echoes: in {@code dir}, with archive and
      * cluster in {@code archive-dir} and {@code cluster-dir}; its other settings come as {@code -Daeron...} properties. The
-     * container has the driver's directory. Says READY, ROLE with each change, STARTED with the count of the snapshot, and
+     * container has the driver's directory; with {@code containers=true} there is none in this process. Says READY, ROLE with each change, STARTED with the count of the snapshot, and
      * SNAPSHOT; ends when standard input is closed, or the cluster is shut down.
      */
     static void run(final Args args) throws Exception
@@ -69,7 +69,8 @@ final class Members
             .errorHandler(error -> Main.say("ERROR service %s", error.toString().lines().findFirst().orElse("")))
             .terminationHook(ended::signalAll);
         try (ClusteredMediaDriver member = ClusteredMediaDriver.launch(driver, archive, module);
-            ClusteredServiceContainer ignored = ClusteredServiceContainer.launch(container))
+            ClusteredServiceContainer ignored =
+                args.flag("containers") ? null : ClusteredServiceContainer.launch(container))
         {
             Main.say("READY member=%d", member.consensusModule().context().clusterMemberId());
             final Thread waiter = new Thread(() ->

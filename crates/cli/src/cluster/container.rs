@@ -1,0 +1,31 @@
+//! Life cycle of the process of a container.
+
+use std::io::{self, Write as _};
+
+use taran_cluster::container::{ContainerConfig, ServiceContainer};
+
+use super::Arguments;
+use super::echo::Echo;
+use super::run::{CHECK_INTERVAL, RunError, properties};
+use crate::driver::stop::Signals;
+
+/// Runs a container until it is stopped, or the cluster is terminated.
+pub(super) fn run(arguments: &Arguments) -> Result<(), RunError> {
+    let mut signals = Signals::register()?;
+    let properties = properties(&arguments.settings, &ContainerConfig::PROPERTIES)?;
+    let config = ContainerConfig::from_properties(properties)?;
+    let service = Echo::of_kind(arguments.service).ok_or(RunError::NoService)?;
+    let line = format!("container {} is started", config.service_name);
+    let mut waker = signals.waker()?;
+    let container = ServiceContainer::builder(config, service)
+        .on_end(move || waker.wake())
+        .launch()?;
+    // Standard output may be closed.
+    let _ = writeln!(io::stdout(), "{line}");
+    while signals.received().is_none() && !container.has_ended() {
+        signals.wait(CHECK_INTERVAL)?;
+    }
+    let failure = container.failure();
+    container.close();
+    failure.map_or(Ok(()), |text| Err(RunError::Failed(text)))
+}
