@@ -9,7 +9,7 @@ use crate::files::RecordingLayout;
 const OPTION: &str = "taran.archive.retention";
 
 /// Reason why rules of retention are malformed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RetentionError {
     /// A word of a rule is not understood.
@@ -32,6 +32,8 @@ pub enum RetentionError {
         rule: String,
     },
 }
+
+taran_core::debug_is_display!(RetentionError);
 
 /// A rule of retention: the recordings that it is for, and how much of them is kept.
 ///

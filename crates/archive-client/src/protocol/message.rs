@@ -16,7 +16,7 @@ pub trait Message: Copy {
 }
 
 /// Reason why received bytes are not a message.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MessageError {
     /// Another schema, or a message that ends too early.
@@ -43,6 +43,8 @@ pub enum MessageError {
         value: i32,
     },
 }
+
+taran_core::debug_is_display!(MessageError);
 
 /// Declares an enum of messages. The input lists for each message: the name of its struct; module, decoder and encoder of its
 /// codec; the ids that it starts with; its fields; after a semicolon, its variable-length data in the order of the schema.

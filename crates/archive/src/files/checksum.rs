@@ -122,7 +122,7 @@ impl fmt::Display for Checksum {
 }
 
 /// The name is that of no known algorithm. Aeron would load it as a class of the user.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[error(
     "unknown checksum {name:?}: use CRC-32, CRC-32C, org.agrona.checksum.Crc32, org.agrona.checksum.Crc32c, \
      io.aeron.archive.checksum.Crc32 or io.aeron.archive.checksum.Crc32c"
@@ -131,6 +131,8 @@ pub struct UnknownChecksum {
     /// The name.
     pub name: String,
 }
+
+taran_core::debug_is_display!(UnknownChecksum);
 
 impl FromStr for Checksum {
     type Err = UnknownChecksum;

@@ -110,7 +110,7 @@ pub struct Descriptor {
 }
 
 /// A catalog entry whose fields contradict each other: its recording cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InvalidDescriptor {
     /// Lengths or the start position are impossible.
@@ -128,6 +128,8 @@ pub enum InvalidDescriptor {
     #[error("the stop position {0} is not a multiple of 32")]
     UnalignedStop(i64),
 }
+
+taran_core::debug_is_display!(InvalidDescriptor);
 
 impl Descriptor {
     /// Returns the message with these fields, for a control session.

@@ -7,7 +7,7 @@ use thiserror::Error;
 pub const SEGMENT_LENGTH_MAX: i32 = 1 << 30;
 
 /// Lengths or a start position that no recording can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InvalidLayout {
     /// The term length is not allowed.
@@ -29,6 +29,8 @@ pub enum InvalidLayout {
     #[error("the start position {0} is negative, not a multiple of 32, or beyond the last term")]
     StartPosition(i64),
 }
+
+taran_core::debug_is_display!(InvalidLayout);
 
 /// The mapping of a recording's positions to segment files and terms. Segments begin at *base positions*: the beginning of
 /// the start position's term, and each segment length after it.

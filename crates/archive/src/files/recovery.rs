@@ -13,7 +13,7 @@ use super::segments::{FrameFault, RecordingScan, ScanTarget, SegmentDirectory, S
 const ATTEMPTS: u32 = 4;
 
 /// Recovery could not write the catalog.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RecoveryError {
     /// The directory cannot be listed or synced.
@@ -26,6 +26,8 @@ pub enum RecoveryError {
     #[error(transparent)]
     Update(#[from] UpdateError),
 }
+
+taran_core::debug_is_display!(RecoveryError);
 
 /// A recording whose stop position was found.
 #[derive(Clone, Debug, PartialEq, Eq)]

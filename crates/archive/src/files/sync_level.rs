@@ -28,9 +28,11 @@ impl SyncLevel {
 }
 
 /// The number is no sync level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[error("the sync level {0} is not 0 (none), 1 (data) or 2 (data and metadata)")]
 pub struct InvalidSyncLevel(pub i32);
+
+taran_core::debug_is_display!(InvalidSyncLevel);
 
 impl TryFrom<i32> for SyncLevel {
     type Error = InvalidSyncLevel;

@@ -22,7 +22,7 @@ pub(crate) struct StreamFrames {
 }
 
 /// A frame that does not continue its stream: the log in shared memory is damaged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "the frame at position {position} of the image has {field} {found} instead of {expected}: the log buffer is damaged"
 )]
@@ -32,6 +32,8 @@ pub(crate) struct DamagedFrame {
     pub(crate) found: i32,
     pub(crate) expected: i32,
 }
+
+taran_core::debug_is_display!(DamagedFrame);
 
 /// Consecutive frames of a stream in a buffer, for one write.
 #[derive(Debug)]

@@ -30,7 +30,7 @@ impl Batch {
 }
 
 /// Recorded bytes that are no frames of the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub(crate) enum CorruptRecording {
     /// The frame does not belong there.
@@ -69,6 +69,8 @@ pub(crate) enum CorruptRecording {
     #[error("the segment file ends at position {position}, within a frame or before one")]
     Truncated { position: i64 },
 }
+
+taran_core::debug_is_display!(CorruptRecording);
 
 /// The streams from and to which frames are copied.
 #[derive(Clone, Copy, Debug)]

@@ -142,7 +142,7 @@ impl Entry {
 }
 
 /// A reason why bytes are no entry.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MalformedEntry {
     /// The length is no multiple of the alignment, or too small.
@@ -179,6 +179,8 @@ pub enum MalformedEntry {
         previous: i64,
     },
 }
+
+taran_core::debug_is_display!(MalformedEntry);
 
 /// Returns the length of the entry that starts with `head`; `None` if there is none.
 pub(super) fn entry_length(

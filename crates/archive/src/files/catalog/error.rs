@@ -9,7 +9,7 @@ use super::super::descriptor::InvalidDescriptor;
 use super::parse::ParseError;
 
 /// A recording was not added.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AddError {
     /// The values are impossible.
@@ -31,8 +31,10 @@ pub enum AddError {
     IdsExhausted,
 }
 
+taran_core::debug_is_display!(AddError);
+
 /// A recording was not changed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UpdateError {
     /// There is no such recording.
@@ -57,8 +59,10 @@ pub enum UpdateError {
     Full(#[from] AddError),
 }
 
+taran_core::debug_is_display!(UpdateError);
+
 /// The catalog file was not opened or not changed. Nothing was removed from it.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CatalogError {
     /// The disk failed.
@@ -102,6 +106,8 @@ pub enum CatalogError {
         first: Box<DiskError>,
     },
 }
+
+taran_core::debug_is_display!(CatalogError);
 
 impl CatalogError {
     /// Returns true if there was no space for a change: it can be applied again when there is.

@@ -27,7 +27,7 @@ pub struct CatalogContents<'a> {
 }
 
 /// The bytes are no catalog that can be used.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParseError {
     /// The file has no complete header.
@@ -97,6 +97,8 @@ pub enum ParseError {
         offset: u64,
     },
 }
+
+taran_core::debug_is_display!(ParseError);
 
 fn remedy(version: i32) -> &'static str {
     match version.cmp(&(4 << 16)) {

@@ -53,7 +53,7 @@ pub struct MarkFileInfo {
 }
 
 /// The file is no mark file.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MarkFileError {
     /// The disk failed.
@@ -76,6 +76,8 @@ pub enum MarkFileError {
         reason: String,
     },
 }
+
+taran_core::debug_is_display!(MarkFileError);
 
 impl MarkFileInfo {
     /// Parses the contents of a mark file of any version.

@@ -82,7 +82,7 @@ pub struct MarkSettings {
 }
 
 /// The mark file was not claimed. An earlier archive's mark file is as it was, or released.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum ClaimError {
     /// An archive of ours runs in the directory.
@@ -176,6 +176,8 @@ pub enum ClaimError {
         error: io::Error,
     },
 }
+
+taran_core::debug_is_display!(ClaimError);
 
 /// The claimed mark file of a running archive. Dropping it releases the claim, also when a start fails.
 #[derive(Debug)]

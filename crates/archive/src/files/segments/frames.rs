@@ -18,7 +18,7 @@ const CHUNK: usize = 256 * 1024;
 const PAGE: u64 = 4096;
 
 /// A reason why bytes are no frame of the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FrameFault {
     /// The length is negative, less than that of a header, or reaches beyond the term.
@@ -79,6 +79,8 @@ pub enum FrameFault {
         page: u64,
     },
 }
+
+taran_core::debug_is_display!(FrameFault);
 
 /// A frame in a segment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

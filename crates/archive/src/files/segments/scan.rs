@@ -20,7 +20,7 @@ const WINDOW: u64 = 1 << 20;
 const TAIL: u64 = 8 << 20;
 
 /// Segment files that are missing or incomplete before the end of a recording.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[error("positions {} to {}: {reason}", positions.start, positions.end)]
 #[non_exhaustive]
 pub struct SegmentGap {
@@ -30,8 +30,10 @@ pub struct SegmentGap {
     pub reason: GapReason,
 }
 
+taran_core::debug_is_display!(SegmentGap);
+
 /// A reason why positions before the end of a recording cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GapReason {
     /// There are no files.
@@ -53,6 +55,8 @@ pub enum GapReason {
     #[error("{0}")]
     Fault(FrameFault),
 }
+
+taran_core::debug_is_display!(GapReason);
 
 /// Contents of the segment files of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::super::descriptor::{Descriptor, InvalidDescriptor};
 use super::super::segments::{Frame, FrameFault, ScanTarget, SegmentDirectory};
 
 /// The frames of a recording were not all read.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DumpError {
     /// The entry contradicts itself.
@@ -56,6 +56,8 @@ pub enum DumpError {
     #[error(transparent)]
     Disk(#[from] DiskError),
 }
+
+taran_core::debug_is_display!(DumpError);
 
 /// Calls `visit` with position, frame and payload of each frame of a recording, in order, until it breaks or the recording
 /// ends; an active recording ends where its frames do. The payload of padding is empty.

@@ -10,7 +10,7 @@ use super::super::mark::{LIVENESS_TIMEOUT_MS, MarkFileError};
 use super::InvalidStart;
 
 /// A tool did not do its work.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ToolError {
     /// An archive of ours runs in the directory.
@@ -56,3 +56,5 @@ pub enum ToolError {
         reason: String,
     },
 }
+
+taran_core::debug_is_display!(ToolError);

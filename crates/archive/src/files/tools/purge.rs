@@ -18,7 +18,7 @@ pub struct PurgePlan {
 }
 
 /// A position is no new start of a recording.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[error(
     "recording {recording_id} cannot start at position {position}: a new start is the beginning of a segment behind the first \
      one, up to the one in which the recording ends: {}",
@@ -29,6 +29,8 @@ pub struct InvalidStart {
     position: i64,
     candidates: Vec<i64>,
 }
+
+taran_core::debug_is_display!(InvalidStart);
 
 /// Positions that are listed in an error.
 const LISTED: usize = 8;

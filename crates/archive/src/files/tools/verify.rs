@@ -36,7 +36,7 @@ pub struct VerifyOptions {
 }
 
 /// Something wrong with a recording.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// The fields of the entry contradict each other.
@@ -83,6 +83,8 @@ pub enum Problem {
     #[error("the file {} begins at no segment of the recording", _0.file_name())]
     Misplaced(SegmentName),
 }
+
+taran_core::debug_is_display!(Problem);
 
 fn because(fault: Option<FrameFault>) -> String {
     fault.map_or_else(String::new, |fault| format!(": {fault}"))

@@ -27,7 +27,7 @@ pub struct Exported {
 }
 
 /// A recording was not exported.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum ExportError {
     /// The recording cannot be read.
@@ -37,6 +37,8 @@ pub enum ExportError {
     #[error("cannot write the export: {0}")]
     Write(#[from] io::Error),
 }
+
+taran_core::debug_is_display!(ExportError);
 
 /// Writes the frames of a recording from the one that contains the first position to the end of the range, or of the
 /// recording. Calls `progress` with the position that is reached, for each block.

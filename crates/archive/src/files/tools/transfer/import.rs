@@ -36,7 +36,7 @@ pub struct Imported {
 }
 
 /// A recording was not imported; nothing of it is left.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum ImportError {
     /// The first bytes are others.
@@ -110,6 +110,8 @@ pub enum ImportError {
     #[error(transparent)]
     Tool(#[from] ToolError),
 }
+
+taran_core::debug_is_display!(ImportError);
 
 impl From<taran_storage::DiskError> for ImportError {
     fn from(error: taran_storage::DiskError) -> Self {
