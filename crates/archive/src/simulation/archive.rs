@@ -25,6 +25,7 @@ use crate::conductor::{Conductor, ConductorCounters, ConductorParts, ImageEvent}
 use crate::config::ArchiveConfig;
 use crate::counters::{CounterSpec, type_id};
 use crate::disk_io::DiskIo;
+use crate::disk_io::testing::EndingQueue;
 use crate::files::{
     CATALOG_FILE, CatalogError, CatalogFile, CatalogOptions, Checksum, MarkFile, MarkSettings,
     SyncLevel, create_directory, recover,
@@ -509,9 +510,13 @@ impl Adding {
             damaged: next(),
             verified: next(),
         };
+        let threads_have_ended = context.shared::<Journal>().hooks().threads_have_ended();
         let io = |workers: usize| {
             let times = sim_disk.times();
-            DiskIo::new(Box::new(InlineQueue::new(&disk, workers, 64, times)))
+            DiskIo::new(Box::new(EndingQueue {
+                inner: InlineQueue::new(&disk, workers, 64, times),
+                has_ended: Arc::clone(&threads_have_ended),
+            }))
         };
         let (command_sender, commands) = spsc(QUEUE_CAPACITY);
         let (report_sender, reports) = spsc(QUEUE_CAPACITY);

@@ -52,6 +52,8 @@ struct HookState {
     count: u64,
     /// Files of which a write failed, which leaves any part of it.
     failed_writes: BTreeSet<PathBuf>,
+    /// True once the threads of the archive's disk queues have ended.
+    threads_have_ended: Arc<AtomicBool>,
 }
 
 /// Control over the disk from outside of the archive.
@@ -88,6 +90,11 @@ impl Hooks {
     /// Returns the files of which a write failed by an error of the device since the last call.
     pub(super) fn take_failed_writes(&self) -> BTreeSet<PathBuf> {
         std::mem::take(&mut self.lock().failed_writes)
+    }
+
+    /// Returns the flag with which the threads of the archive's disk queues end.
+    pub(super) fn threads_have_ended(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.lock().threads_have_ended)
     }
 
     fn on_operation(&self, process: &ProcessDisk) {

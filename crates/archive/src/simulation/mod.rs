@@ -17,6 +17,7 @@ mod archive;
 mod clock_steps;
 mod damage;
 mod deletions;
+mod ended_queues;
 mod fixture;
 mod hooked_disk;
 mod journal;
