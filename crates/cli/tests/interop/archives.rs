@@ -84,7 +84,7 @@ impl TaranArchive {
 }
 
 /// Runs the official tool on the directory of an archive, and returns what it printed.
-fn archive_tool(dir: &Path, arguments: &[&str]) -> String {
+pub(crate) fn archive_tool(dir: &Path, arguments: &[&str]) -> String {
     let class_path = java::jar().expect("require_java! comes first");
     let output = Command::new("java")
         .env_remove("JAVA_TOOL_OPTIONS")

@@ -25,6 +25,7 @@ mod victim;
 
 mod archive_client;
 mod archive_files;
+mod archive_takeovers;
 mod archives;
 mod archiving_drivers;
 mod between_drivers;

@@ -1,7 +1,7 @@
 //! External programs that communicate with a test by lines.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -95,6 +95,24 @@ impl Program {
 
     /// Waits for the end and checks for success; returns all output lines.
     pub(crate) fn finish(mut self) -> Vec<String> {
+        let status = self.end();
+        if !status.success() {
+            self.fail(&format!("ended with {status}"));
+        }
+        std::mem::take(&mut self.seen)
+    }
+
+    /// Waits for the end and checks for failure; returns all output.
+    pub(crate) fn fails(mut self) -> String {
+        let status = self.end();
+        if status.success() {
+            self.fail("ended with success");
+        }
+        std::mem::take(&mut self.seen).join("\n")
+    }
+
+    /// Waits for the end, and reads all output.
+    fn end(&mut self) -> ExitStatus {
         self.release();
         let deadline = Instant::now() + TIMEOUT;
         let status = loop {
@@ -105,10 +123,7 @@ impl Program {
             }
         };
         self.seen.extend(self.lines.iter());
-        if !status.success() {
-            self.fail(&format!("ended with {status}"));
-        }
-        std::mem::take(&mut self.seen)
+        status
     }
 
     /// Collects the output so far.

@@ -215,8 +215,8 @@ impl Seen {
     }
 }
 
-/// Replays a recording and compares all of it with what was published.
-fn expect_all(archive: &mut ArchiveClient, recording_id: i64, sent: u64) {
+/// Replays a recording and compares all of it with what was published: messages of `length` bytes.
+pub(crate) fn expect_all(archive: &mut ArchiveClient, recording_id: i64, sent: u64, length: usize) {
     let channel = "aeron:udp?endpoint=127.0.0.1:0";
     let params = ReplayParams::new();
     let (replay, mut subscription) = archive
@@ -227,7 +227,7 @@ fn expect_all(archive: &mut ArchiveClient, recording_id: i64, sent: u64) {
     await_true("the replica", || {
         archive.poll();
         let handler = assembler.wrap(|payload: &[u8], _: &taran::Header<'_>| {
-            assert_eq!(payload, message(next, LENGTH), "message {next}");
+            assert_eq!(payload, message(next, length), "message {next}");
             next += 1;
         });
         subscription.poll(handler, 20).unwrap();
@@ -268,7 +268,7 @@ fn replicate_stopped(source: Site, destination: Site) {
     assert_eq!((&seen.signals[..], seen.codes()), (&COPIED[..], vec![]));
     let copy = seen.recording_id;
     assert_eq!(to.stop_position(copy).unwrap(), Some(end));
-    expect_all(to, copy, 200);
+    expect_all(to, copy, 200, LENGTH);
     // Nothing more is to be done.
     let again = replicate(to, &ReplicationParams::new().destination(copy));
     let seen = Seen::until(to, again, RecordingSignal::ReplicateEnd);
@@ -299,7 +299,7 @@ fn replicate_stopped(source: Site, destination: Site) {
     let seen = Seen::until(to, replication, RecordingSignal::STOP);
     assert_eq!((&seen.signals[..], seen.codes()), (&COPIED[1..], vec![]));
     assert_eq!(to.stop_position(part).unwrap(), Some(end));
-    expect_all(to, part, 200);
+    expect_all(to, part, 200, LENGTH);
     assert!(!to.try_stop_replication(replication).unwrap());
 
     // A source without its first segments.
@@ -372,7 +372,7 @@ fn replicate_live(source: Site, destination: Site) {
     let sent = recorded.sent;
     drop(recorded);
     seen.go_on_until(to, replication, RecordingSignal::STOP);
-    expect_all(to, seen.recording_id, sent);
+    expect_all(to, seen.recording_id, sent, LENGTH);
     source.end();
     destination.end();
 }
@@ -428,7 +428,7 @@ fn resume_after_death(mut source: Site, destination: Site) {
     let again = replicate(&to_client, to, id, &control, &params);
     let seen = Seen::until(to, again, RecordingSignal::STOP);
     assert_eq!((&seen.signals[..], seen.codes()), (&COPIED[1..], vec![]));
-    expect_all(to, copy, 80);
+    expect_all(to, copy, 80, LENGTH);
     source.end();
     destination.end();
 }
@@ -523,7 +523,7 @@ fn replicate_over_channels(source: Site, destination: Site) {
             "{params:?}"
         );
         assert_eq!(to.stop_position(seen.recording_id).unwrap(), Some(end));
-        expect_all(to, seen.recording_id, 50);
+        expect_all(to, seen.recording_id, 50, LENGTH);
     }
     source.end();
     destination.end();
@@ -584,7 +584,7 @@ fn replica_continues_after_the_death_of_its_archive() {
             vec![]
         )
     );
-    expect_all(to, copy, 150);
+    expect_all(to, copy, 150, LENGTH);
     source.end();
     destination.end();
 }

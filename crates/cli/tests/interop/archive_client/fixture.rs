@@ -11,6 +11,7 @@ use crate::drivers::Driver;
 use crate::exchange::{await_true, connect, port};
 use crate::java::{self, argument, directory};
 use crate::program::Program;
+use crate::signal::signal;
 
 /// Term length of all streams, so that segments are short.
 const TERM: &str = "64k";
@@ -84,6 +85,20 @@ impl TestArchive {
 
     /// Starts the process, again after [`kill`](Self::kill).
     pub(crate) fn launch(&mut self) {
+        let mut process = self.spawn();
+        // Clients wait until an archive of this project is there.
+        if self.implementation == Implementation::Official {
+            process.expect("READY");
+        }
+        self.process = Some(process);
+    }
+
+    /// Starts the process, which does not start to serve; returns what it says.
+    pub(crate) fn refused_launch(&mut self) -> String {
+        self.spawn().fails()
+    }
+
+    fn spawn(&self) -> Program {
         let options: Vec<String> = [
             ("aeron.archive.control.channel", self.control_channel()),
             (
@@ -105,18 +120,15 @@ impl TestArchive {
         .iter()
         .map(|(name, value)| format!("-D{name}={value}"))
         .collect();
-        self.process = Some(match self.implementation {
+        match self.implementation {
             Implementation::Official => {
                 let mut arguments = vec![
                     argument("dir", self.aeron_dir.display()),
                     argument("archive-dir", self.archive_dir.display()),
                 ];
                 arguments.extend_from_slice(&self.arguments);
-                let mut process = java::start_with("archive", &options, &arguments);
-                process.expect("READY");
-                process
+                java::start_with("archive", &options, &arguments)
             }
-            // Clients wait until it is there.
             Implementation::Taran => Program::start(
                 "taran archive",
                 Command::new(env!("CARGO_BIN_EXE_taran"))
@@ -129,15 +141,49 @@ impl TestArchive {
                     // Tests run on small file systems in memory.
                     .arg("-Daeron.archive.low.storage.space.threshold=1m"),
             ),
-        });
+        }
     }
 
     /// `kill -9`. The mark file is removed, which the next official process would take for that of a live one.
     pub(crate) fn kill(&mut self) {
+        self.kill_process();
+        std::fs::remove_file(self.archive_dir.join("archive-mark.dat")).unwrap();
+    }
+
+    /// `kill -9`, and nothing else.
+    pub(crate) fn kill_process(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill();
         }
-        std::fs::remove_file(self.archive_dir.join("archive-mark.dat")).unwrap();
+    }
+
+    /// Ends the process in order.
+    pub(crate) fn end(&mut self) {
+        if let Some(process) = self.process.take() {
+            if self.implementation == Implementation::Taran {
+                signal(process.id(), "TERM");
+            }
+            process.finish();
+        }
+    }
+
+    /// Lets the next process be of the other implementation.
+    pub(crate) fn pass_on(&mut self) {
+        self.implementation = match self.implementation {
+            Implementation::Official => Implementation::Taran,
+            Implementation::Taran => Implementation::Official,
+        };
+    }
+
+    /// Makes the last heartbeat in the mark file an old one.
+    pub(crate) fn age_mark_file(&self) {
+        let path = self.archive_dir.join("archive-mark.dat");
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &1_i64.to_le_bytes(), 16).unwrap();
+    }
+
+    pub(crate) fn archive_dir(&self) -> &std::path::Path {
+        &self.archive_dir
     }
 
     pub(crate) fn client(&self) -> Client {
