@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use taran_core::idle::{IdleError, IdleSpec};
+use taran_protocol::event::ArchiveEventSet;
 use taran_protocol::option::OptionSet;
 use taran_protocol::uri::{ChannelUri, Media, Param, UriError};
 use thiserror::Error;
@@ -218,6 +219,10 @@ pub struct ArchiveConfig {
     pub verify_interval_ns: i64,
     /// True if a recording that verification finds damaged becomes INVALID.
     pub verify_invalidates: bool,
+    /// Events to log.
+    pub events: ArchiveEventSet,
+    /// File of the event log; `None` for standard output.
+    pub event_log_file: Option<PathBuf>,
 }
 
 impl ArchiveConfig {
@@ -324,6 +329,8 @@ impl ArchiveConfig {
             verify_rate: options.archive_verify_rate() as u64,
             verify_interval_ns: options.archive_verify_interval_ns(),
             verify_invalidates: options.archive_verify_damage() == "invalidate",
+            events: options.archive_events(),
+            event_log_file: options.event_log_filename().map(PathBuf::from),
         })
     }
 }

@@ -30,6 +30,7 @@ use crate::conductor::{
 use crate::config::{ArchiveConfig, ArchiveThreadingMode, StreamConfig};
 use crate::counters::{CounterSpec, type_id};
 use crate::disk_io::DiskIo;
+use crate::event_log::{EventLogError, EventWriter, EventWriterSpec};
 use crate::files::{
     Catalog, CatalogError, CatalogFile, CatalogOptions, ClaimError, MarkFile, MarkSettings,
     RecoveryError, create_directory, recover,
@@ -66,6 +67,9 @@ pub enum ArchiveError {
         /// Reason.
         source: io::Error,
     },
+    /// The event log cannot be written.
+    #[error("{0}")]
+    EventLog(String),
     /// The disk failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -187,6 +191,8 @@ pub struct Archive {
     fate: Fate,
     hook: Hook,
     runner: Runner,
+    /// Dropped after the agents.
+    _events: EventWriter,
 }
 
 enum Runner {
@@ -272,6 +278,11 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let mut clock = SystemClock::new();
     prepare_directories(&mut config)?;
+    let event_log = EventWriter::start(&EventWriterSpec {
+        enabled: config.events,
+        path: config.event_log_file.as_deref(),
+    })
+    .map_err(|error: EventLogError| ArchiveError::EventLog(error.to_string()))?;
     if let Some(invoke) = &mut driver_invoker {
         // The driver shows that it is active.
         invoke();
@@ -451,6 +462,7 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
         replayer: (replay_sender, replay_reports),
         counters,
         cycle: Some(cycle),
+        events: event_log.log(),
         errors: error_handler,
         error_counter,
         mark: Box::new(KeptMarkFile::new(mark)),
@@ -471,6 +483,7 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
         fate,
         hook,
         runner,
+        _events: event_log,
     })
 }
 

@@ -13,6 +13,7 @@ mod conductor;
 mod config;
 mod counters;
 mod disk_io;
+mod event_log;
 pub mod files;
 mod launch;
 mod mark;

@@ -2,6 +2,7 @@
 
 use taran_sbe::runtime::EncodeError;
 
+use super::fields::Fields;
 use super::message::messages;
 use super::wire::{FromWire, ToWire};
 use super::{ControlResponseCode, Message, MessageError, ProtocolVersion, RecordingSignal};

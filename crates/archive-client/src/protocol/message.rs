@@ -46,7 +46,8 @@ pub enum MessageError {
 
 taran_core::debug_is_display!(MessageError);
 
-/// Declares an enum of messages. The input lists for each message: the name of its struct; module, decoder and encoder of its
+/// Declares an enum of messages. The text of a message is that of the official event log: `name=value`, separated by commas.
+/// The input lists for each message: the name of its struct; module, decoder and encoder of its
 /// codec; the ids that it starts with; its fields; after a semicolon, its variable-length data in the order of the schema.
 macro_rules! messages {
     (
@@ -96,6 +97,22 @@ macro_rules! messages {
                     $(Self::$name(message) => message.encode(buffer),)*
                 }
             }
+
+            /// Returns the template id of the message.
+            #[must_use]
+            pub fn template_id(&self) -> u16 {
+                match self {
+                    $(Self::$name(_) => $name::TEMPLATE_ID,)*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $enum<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $(Self::$name(message) => message.fmt(f),)*
+                }
+            }
         }
 
         $(
@@ -119,6 +136,16 @@ macro_rules! messages {
                     $(encoder.$field(ToWire::to_wire(self.$field));)*
                     $(let encoder = encoder.$data(self.$data)?;)*
                     Ok(encoder.finish())
+                }
+            }
+
+            impl $(<$lifetime>)? std::fmt::Display for $name $(<$lifetime>)? {
+                fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    let fields = &mut Fields::new(f);
+                    $(fields.field(stringify!($id), &self.$id)?;)*
+                    $(fields.field(stringify!($field), &self.$field)?;)*
+                    $(fields.field(stringify!($data), &self.$data)?;)*
+                    Ok(())
                 }
             }
 

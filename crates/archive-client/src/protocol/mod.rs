@@ -7,6 +7,7 @@
 
 mod error_code;
 mod events;
+mod fields;
 mod message;
 mod requests;
 #[cfg(test)]

@@ -212,3 +212,38 @@ proptest! {
         prop_assert_eq!(Event::decode(&buffer[..length]), Ok(Event::ControlResponse(response)));
     }
 }
+
+#[test]
+fn text_of_a_message_has_all_fields_and_no_secrets_or_line_breaks() {
+    let request = Request::ReplayRequest(ReplayRequest {
+        control_session_id: 1,
+        correlation_id: 2,
+        recording_id: 3,
+        position: 4,
+        length: -1,
+        replay_stream_id: 6,
+        file_io_max_length: 7,
+        replay_token: 8,
+        replay_channel: "aeron:ipc\n[x]",
+    });
+    assert_eq!(
+        request.to_string(),
+        "controlSessionId=1, correlationId=2, recordingId=3, position=4, length=-1, replayStreamId=6, \
+         fileIoMaxLength=7, replayToken=8, replayChannel=aeron:ipc\\n[x]"
+    );
+    assert_eq!(request.template_id(), 6);
+    let connect = AuthConnectRequest {
+        correlation_id: 1,
+        response_stream_id: 2,
+        version: ProtocolVersion::new(1, 12, 0),
+        response_channel: "aeron:ipc",
+        encoded_credentials: b"secret",
+        client_info: "me",
+    };
+    let text = connect.to_string();
+    assert!(
+        text.contains("encodedCredentials=<6 bytes>") && !text.contains("secret"),
+        "{text}"
+    );
+    assert!(text.contains("version=1.12.0"), "{text}");
+}

@@ -98,7 +98,7 @@ impl ConductorCore {
         self.authenticator
             .on_connect_request(id, request.credentials, now_ms);
         let session = Session {
-            control: ControlSession::new(identity, timeouts, self.now.nanos),
+            control: ControlSession::new(identity, timeouts, self.events.clone(), self.now.nanos),
             listing: None,
             image: image.clone(),
             client_info: request.client_info.to_owned(),

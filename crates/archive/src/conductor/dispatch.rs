@@ -4,6 +4,7 @@ use taran::ImageView;
 use taran_archive_client::protocol::{
     ControlResponseCode, ErrorCode, MessageError, NULL_VALUE, Request,
 };
+use taran_protocol::event::ArchiveEventCode;
 
 use super::ConductorCore;
 use super::connect::ConnectFields;
@@ -21,7 +22,13 @@ const KEEP_ALIVE: i32 = 61;
 impl ConductorCore {
     pub(super) fn on_message(&mut self, message: &[u8], image: &ImageView) {
         match Request::decode(message) {
-            Ok(request) => self.on_request(&request, image),
+            Ok(request) => {
+                if let Some(event) = ArchiveEventCode::of_request(request.template_id()) {
+                    self.events
+                        .message(event, message.len(), format_args!("{request}"));
+                }
+                self.on_request(&request, image);
+            }
             // A message that newer clients may send.
             Err(MessageError::UnexpectedTemplate { .. }) => {}
             Err(error) => {

@@ -31,12 +31,14 @@ use taran_core::agent::{Agent, AgentEnd, DutyCycleTracker};
 use taran_core::clock::Now;
 use taran_core::error_log::ErrorHandler;
 use taran_core::queue::{Receiver, Sender};
+use taran_protocol::event::ArchiveEventCode;
 
 pub(crate) use catalog_store::{CatalogStore, StoreStatus, ThreadedCatalogStore, Ticket};
 
 use crate::clock_steps::ClockSteps;
 use crate::config::ArchiveConfig;
 use crate::disk_io::DiskIo;
+use crate::event_log::EventLog;
 use crate::files::{Catalog, Change};
 use crate::mark::MarkKeeper;
 use crate::outgoing::Outgoing;
@@ -112,6 +114,7 @@ pub(crate) struct ConductorParts {
     pub(crate) replayer: (Sender<ReplayerCommand>, Receiver<ReplayReport>),
     pub(crate) counters: ConductorCounters,
     pub(crate) cycle: Option<DutyCycleTracker>,
+    pub(crate) events: EventLog,
     pub(crate) errors: ErrorHandler,
     /// The counter of the error handler, which is freed with the archive; `None` if it is the driver's.
     pub(crate) error_counter: Option<Counter>,
@@ -152,6 +155,9 @@ struct ConductorCore {
     from_replayer: Receiver<ReplayReport>,
     counters: ConductorCounters,
     cycle: Option<DutyCycleTracker>,
+    events: EventLog,
+    /// Length of the catalog that was logged last.
+    logged_capacity: u64,
     errors: ErrorHandler,
     _error_counter: Option<Counter>,
     mark: Box<dyn MarkKeeper>,
@@ -215,6 +221,7 @@ impl Conductor {
                 archive_id: parts.archive_id,
                 client: parts.client,
                 image_sender: parts.image_sender,
+                logged_capacity: parts.catalog.capacity(),
                 catalog: parts.catalog,
                 store: parts.store,
                 store_status: StoreStatus::Working,
@@ -225,6 +232,7 @@ impl Conductor {
                 from_replayer: parts.replayer.1,
                 counters: parts.counters,
                 cycle: parts.cycle,
+                events: parts.events,
                 errors: parts.errors,
                 _error_counter: parts.error_counter,
                 mark: parts.mark,
@@ -306,6 +314,7 @@ impl Agent for Conductor {
         let mut work = core.client.do_work(now);
         core.check_client();
         core.check_wall_clock();
+        core.log_catalog_length();
         core.mark.on_duty_cycle(now.epoch_millis);
         work += core.poll_pending_subscriptions();
         work += self.poll_image_events();
@@ -469,6 +478,18 @@ impl ConductorCore {
                 &format!(
                     "the wall clock was set forward by {step_ms} ms: retention by age waits until its age has passed since then"
                 ),
+            );
+        }
+    }
+
+    fn log_catalog_length(&mut self) {
+        let capacity = self.catalog.capacity();
+        if capacity != self.logged_capacity {
+            let before = std::mem::replace(&mut self.logged_capacity, capacity);
+            let entries = self.catalog.entries().len();
+            self.events.log(
+                ArchiveEventCode::CatalogResize,
+                format_args!("entries={entries}, bytes={before} -> {capacity}"),
             );
         }
     }

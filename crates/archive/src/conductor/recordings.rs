@@ -2,6 +2,7 @@
 
 use taran::{CommandError, Counter, Image, ImageHandlers, ImageView, Pending, Subscription};
 use taran_archive_client::protocol::{ErrorCode, RecordingSignal, SourceLocation};
+use taran_protocol::event::ArchiveEventCode;
 use taran_storage::{DiskError, Request as DiskRequest};
 
 use super::catalog_store::Ticket;
@@ -567,6 +568,13 @@ impl ConductorCore {
             },
         );
         self.counters.recordings.increment();
+        self.events.log(
+            ArchiveEventCode::RecordingSessionStateChange,
+            format_args!(
+                "recordingId={recording_id}, INIT -> RECORDING, position={}, reason=\"\"",
+                start.position
+            ),
+        );
         self.start_time_index(recording_id, start.position);
         self.to_recorder
             .send(RecorderCommand::Start(Box::new(RecordingSpec {
@@ -738,6 +746,13 @@ impl ConductorCore {
             return;
         };
         self.counters.recordings.add(-1);
+        self.events.log(
+            ArchiveEventCode::RecordingSessionStateChange,
+            format_args!(
+                "recordingId={recording_id}, RECORDING -> STOPPED, position={position}, reason=\"{}\"",
+                failure.map_or("", |refusal| &refusal.text)
+            ),
+        );
         self.stop_time_index(recording_id, position);
         let to = active.to;
         if let Some(refusal) = failure {

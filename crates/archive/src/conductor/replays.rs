@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use taran::{ExclusivePublication, ImageView, Pending};
 use taran_archive_client::protocol::{ErrorCode, NULL_VALUE, Request};
+use taran_protocol::event::ArchiveEventCode;
 use taran_protocol::uri::ChannelUri;
 
 use super::ConductorCore;
@@ -553,15 +554,25 @@ impl ConductorCore {
                     if let Some((to, session_id)) =
                         found.map(|replay| (replay.to, replay.session_id))
                     {
+                        self.log_replay(id, "INIT -> REPLAY", "");
                         self.respond(to, Ok(session_id));
                     }
                 }
                 ReplayReport::Ended { id, failure } => {
+                    let reason = failure.as_ref().map_or("", |failure| &failure.text);
+                    self.log_replay(id, "REPLAY -> DONE", reason);
                     let Some(replay) = self.replays.remove(&id) else {
                         continue;
                     };
                     self.counters.replays.add(-1);
                     if let Some(failure) = failure {
+                        self.events.log(
+                            ArchiveEventCode::ReplaySessionError,
+                            format_args!(
+                                "sessionId={}, recordingId={}, errorMessage={}",
+                                replay.session_id, replay.recording_id, failure.text
+                            ),
+                        );
                         let refusal = Refusal {
                             code: failure.code,
                             text: failure.text,
@@ -573,6 +584,21 @@ impl ConductorCore {
             }
         }
         work
+    }
+
+    fn log_replay(&self, id: i64, change: &str, reason: &str) {
+        let event = ArchiveEventCode::ReplaySessionStateChange;
+        if let Some(replay) = self.replays.get(&id) {
+            self.events.log(
+                event,
+                format_args!(
+                    "replaySessionId={}, {change}, recordingId={}, position={}, reason=\"{reason}\"",
+                    replay.session_id,
+                    replay.recording_id,
+                    replay.position.load(Ordering::Relaxed)
+                ),
+            );
+        }
     }
 
     pub(super) fn stop_replay(&mut self, session_id: i64) {

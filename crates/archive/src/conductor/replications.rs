@@ -5,6 +5,7 @@ mod source;
 use taran::{ChannelUri, Pending};
 use taran_archive_client::protocol::{ErrorCode, NULL_VALUE, Request, SourceLocation};
 use taran_archive_client::{Recording, ReplayParams, ReplaySession};
+use taran_protocol::event::ArchiveEventCode;
 
 use super::ConductorCore;
 use super::catalog_store::Ticket;
@@ -43,6 +44,8 @@ pub(super) struct ReplicationFields<'a> {
 #[derive(Debug)]
 pub(super) struct Replication {
     machine: crate::replication::Replication,
+    /// State that the event log has.
+    logged_state: State,
     /// The control session that asked for it.
     session_id: i64,
     channel: ReplicationChannel,
@@ -201,6 +204,7 @@ impl ConductorCore {
         );
         let replication = Replication {
             machine: crate::replication::Replication::new(plan),
+            logged_state: State::Connect,
             session_id: to.session_id,
             channel: ReplicationChannel::new(channel, tags, is_live),
             live_destination: fields.live_destination.to_owned(),
@@ -281,8 +285,24 @@ impl ConductorCore {
             let Some(facts) = self.replication_facts(id) else {
                 return count;
             };
-            let found = self.replications.get_mut(&id);
-            let Some(action) = found.and_then(|found| found.machine.step(&facts)) else {
+            let Some(found) = self.replications.get_mut(&id) else {
+                return count;
+            };
+            let action = found.machine.step(&facts);
+            let (before, state) = (found.logged_state, found.machine.state());
+            if state != before {
+                found.logged_state = state;
+                self.events.log(
+                    ArchiveEventCode::ReplicationSessionStateChange,
+                    format_args!(
+                        "replicationId={id}, {} -> {}, recordingId={}",
+                        before.name(),
+                        state.name(),
+                        found.machine.recording_id()
+                    ),
+                );
+            }
+            let Some(action) = action else {
                 return count;
             };
             self.execute(id, action);
@@ -425,7 +445,17 @@ impl ConductorCore {
                 }
             }
             Action::End => {
-                self.replications.remove(&id);
+                let Some(done) = self.replications.remove(&id) else {
+                    return;
+                };
+                self.events.log(
+                    ArchiveEventCode::ReplicationSessionDone,
+                    format_args!(
+                        "replicationId={id}, controlSessionId={}, recordingId={}",
+                        done.session_id,
+                        done.machine.recording_id()
+                    ),
+                );
             }
         }
     }

@@ -61,6 +61,25 @@ pub(crate) enum State {
 }
 
 impl State {
+    /// Returns the name in the event log.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "CONNECT",
+            Self::Describe => "REPLICATE_DESCRIPTOR",
+            Self::Store => "STORE_DESCRIPTOR",
+            Self::SourcePosition => "SRC_RECORDING_POSITION",
+            Self::Extend => "EXTEND",
+            Self::AddDestination => "ADD_REPLAY_DESTINATION",
+            Self::ResolveEndpoint => "RESOLVE_ENDPOINT",
+            Self::StartReplay => "REPLAY",
+            Self::AwaitImage => "AWAIT_IMAGE",
+            Self::Replicate => "REPLICATE",
+            Self::Catchup => "CATCHUP",
+            Self::AttemptLiveJoin => "ATTEMPT_LIVE_JOIN",
+            Self::Done => "DONE",
+        }
+    }
+
     const fn waiting_for(self) -> &'static str {
         match self {
             Self::Connect => "a connection to the source archive",

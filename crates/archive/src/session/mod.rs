@@ -4,13 +4,18 @@ mod response_queue;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Display;
+
 use taran_archive_client::protocol::{
     Challenge, ControlResponse, ControlResponseCode, ErrorCode, Message, Ping, ProtocolVersion,
     RecordingSignal, RecordingSignalEvent,
 };
 
+use taran_protocol::event::ArchiveEventCode;
+
 pub(crate) use response_queue::{ResponseQueue, ResponseStream};
 
+use crate::event_log::EventLog;
 use crate::security::{Authenticator, Decision, SessionProxy};
 
 /// Interval at which a session that is not active yet repeats its message.
@@ -60,6 +65,18 @@ pub(crate) enum SessionEnd {
 }
 
 impl SessionEnd {
+    /// Returns the reason for the event log.
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Closed => "the client has closed it",
+            Self::ResponsesNotConnected => "the client is not subscribed to responses any more",
+            Self::RequestsGone => "the client's publication of requests is gone",
+            Self::NotCreated => "its publication or counter could not be added",
+            Self::Rejected => "the credentials were rejected",
+            other => other.abort_reason().unwrap_or_default(),
+        }
+    }
+
     /// Returns the reason to log and to tell the client, if the session was aborted.
     pub(crate) fn abort_reason(self) -> Option<&'static str> {
         match self {
@@ -88,6 +105,22 @@ enum State {
     Active,
     Rejected,
     Done(SessionEnd),
+}
+
+impl State {
+    /// Returns the name in the event log.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Init => "INIT",
+            Self::Connecting => "CONNECTING",
+            Self::Connected => "CONNECTED",
+            Self::Challenged => "CHALLENGED",
+            Self::Authenticated => "AUTHENTICATED",
+            Self::Active => "ACTIVE",
+            Self::Rejected => "REJECTED",
+            Self::Done(_) => "DONE",
+        }
+    }
 }
 
 /// A response to a request.
@@ -127,10 +160,16 @@ pub(crate) struct ControlSession<S> {
     ping_at_ns: i64,
     principal: Vec<u8>,
     buffer: Vec<u8>,
+    events: EventLog,
 }
 
 impl<S: ResponseStream> ControlSession<S> {
-    pub(crate) fn new(identity: SessionIdentity, timeouts: SessionTimeouts, now_ns: i64) -> Self {
+    pub(crate) fn new(
+        identity: SessionIdentity,
+        timeouts: SessionTimeouts,
+        events: EventLog,
+        now_ns: i64,
+    ) -> Self {
         Self {
             identity,
             timeouts,
@@ -142,6 +181,32 @@ impl<S: ResponseStream> ControlSession<S> {
             ping_at_ns: now_ns,
             principal: Vec::new(),
             buffer: Vec::new(),
+            events,
+        }
+    }
+
+    fn enter(&mut self, state: State) {
+        let (id, before) = (self.identity.id, self.state);
+        self.state = state;
+        let event = ArchiveEventCode::ControlSessionStateChange;
+        match state {
+            State::Done(end) => self.events.log(
+                event,
+                format_args!(
+                    "controlSessionId={id}, {} -> {}, reason=\"{}\"",
+                    before.name(),
+                    state.name(),
+                    end.reason()
+                ),
+            ),
+            _ => self.events.log(
+                event,
+                format_args!(
+                    "controlSessionId={id}, {} -> {}",
+                    before.name(),
+                    state.name()
+                ),
+            ),
         }
     }
 
@@ -172,7 +237,7 @@ impl<S: ResponseStream> ControlSession<S> {
     /// Ends the session.
     pub(crate) fn close(&mut self, end: SessionEnd) {
         if self.end().is_none() {
-            self.state = State::Done(end);
+            self.enter(State::Done(end));
         }
     }
 
@@ -206,7 +271,7 @@ impl<S: ResponseStream> ControlSession<S> {
     /// Returns true if a request may be handled. The first one makes an authenticated session active.
     pub(crate) fn activate(&mut self, now_ns: i64) -> bool {
         if self.state == State::Authenticated && self.identity.unsupported_version.is_none() {
-            self.state = State::Active;
+            self.enter(State::Active);
             self.ping_at_ns = now_ns.saturating_add(self.timeouts.ping_interval_ns);
         }
         self.is_active()
@@ -240,7 +305,7 @@ impl<S: ResponseStream> ControlSession<S> {
 
     fn poll_init(&mut self, now_ns: i64) -> usize {
         if self.has_counter && self.stream.is_some() {
-            self.state = State::Connecting;
+            self.enter(State::Connecting);
             self.deadline_ns = now_ns.saturating_add(self.timeouts.connect_ns);
         }
         0
@@ -249,7 +314,7 @@ impl<S: ResponseStream> ControlSession<S> {
     fn poll_connecting(&mut self, now_ns: i64) -> usize {
         let stream = self.stream.as_ref();
         if stream.is_some_and(|queue| queue.stream().is_connected()) {
-            self.state = State::Connected;
+            self.enter(State::Connected);
             self.resend_at_ns = now_ns;
         }
         0
@@ -291,7 +356,7 @@ impl<S: ResponseStream> ControlSession<S> {
                 let is_sent = self.send_accepted(now_ns);
                 if is_sent {
                     self.principal = principal;
-                    self.state = State::Authenticated;
+                    self.enter(State::Authenticated);
                     self.resend_at_ns = now_ns.saturating_add(RESEND_INTERVAL_NS);
                 }
                 usize::from(is_sent)
@@ -305,12 +370,12 @@ impl<S: ResponseStream> ControlSession<S> {
                 };
                 let is_sent = self.send_now(&challenge, now_ns);
                 if is_sent {
-                    self.state = State::Challenged;
+                    self.enter(State::Challenged);
                 }
                 usize::from(is_sent)
             }
             Some(Decision::Reject) => {
-                self.state = State::Rejected;
+                self.enter(State::Rejected);
                 self.resend_at_ns = now_ns.saturating_add(RESEND_INTERVAL_NS);
                 usize::from(self.send_rejected(now_ns))
             }
@@ -370,7 +435,11 @@ impl<S: ResponseStream> ControlSession<S> {
             version: ProtocolVersion::CURRENT,
             error_message: text,
         };
-        self.send_now(&response, now_ns)
+        let is_sent = self.send_now(&response, now_ns);
+        if is_sent {
+            self.log_message(ArchiveEventCode::CmdOutResponse, &response);
+        }
+        is_sent
     }
 
     fn check_end(&mut self, now_ns: i64) {
@@ -412,6 +481,17 @@ impl<S: ResponseStream> ControlSession<S> {
             error_message: response.text,
         };
         self.send(&message, now_ns);
+        self.log_message(ArchiveEventCode::CmdOutResponse, &message);
+    }
+
+    /// Logs the message that is in the buffer.
+    fn log_message(&self, event: ArchiveEventCode, message: &(impl Message + Display)) {
+        if self.events.is_enabled(event) {
+            // A message that was encoded before fits.
+            let length = message.encode(&mut vec![0; self.buffer.len()]).unwrap_or(0);
+            self.events
+                .message(event, length, format_args!("{message}"));
+        }
     }
 
     /// Sends a signal, or queues it.
@@ -425,6 +505,7 @@ impl<S: ResponseStream> ControlSession<S> {
             signal: signal.signal,
         };
         self.send(&message, now_ns);
+        self.log_message(ArchiveEventCode::RecordingSignal, &message);
     }
 
     fn send(&mut self, message: &impl Message, now_ns: i64) {

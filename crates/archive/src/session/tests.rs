@@ -23,7 +23,7 @@ fn identity() -> SessionIdentity {
 
 /// A session whose stream and counter are there, and whose client is subscribed.
 fn connected(identity: SessionIdentity) -> TestSession {
-    let mut session = TestSession::new(identity, TIMEOUTS, 0);
+    let mut session = TestSession::new(identity, TIMEOUTS, EventLog::default(), 0);
     session.on_stream(TestStream {
         is_connected: true,
         ..TestStream::default()
@@ -171,13 +171,13 @@ fn session_with_challenge_answers_the_response_to_it() {
 
 #[test]
 fn session_without_client_ends_at_the_deadline() {
-    let mut session = TestSession::new(identity(), TIMEOUTS, 0);
+    let mut session = TestSession::new(identity(), TIMEOUTS, EventLog::default(), 0);
     session.poll(5 * SECOND - 1, 0, &mut AcceptAll);
     assert_eq!(session.end(), None);
     session.poll(5 * SECOND, 0, &mut AcceptAll);
     assert_eq!(session.end(), Some(SessionEnd::NotConnectedInTime));
     // The stream renews the deadline.
-    let mut session = TestSession::new(identity(), TIMEOUTS, 0);
+    let mut session = TestSession::new(identity(), TIMEOUTS, EventLog::default(), 0);
     session.on_stream(TestStream::default());
     session.on_counter();
     session.poll(4 * SECOND, 0, &mut AcceptAll);

@@ -26,6 +26,7 @@ use crate::config::ArchiveConfig;
 use crate::counters::{CounterSpec, type_id};
 use crate::disk_io::DiskIo;
 use crate::disk_io::testing::EndingQueue;
+use crate::event_log::EventLog;
 use crate::files::{
     CATALOG_FILE, CatalogError, CatalogFile, CatalogOptions, Checksum, MarkFile, MarkSettings,
     SyncLevel, create_directory, recover,
@@ -572,6 +573,7 @@ impl Adding {
             replayer: (replay_sender, replay_reports),
             counters: conductor_counters,
             cycle: None,
+            events: EventLog::default(),
             errors,
             error_counter: Some(error_counter),
             mark: Box::new(KeptMarkFile::new(self.mark)),

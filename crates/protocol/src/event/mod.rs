@@ -1,4 +1,4 @@
-//! Events of the driver's event log, declared once, and the parser for event selections
+//! Events of the event logs of driver and archive, declared once, and the parsers for event selections
 //! (docs/spec/uri-and-configuration.md §6).
 //!
 //! ```
@@ -9,8 +9,10 @@
 //! # Ok::<(), taran_protocol::event::UnknownEvent>(())
 //! ```
 
+mod archive;
 mod set;
 mod table;
 
+pub use archive::{ArchiveEventCode, ArchiveEventSet};
 pub use set::{EventSet, UnknownEvent};
 pub use table::{EventCode, EventSpec, Field, FieldKind, Group};

@@ -5,7 +5,7 @@ use std::fmt;
 
 use taran_core::idle::IdleSpec;
 
-use crate::event::EventSet;
+use crate::event::{ArchiveEventSet, EventSet};
 use crate::uri::value::{
     Requirement, format_duration_ns, format_size, parse_duration_ns, parse_i64, parse_size,
 };
@@ -74,8 +74,10 @@ pub enum Kind {
     Ports,
     /// A core number, −1 for none, or `auto`.
     Affinity,
-    /// A selection of events.
+    /// A selection of events of a driver.
     Events,
+    /// A selection of events of an archive.
+    ArchiveEvents,
 }
 
 /// Core that a thread is bound to.
@@ -159,6 +161,10 @@ impl Kind {
                 Ok(_) => Ok(Value::Text(text.to_owned())),
                 Err(_) => Err(InvalidValue::Malformed),
             },
+            Kind::ArchiveEvents => match ArchiveEventSet::parse(text) {
+                Ok(_) => Ok(Value::Text(text.to_owned())),
+                Err(_) => Err(InvalidValue::Malformed),
+            },
         }
     }
 
@@ -196,6 +202,9 @@ impl Kind {
             Kind::Events => {
                 "events separated by commas: names such as CMD_IN_ADD_PUBLICATION, numbers, all or admin"
                     .into()
+            }
+            Kind::ArchiveEvents => {
+                "events separated by commas: names such as CMD_IN_REPLAY, numbers, or all".into()
             }
         }
     }

@@ -17,7 +17,8 @@ pub enum Scope {
 }
 
 /// Options of other programs from which an archive takes its defaults.
-const DEFAULTS_OF_ARCHIVE: [OptionId; 3] = [
+const DEFAULTS_OF_ARCHIVE: [OptionId; 4] = [
+    OptionId::EventLogFilename,
     OptionId::MtuLength,
     OptionId::PublicationLingerTimeout,
     OptionId::PrintConfiguration,

@@ -91,6 +91,9 @@ macro_rules! kind {
     (events) => {
         Kind::Events
     };
+    (archive_events) => {
+        Kind::ArchiveEvents
+    };
 }
 
 // A value of another type would mean that kind and getter of a row disagree, which a test excludes. The getters then
@@ -653,6 +656,10 @@ options! {
         "time between two passes of verification over all recordings";
     ArchiveVerifyDamage archive_verify_damage: Archive choice(ARCHIVE_VERIFY_DAMAGE) "taran.archive.verify.damage" "TARAN_ARCHIVE_VERIFY_DAMAGE" = "report",
         "what verification does with a damaged recording: report it, or also invalidate it, so that it is not used";
+    ArchiveEventLog archive_event_log: Archive archive_events "aeron.event.archive.log" "AERON_EVENT_ARCHIVE_LOG" = "",
+        "events of the archive to log: names, numbers or all, separated by commas";
+    ArchiveEventLogDisable archive_event_log_disable: Archive archive_events "aeron.event.archive.log.disable" "AERON_EVENT_ARCHIVE_LOG_DISABLE" = "",
+        "events of the archive to exclude from the log";
 
     // Archive client (docs/spec/archive.md §8.2)
     ArchiveMessageTimeout archive_message_timeout_ns: Archive duration(MS) "aeron.archive.message.timeout" "AERON_ARCHIVE_MESSAGE_TIMEOUT" = "10s",

@@ -4,7 +4,7 @@ use taran_core::idle::{IdleError, IdleSpec};
 
 use super::choices::ThreadingMode;
 use super::set::OptionSet;
-use crate::event::EventSet;
+use crate::event::{ArchiveEventSet, EventSet};
 use crate::uri::{
     CongestionControl, FlowControlDefaults, FlowControlStrategy, Group, PublicationDefaults,
     SubscriptionDefaults, Untethered,
@@ -81,6 +81,15 @@ impl OptionSet {
         // Both options accept only valid selections.
         let read = |text: Option<&str>| EventSet::parse(text.unwrap_or("")).unwrap_or_default();
         read(self.event_log()).without(read(self.event_log_disable()))
+    }
+
+    /// Returns the set of events of an archive to log.
+    #[must_use]
+    pub fn archive_events(&self) -> ArchiveEventSet {
+        // Both options accept only valid selections.
+        let read =
+            |text: Option<&str>| ArchiveEventSet::parse(text.unwrap_or("")).unwrap_or_default();
+        read(self.archive_event_log()).without(read(self.archive_event_log_disable()))
     }
 
     /// Returns the defaults of publication parameters that a channel does not set.

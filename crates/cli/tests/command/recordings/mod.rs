@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests report failures by panics")]
 
+mod events;
 mod files;
 mod live;
 mod running;

@@ -28,6 +28,11 @@ pub(super) struct Archive {
 impl Archive {
     /// Starts a driver and an archive with segments of one term.
     pub(super) fn start(name: &str) -> Archive {
+        Self::start_with(name, &[])
+    }
+
+    /// The same with further arguments of the archive.
+    pub(super) fn start_with(name: &str, arguments: &[&str]) -> Archive {
         let aeron = Directory::new(&format!("{name}-driver"));
         let driver = Driver::start(
             aeron.path(),
@@ -55,7 +60,8 @@ impl Archive {
             ))
             .arg("-Daeron.archive.threading.mode=SHARED")
             .arg("-Daeron.archive.segment.file.length=64k")
-            .arg("-Daeron.archive.low.storage.space.threshold=1m");
+            .arg("-Daeron.archive.low.storage.space.threshold=1m")
+            .args(arguments);
         let mut process = Process::start(&mut command);
         await_true("the archive", || {
             assert!(!process.has_ended(), "the archive has ended");
