@@ -1,8 +1,9 @@
 //! Starts with damaged and foreign files, and a catalog that has no room.
 
+use taran_archive_client::protocol::ErrorCode;
 use taran_storage::{Create, Disk, OpenOptions};
 
-use super::archive::DIRECTORY;
+use super::archive::{DIRECTORY, Settings};
 use super::fixture::{Fixture, SEGMENT};
 use super::journal::Journal;
 use super::user::Media;
@@ -108,4 +109,61 @@ fn archive_with_foreign_and_misplaced_segment_files_starts_and_keeps_them() {
     fixture.publish(1, 10);
     let listed = ids(&mut fixture);
     assert!(listed[1] > 17, "{listed:?}");
+}
+
+#[test]
+fn full_catalog_refuses_new_recordings_and_loses_nothing() {
+    let mut fixture = Fixture::with(Settings {
+        catalog_length_max: Some(1_024),
+        ..Fixture::settings(&[("aeron.archive.catalog.capacity", "1024")])
+    });
+    let mut label = 0;
+    let (code, text) = loop {
+        fixture.user(|user, journal| user.publish((label, Media::Ipc), (1, 100), journal));
+        fixture.record(label);
+        fixture.run_for(500);
+        if let Some(refusal) = fixture.world.shared_mut::<Journal>().last_refusal.take() {
+            break refusal;
+        }
+        label += 1;
+        assert!(label < 10, "all are recorded");
+    };
+    fixture.user(|user, _| user.close_track(label));
+    assert!(label > 1, "{label}");
+    assert_eq!(code, ErrorCode::StorageSpace, "{text}");
+    assert!(
+        text.contains("the catalog is full: needed=")
+            && text.contains("limit=1024 bytes")
+            && text.contains("taran recordings compact"),
+        "{text}"
+    );
+    let errors = fixture.errors();
+    assert!(
+        errors
+            .iter()
+            .any(|error| error.contains("the catalog is full")),
+        "{errors:?}"
+    );
+    // The others go on, are stopped and extended, and survive.
+    let before: Vec<i64> = (0..i64::from(label)).collect();
+    assert_eq!(ids(&mut fixture), before);
+    for known in 0..label {
+        fixture.publish(known, 100);
+    }
+    fixture.kill_and_change(|_| {});
+    assert_eq!(ids(&mut fixture), before);
+    for id in &before {
+        fixture.replay_all(*id, 0);
+    }
+    // The entries of purged recordings at the end have room for another one.
+    let last = *before.last().expect("some are recorded");
+    fixture.user(|user, _| user.close_all_tracks());
+    assert!(fixture.user(|user, journal| user.purge(last, journal)));
+    fixture.settle();
+    fixture.user(|user, journal| user.publish((20, Media::Ipc), (1, 100), journal));
+    fixture.record(20);
+    fixture.publish(20, 10);
+    let after = ids(&mut fixture);
+    assert_eq!(after.len(), before.len(), "{after:?}");
+    assert!(!after.contains(&last), "{after:?}");
 }

@@ -16,7 +16,7 @@ use crate::printable;
 
 /// A recording as it is shown. Through a control session, what only the catalog has is left out.
 #[derive(Debug, Serialize)]
-struct Shown<'a> {
+struct Shown {
     recording_id: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<String>,
@@ -34,9 +34,9 @@ struct Shown<'a> {
     mtu_length: i32,
     session_id: i32,
     stream_id: i32,
-    stripped_channel: &'a str,
-    original_channel: &'a str,
-    source_identity: &'a str,
+    stripped_channel: String,
+    original_channel: String,
+    source_identity: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     checksum: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,34 +45,22 @@ struct Shown<'a> {
     catalog_length: Option<u64>,
 }
 
-impl<'a> Shown<'a> {
-    fn of(entry: &'a Entry) -> Self {
+impl Shown {
+    fn of(entry: &Entry) -> Self {
         let descriptor = entry.descriptor();
+        let message = descriptor.message(descriptor.control_session_id, descriptor.correlation_id);
         Self {
-            recording_id: descriptor.recording_id,
             state: Some(entry.state().to_string()),
             control_session_id: Some(descriptor.control_session_id),
             correlation_id: Some(descriptor.correlation_id),
-            start_timestamp_ms: descriptor.start_timestamp,
-            stop_timestamp_ms: descriptor.stop_timestamp,
-            start_position: descriptor.start_position,
-            stop_position: descriptor.stop_position,
-            initial_term_id: descriptor.initial_term_id,
-            segment_file_length: descriptor.segment_file_length,
-            term_buffer_length: descriptor.term_buffer_length,
-            mtu_length: descriptor.mtu_length,
-            session_id: descriptor.session_id,
-            stream_id: descriptor.stream_id,
-            stripped_channel: &descriptor.texts.stripped_channel,
-            original_channel: &descriptor.texts.original_channel,
-            source_identity: &descriptor.texts.source_identity,
             checksum: Some(entry.checksum()),
             catalog_offset: Some(entry.offset()),
             catalog_length: Some(entry.length()),
+            ..Self::received((&message).into())
         }
     }
 
-    fn received(recording: &'a Recording) -> Self {
+    fn received(recording: Recording) -> Self {
         Self {
             recording_id: recording.recording_id,
             state: None,
@@ -88,9 +76,9 @@ impl<'a> Shown<'a> {
             mtu_length: recording.mtu_length,
             session_id: recording.session_id,
             stream_id: recording.stream_id,
-            stripped_channel: &recording.stripped_channel,
-            original_channel: &recording.original_channel,
-            source_identity: &recording.source_identity,
+            stripped_channel: recording.stripped_channel,
+            original_channel: recording.original_channel,
+            source_identity: recording.source_identity,
             checksum: None,
             catalog_offset: None,
             catalog_length: None,
@@ -115,16 +103,13 @@ pub(super) fn list(list: &List) -> Result<ExitCode, Failure> {
                 .recordings(0)
                 .collect::<Result<_, _>>()
                 .map_err(other)?;
-            print_list(list, recordings.iter().map(Shown::received))
+            print_list(list, recordings.into_iter().map(Shown::received))
         }
     }
 }
 
-fn print_list<'a>(
-    list: &List,
-    recordings: impl Iterator<Item = Shown<'a>>,
-) -> Result<ExitCode, Failure> {
-    let recordings: Vec<Shown<'_>> = recordings
+fn print_list(list: &List, recordings: impl Iterator<Item = Shown>) -> Result<ExitCode, Failure> {
+    let recordings: Vec<Shown> = recordings
         .filter(|shown| list.stream.is_none_or(|stream| stream == shown.stream_id))
         .filter(|shown| shown.original_channel.contains(&list.channel))
         .collect();
@@ -151,7 +136,7 @@ fn print_list<'a>(
                 recording.session_id,
                 recording.start_position,
                 date::format(recording.start_timestamp_ms),
-                printable::one_line(recording.original_channel),
+                printable::one_line(&recording.original_channel),
             );
         }
         output::text(&text)?;
@@ -164,7 +149,7 @@ pub(super) fn describe(describe: &Describe) -> Result<ExitCode, Failure> {
     match describe.archive.place() {
         Place::Directory(path) => {
             let catalog = place::read(path)?;
-            let entries: Vec<Shown<'_>> = match describe.recording_id {
+            let entries: Vec<Shown> = match describe.recording_id {
                 None => catalog.entries().iter().map(Shown::of).collect(),
                 Some(recording_id) => {
                     let entry = catalog.entry(recording_id);
@@ -189,7 +174,7 @@ pub(super) fn describe(describe: &Describe) -> Result<ExitCode, Failure> {
                 Some(id) => Ok(vec![live.recording(id)?]),
             };
             let recordings: Vec<Recording> = recordings.map_err(other)?;
-            let shown: Vec<Shown<'_>> = recordings.iter().map(Shown::received).collect();
+            let shown: Vec<Shown> = recordings.into_iter().map(Shown::received).collect();
             let heading = format!("archive: recordings={}\n", shown.len());
             print_described(describe, &heading, &shown)
         }
@@ -199,7 +184,7 @@ pub(super) fn describe(describe: &Describe) -> Result<ExitCode, Failure> {
 fn print_described(
     describe: &Describe,
     heading: &str,
-    recordings: &[Shown<'_>],
+    recordings: &[Shown],
 ) -> Result<ExitCode, Failure> {
     if describe.archive.json {
         output::json(&recordings)?;
