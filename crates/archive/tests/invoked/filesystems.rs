@@ -1,5 +1,5 @@
 //! An archive on real file systems: ext4 and xfs on a loop device, and tmpfs. Each test mounts one in its own mount namespace, and
-//! says so and is skipped where that is not possible (`TARAN_REQUIRE_NAMESPACES=1` turns the skip into a failure).
+//! says so and is skipped where that is not possible. `TARAN_REQUIRE_NAMESPACES=1` turns the skip of tmpfs into a failure.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use taran_archive_client::protocol::RecordingSignal;
 use taran_archive_client::{ArchiveEvent, ReplayParams};
 
 use crate::fixture::{CHANNEL, Invoked};
-use crate::own_namespaces::{Flags, inside};
+use crate::own_namespaces::{Flags, INSIDE, inside, skipped};
 
 const STREAM: i32 = 1;
 const MESSAGE: [u8; 1_000] = [7; 1_000];
@@ -61,23 +61,49 @@ fn run(command: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Returns the flags of `unshare`, or why a file system of this kind cannot be mounted here.
-fn flags(kind: Kind) -> Result<Flags, String> {
-    let flags: Flags = &["-m"];
-    if !succeeds(&["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]) {
-        return Err("mounts need root (unshare -m)".to_owned());
-    }
+/// Runs the body of a test in a mount namespace of its own, or says why it cannot: a kind of file system that this machine does
+/// not have is always skipped.
+fn on(kind: Kind, test: &str, body: impl FnOnce()) {
     if kind == Kind::Tmpfs {
-        return Ok(flags);
+        return inside(test, mount_flags, body);
     }
-    let tool = format!("mkfs.{}", kind.name());
-    if !succeeds(&[&tool, "-V"]) {
-        return Err(format!("there is no {tool}"));
+    let flags: Flags = &["-m"];
+    if std::env::var_os(INSIDE).is_none()
+        && let Err(why) = try_mount(kind)
+    {
+        return skipped(test, &why);
     }
-    if !succeeds(&["losetup", "-f"]) {
-        return Err("there is no loop device (losetup -f)".to_owned());
+    inside(test, || Ok(flags), body);
+}
+
+/// Returns the `unshare` flags for a mount namespace: directly as root, otherwise within a user namespace.
+fn mount_flags() -> Result<Flags, String> {
+    let candidates: [Flags; 2] = [&["-m"], &["-r", "-m"]];
+    let works = |flags: &Flags| {
+        let mut command = vec!["unshare"];
+        command.extend(*flags);
+        command.extend(["mount", "-t", "tmpfs", "tmpfs", "/mnt"]);
+        succeeds(&command)
+    };
+    let found = candidates.into_iter().find(works);
+    found.ok_or_else(|| "mount namespaces cannot be made here (unshare -m)".to_owned())
+}
+
+/// Makes and mounts a file system, and removes it.
+fn try_mount(kind: Kind) -> Result<(), String> {
+    let name = kind.name();
+    let script = format!(
+        "set -e; d=$(mktemp -d); trap 'losetup -d $l; rm -rf $d' EXIT; truncate -s {}M $d/image; mkfs.{name} -q $d/image; \
+         l=$(losetup -f --show $d/image); mkdir $d/m; mount $l $d/m; umount $d/m",
+        kind.size_mib()
+    );
+    if succeeds(&["unshare", "-m", "sh", "-c", &script]) {
+        Ok(())
+    } else {
+        Err(format!(
+            "no {name} can be mounted from a loop device (root, mkfs.{name}, losetup)"
+        ))
     }
-    Ok(flags)
 }
 
 /// A file system, unmounted when it is dropped.
@@ -219,19 +245,19 @@ fn full(kind: Kind) {
 #[test]
 fn ext4_that_is_full_holds_the_publisher_until_there_is_space() {
     let test = "filesystems::ext4_that_is_full_holds_the_publisher_until_there_is_space";
-    inside(test, || flags(Kind::Ext4), || full(Kind::Ext4));
+    on(Kind::Ext4, test, || full(Kind::Ext4));
 }
 
 #[test]
 fn xfs_that_is_full_holds_the_publisher_until_there_is_space() {
     let test = "filesystems::xfs_that_is_full_holds_the_publisher_until_there_is_space";
-    inside(test, || flags(Kind::Xfs), || full(Kind::Xfs));
+    on(Kind::Xfs, test, || full(Kind::Xfs));
 }
 
 #[test]
 fn tmpfs_that_is_full_holds_the_publisher_until_there_is_space() {
     let test = "filesystems::tmpfs_that_is_full_holds_the_publisher_until_there_is_space";
-    inside(test, || flags(Kind::Tmpfs), || full(Kind::Tmpfs));
+    on(Kind::Tmpfs, test, || full(Kind::Tmpfs));
 }
 
 /// The archive does not start on a file system that is read-only, says why, and leaves the recordings as they are.
@@ -271,46 +297,40 @@ fn read_only(kind: Kind) {
 #[test]
 fn ext4_that_is_read_only_is_refused_at_the_start() {
     let test = "filesystems::ext4_that_is_read_only_is_refused_at_the_start";
-    inside(test, || flags(Kind::Ext4), || read_only(Kind::Ext4));
+    on(Kind::Ext4, test, || read_only(Kind::Ext4));
 }
 
 /// The recording ends where it was acknowledged, and the archive goes on: its catalog is open.
 #[test]
 fn ext4_that_is_pulled_away_ends_the_recording_where_it_was_acknowledged() {
     let test = "filesystems::ext4_that_is_pulled_away_ends_the_recording_where_it_was_acknowledged";
-    inside(
-        test,
-        || flags(Kind::Ext4),
-        || {
-            let mounted = Mounted::new(Kind::Ext4, "pulled-away");
-            let mut archive = archive_on(&mounted.directory, "1");
-            let (mut publication, recording_id) = archive.record(STREAM);
-            archive.run_until(|_| publication.offer(&MESSAGE).ok());
-            let recorded = archive.recorded_position(recording_id);
-            let end = publication.position();
-            archive.run_until(|_| (recorded.get() == end).then_some(()));
-            mounted.pull_away();
-            let (mut highest, mut reason) = (end, None);
-            archive.run_until(|archive| {
-                let _ = publication.offer(&MESSAGE);
-                highest = highest.max(recorded.get());
-                match archive.connection().next_event() {
-                    Some(ArchiveEvent::Error(error)) => reason = Some(error.message),
-                    Some(ArchiveEvent::Signal(signal))
-                        if signal.signal == RecordingSignal::STOP =>
-                    {
-                        return Some(());
-                    }
-                    _ => {}
+    on(Kind::Ext4, test, || {
+        let mounted = Mounted::new(Kind::Ext4, "pulled-away");
+        let mut archive = archive_on(&mounted.directory, "1");
+        let (mut publication, recording_id) = archive.record(STREAM);
+        archive.run_until(|_| publication.offer(&MESSAGE).ok());
+        let recorded = archive.recorded_position(recording_id);
+        let end = publication.position();
+        archive.run_until(|_| (recorded.get() == end).then_some(()));
+        mounted.pull_away();
+        let (mut highest, mut reason) = (end, None);
+        archive.run_until(|archive| {
+            let _ = publication.offer(&MESSAGE);
+            highest = highest.max(recorded.get());
+            match archive.connection().next_event() {
+                Some(ArchiveEvent::Error(error)) => reason = Some(error.message),
+                Some(ArchiveEvent::Signal(signal)) if signal.signal == RecordingSignal::STOP => {
+                    return Some(());
                 }
-                None
-            });
-            let reason = reason.expect("the client is told why");
-            assert!(reason.contains(mounted.path()), "{reason}");
-            let call = archive.connection().list_recording(recording_id);
-            let found = archive.wait(call).expect("there is a recording");
-            assert_eq!(found.stop_position, Some(highest));
-            assert_eq!(archive.failure(), None);
-        },
-    );
+                _ => {}
+            }
+            None
+        });
+        let reason = reason.expect("the client is told why");
+        assert!(reason.contains(mounted.path()), "{reason}");
+        let call = archive.connection().list_recording(recording_id);
+        let found = archive.wait(call).expect("there is a recording");
+        assert_eq!(found.stop_position, Some(highest));
+        assert_eq!(archive.failure(), None);
+    });
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 /// Set in the process inside the namespaces.
-const INSIDE: &str = "NAMESPACES_TEST_INSIDE_ITS_OWN";
+pub(crate) const INSIDE: &str = "NAMESPACES_TEST_INSIDE_ITS_OWN";
 
 /// With the value `1`, tests fail if network or mount namespaces are not available.
 const REQUIRED: &str = "TARAN_REQUIRE_NAMESPACES";
