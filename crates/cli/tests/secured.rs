@@ -3,8 +3,15 @@
 #![cfg(feature = "secure")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "secured/cluster.rs"]
+mod cluster;
+#[path = "secured/floods.rs"]
+mod floods;
 #[path = "shared/own_address.rs"]
 mod own_address;
+#[allow(dead_code, reason = "shared with the tests of the command")]
+#[path = "command/process.rs"]
+mod process;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -21,3 +21,5 @@ mod backends;
 mod groups;
 mod loss;
 mod paths;
+#[cfg(feature = "secure")]
+mod security;
