@@ -23,6 +23,7 @@ mod interrupt;
 mod keys;
 mod log;
 mod loss;
+mod members;
 mod output;
 mod printable;
 mod recordings;
@@ -76,6 +77,8 @@ enum Command {
     DriverInfo(driver_info::Arguments),
     /// Show, verify and repair the recordings of a stopped archive
     Recordings(recordings::Arguments),
+    /// Show and control a member of a cluster
+    Members(members::Arguments),
     /// Explain options and print their values
     Config(config::Arguments),
     /// Manage the keys of drivers
@@ -98,7 +101,11 @@ impl Command {
     fn handles_signals(&self) -> bool {
         matches!(
             self,
-            Self::Driver(_) | Self::Archive(_) | Self::Bench(_) | Self::Recordings(_)
+            Self::Driver(_)
+                | Self::Archive(_)
+                | Self::Cluster(_)
+                | Self::Bench(_)
+                | Self::Recordings(_)
         )
     }
 }
@@ -132,6 +139,7 @@ fn main() -> ExitCode {
         Command::Log(arguments) => failure::exit_code(log::run(&arguments)),
         Command::DriverInfo(arguments) => failure::exit_code(driver_info::run(&arguments)),
         Command::Recordings(arguments) => failure::exit_code(recordings::run(&arguments)),
+        Command::Members(arguments) => failure::exit_code(members::run(&arguments)),
         Command::Config(arguments) => failure::exit_code(config::run(&arguments)),
         #[cfg(feature = "secure")]
         Command::Keys(arguments) => failure::exit_code(keys::run(&arguments)),

@@ -12,6 +12,7 @@ mod generated;
 mod hostile;
 mod init;
 mod keys;
+mod members;
 mod metrics;
 mod mistakes;
 #[path = "../shared/own_address.rs"]

@@ -1,0 +1,164 @@
+//! Verbs that set a control toggle (docs/spec/cluster.md §9.2).
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::Target;
+use super::node::{Node, state_name};
+use crate::failure::Failure;
+use crate::output;
+
+const NEUTRAL: i64 = 1;
+const SUSPENDED: i64 = 2;
+const ACTIVE: i64 = 1;
+const VALIDATE: i64 = 3;
+
+/// An action of the whole cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Suspend = 2,
+    Resume = 3,
+    Snapshot = 4,
+    Shutdown = 5,
+    Abort = 6,
+}
+
+impl Action {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Suspend => "SUSPEND",
+            Self::Resume => "RESUME",
+            Self::Snapshot => "SNAPSHOT",
+            Self::Shutdown => "SHUTDOWN",
+            Self::Abort => "ABORT",
+        }
+    }
+
+    /// Returns the state in which the consensus module takes it.
+    const fn needed_state(self) -> i64 {
+        match self {
+            Self::Resume => SUSPENDED,
+            _ => ACTIVE,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Done {
+    action: &'static str,
+    member_id: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshots: Option<i64>,
+}
+
+/// Sets the toggle of the leader, and waits for what can be seen of the action.
+pub(super) fn run(target: &Target, action: Action) -> Result<ExitCode, Failure> {
+    let node = Node::attach(&target.dir, target.timeout)?;
+    let name = action.name();
+    if !node.is_leader() {
+        let leader = node.members()?.leader_member_id;
+        let text = if leader < 0 {
+            format!("no member leads, unable to {name}: see 'taran members describe'")
+        } else {
+            format!(
+                "member {} is not the leader (member {leader} is), unable to {name}: give the directory of the leader",
+                node.mark.member_id
+            )
+        };
+        return Err(Failure::Other(text));
+    }
+    let state = node.value(200).unwrap_or_default();
+    if state != action.needed_state() {
+        return Err(Failure::Other(format!(
+            "unable to {name} as the consensus module is {}, but needs to be {}",
+            state_name(state),
+            state_name(action.needed_state())
+        )));
+    }
+    let before = node.value(205);
+    let gone = || Failure::Other("the consensus module has ended".to_owned());
+    let toggle = node.counter(202).ok_or_else(gone)?;
+    let requested = action as i64;
+    // A leader that is suspended keeps the toggle at SUSPEND, unless it was suspended by one before it.
+    let is_set = toggle.compare_exchange(NEUTRAL, requested).is_ok()
+        || action == Action::Resume && toggle.compare_exchange(SUSPENDED, requested).is_ok();
+    if !is_set {
+        return Err(Failure::Other(format!(
+            "unable to {name}: another action is under way (control toggle {})",
+            toggle.get()
+        )));
+    }
+    let text = match action {
+        Action::Snapshot => {
+            node.wait("the snapshot was not taken", || {
+                (node.value(202) == Some(NEUTRAL)).then_some(())
+            })?;
+            if node.value(205) == before {
+                return Err(Failure::Other(
+                    "the snapshot was not taken: see 'taran members errors'".to_owned(),
+                ));
+            }
+            "a snapshot was taken"
+        }
+        Action::Suspend => {
+            node.wait("the cluster was not suspended", || {
+                (node.value(200) == Some(SUSPENDED)).then_some(())
+            })?;
+            "the cluster is suspended: it takes no messages until 'taran members resume'"
+        }
+        Action::Resume => {
+            node.wait("the cluster was not resumed", || {
+                (node.value(202) == Some(NEUTRAL)).then_some(())
+            })?;
+            "the cluster is resumed"
+        }
+        // The member leaves its driver, and the driver may end with it.
+        Action::Shutdown | Action::Abort => {
+            node.wait("the members did not end", || {
+                let has_ended = node.client.is_closed() || node.value(200).is_none_or(|it| it >= 5);
+                has_ended.then_some(())
+            })?;
+            "all members end"
+        }
+    };
+    let member_id = node.mark.member_id;
+    if target.json {
+        output::json(&Done {
+            action: name,
+            member_id,
+            snapshots: node.value(205).filter(|_| action == Action::Snapshot),
+        })?;
+    } else {
+        output::text(&format!("{text}\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lets the member ask its archive for the recording of each snapshot.
+pub(super) fn validate(target: &Target) -> Result<ExitCode, Failure> {
+    let node = Node::attach(&target.dir, target.timeout)?;
+    let toggle = node.counter(233).ok_or_else(|| {
+        Failure::Other("the member has no node control toggle: it is too old".to_owned())
+    })?;
+    if toggle.compare_exchange(NEUTRAL, VALIDATE).is_err() {
+        return Err(Failure::Other(format!(
+            "unable to validate the recording log: the member is in an election, or another action is under way (node \
+             control toggle {})",
+            toggle.get()
+        )));
+    }
+    node.wait("the recording log was not validated", || {
+        (node.value(233) == Some(NEUTRAL)).then_some(())
+    })?;
+    if target.json {
+        output::json(&Done {
+            action: "VALIDATE_RECORDING_LOG",
+            member_id: node.mark.member_id,
+            snapshots: None,
+        })?;
+    } else {
+        output::text("the recording log was validated: 'taran members recording-log' shows it\n")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
