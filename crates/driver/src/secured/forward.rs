@@ -46,6 +46,17 @@ struct SealingStream {
     jumps: u64,
     /// The conductor was asked for another epoch.
     has_asked: bool,
+    /// Last SETUP.
+    last_setup: Option<SentSetup>,
+}
+
+/// SETUP that was announced.
+#[derive(Clone, Copy)]
+struct SentSetup {
+    setup: Setup,
+    destination: Option<SocketAddr>,
+    /// Counter of the key behind it: if it is still the next one, nothing was sealed since, and the SETUP is as good as new.
+    next_counter: u64,
 }
 
 struct BackKey {
@@ -139,6 +150,41 @@ impl SenderPort {
         }
     }
 
+    /// Announces the last SETUP of a stream once more, for a receiver that has just got the key and opens nothing of before: the
+    /// sender would wait for its interval. Only if nothing was sealed since, so that the position in it is that of the stream.
+    fn announce_again(
+        &mut self,
+        link: u64,
+        stream: Stream,
+        to_keeper: &mut KeeperSender,
+        lower: &mut LowerLayers<'_>,
+    ) {
+        let address = self.links.get(&link).and_then(|link| link.address);
+        let last = self.streams.get_mut(stream).and_then(|sealing| {
+            let next_counter = sealing.key.next_counter();
+            sealing
+                .last_setup
+                .filter(|last| last.next_counter == next_counter)
+        });
+        let (Some(address), Some(last)) = (address, last) else {
+            return;
+        };
+        let destination = match last.destination {
+            // A group has a socket for data, and this may be the other one.
+            Some(group) if group.ip().is_multicast() => return,
+            Some(_) => Some(address),
+            None if lower.peer() == Some(address) => None,
+            None => return,
+        };
+        let transmit = Transmit {
+            destination,
+            payload: last.setup.as_bytes(),
+            segment_size: size_of::<Setup>(),
+        };
+        // If it is lost, the elicited SETUP comes behind.
+        let _ = self.announce(&transmit, to_keeper, lower);
+    }
+
     /// Sends a SETUP as an announcement. Returns the accepted bytes: all or none.
     fn announce(
         &mut self,
@@ -156,10 +202,16 @@ impl SenderPort {
                 return None;
             }
             let epoch = sealing.epoch;
-            sealing
+            let announce = sealing
                 .key
                 .announce(fingerprint, incarnation, epoch, setup)
-                .ok()
+                .ok()?;
+            sealing.last_setup = Some(SentSetup {
+                setup: *setup,
+                destination: transmit.destination,
+                next_counter: sealing.key.next_counter(),
+            });
+            Some(announce)
         });
         let Some(announce) = sealed else {
             to_keeper.counters.refused_sends.increment();
@@ -319,7 +371,7 @@ impl SecuredPort for SenderPort {
     fn on_update(
         &mut self,
         update: KeyUpdate,
-        _to_keeper: &mut KeeperSender,
+        to_keeper: &mut KeeperSender,
         lower: &mut LowerLayers<'_>,
     ) {
         match update {
@@ -338,6 +390,7 @@ impl SecuredPort for SenderPort {
                     epoch,
                     jumps,
                     has_asked: false,
+                    last_setup: None,
                 };
                 self.streams.insert(stream, sealing);
             }
@@ -383,7 +436,10 @@ impl SecuredPort for SenderPort {
                 self.fingerprint = fingerprint;
                 self.incarnation = incarnation;
             }
-            KeyUpdate::Announce { link, stream } => self.elicit(link, stream),
+            KeyUpdate::Announce { link, stream } => {
+                self.announce_again(link, stream, to_keeper, lower);
+                self.elicit(link, stream);
+            }
             // Those are for receive transports.
             KeyUpdate::SealBack { .. }
             | KeyUpdate::OpenStream { .. }
