@@ -93,7 +93,7 @@ fn mount_flags() -> Result<Flags, String> {
 fn try_mount(kind: Kind) -> Result<(), String> {
     let name = kind.name();
     let script = format!(
-        "set -e; d=$(mktemp -d); trap 'losetup -d $l; rm -rf $d' EXIT; truncate -s {}M $d/image; mkfs.{name} -q $d/image; \
+        "set -e; d=$(mktemp -d); trap 'losetup -d $l || :; rm -rf $d' EXIT; truncate -s {}M $d/image; mkfs.{name} -q $d/image; \
          l=$(losetup -f --show $d/image); mkdir $d/m; mount $l $d/m; umount $d/m",
         kind.size_mib()
     );
