@@ -1,7 +1,8 @@
 //! `taran loss`: the loss report of a driver (docs/spec/uri-and-configuration.md §5.6).
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -78,6 +79,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     show(&load(attached.directory.join(FILE))?, arguments.json)?;
     attached.check_alive()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the bytes lost by session id and stream id, as far as the report of a driver can be read.
+pub(crate) fn bytes_lost(directory: &Path) -> HashMap<(i32, i32), i64> {
+    let mut lost = HashMap::new();
+    for loss in load(directory.join(FILE)).unwrap_or_default() {
+        let bytes = lost
+            .entry((loss.session_id, loss.stream_id))
+            .or_insert(0_i64);
+        *bytes = bytes.saturating_add(loss.bytes_lost);
+    }
+    lost
 }
 
 fn show(losses: &[Loss], json: bool) -> Result<(), Failure> {

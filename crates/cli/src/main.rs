@@ -31,6 +31,7 @@ mod sbe;
 mod start_line;
 mod stat;
 mod streams;
+mod top;
 mod values;
 mod version;
 
@@ -63,6 +64,8 @@ enum Command {
     Bench(bench::Arguments),
     /// Show the counters of a driver, live
     Stat(Box<stat::Arguments>),
+    /// Show the streams of a driver on a live screen, with rates, lags and losses
+    Top(top::Arguments),
     /// Show the distinct errors of a driver
     Errors(errors::Arguments),
     /// Show the streams of a driver with all their counters
@@ -106,6 +109,7 @@ impl Command {
                 | Self::Cluster(_)
                 | Self::Bench(_)
                 | Self::Recordings(_)
+                | Self::Top(_)
         )
     }
 }
@@ -132,6 +136,7 @@ fn main() -> ExitCode {
         Command::Cluster(arguments) => cluster::run(&arguments),
         Command::Bench(arguments) => failure::exit_code(bench::run(&arguments)),
         Command::Stat(arguments) => failure::exit_code(stat::run(&arguments)),
+        Command::Top(arguments) => failure::exit_code(top::run(&arguments)),
         Command::Errors(arguments) => failure::exit_code(errors::run(&arguments)),
         Command::Streams(arguments) => failure::exit_code(streams::run(&arguments)),
         Command::Backlog(arguments) => failure::exit_code(backlog::run(&arguments)),

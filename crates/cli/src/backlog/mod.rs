@@ -68,49 +68,49 @@ pub(crate) struct Arguments {
 
 /// Backlog of a stream.
 #[derive(Debug, PartialEq, Serialize)]
-struct Backlog {
-    session_id: i32,
-    stream_id: i32,
-    channel: String,
-    publisher: Option<Publisher>,
-    sender: Option<Sender>,
-    receiver: Option<Receiver>,
-    subscribers: Vec<Subscriber>,
+pub(crate) struct Backlog {
+    pub(crate) session_id: i32,
+    pub(crate) stream_id: i32,
+    pub(crate) channel: String,
+    pub(crate) publisher: Option<Publisher>,
+    pub(crate) sender: Option<Sender>,
+    pub(crate) receiver: Option<Receiver>,
+    pub(crate) subscribers: Vec<Subscriber>,
     /// Limit of the publication, if there is one.
-    limited_by: Option<Verdict>,
+    pub(crate) limited_by: Option<Verdict>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Publisher {
-    registration_id: i64,
-    position: i64,
+pub(crate) struct Publisher {
+    pub(crate) registration_id: i64,
+    pub(crate) position: i64,
     /// Bytes that it may still write before back-pressure.
-    window: i64,
+    pub(crate) window: i64,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Sender {
-    registration_id: i64,
-    position: i64,
+pub(crate) struct Sender {
+    pub(crate) registration_id: i64,
+    pub(crate) position: i64,
     /// Bytes written but not sent.
-    backlog: i64,
+    pub(crate) backlog: i64,
     /// Bytes that flow control still lets it send.
-    window: i64,
+    pub(crate) window: i64,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Receiver {
-    registration_id: i64,
-    position: i64,
-    high_water_mark: i64,
+pub(crate) struct Receiver {
+    pub(crate) registration_id: i64,
+    pub(crate) position: i64,
+    pub(crate) high_water_mark: i64,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Subscriber {
-    registration_id: i64,
-    position: i64,
+pub(crate) struct Subscriber {
+    pub(crate) registration_id: i64,
+    pub(crate) position: i64,
     /// Bytes available but not consumed.
-    backlog: i64,
+    pub(crate) backlog: i64,
 }
 
 /// Prints the backlog of every stream.
@@ -148,14 +148,14 @@ fn show(backlogs: &[Backlog], json: bool, clear: bool) -> Result<(), Failure> {
 }
 
 /// Samples of a driver's positions.
-struct Samples<'a> {
+pub(crate) struct Samples<'a> {
     attached: &'a Attached,
     history: History<verdict::Observed>,
     start: Instant,
 }
 
 impl<'a> Samples<'a> {
-    fn of(attached: &'a Attached) -> Self {
+    pub(crate) fn of(attached: &'a Attached) -> Self {
         Self {
             attached,
             history: History::new(),
@@ -164,7 +164,7 @@ impl<'a> Samples<'a> {
     }
 
     /// Takes a sample. Returns the backlog of each stream.
-    fn take(&mut self) -> Vec<Backlog> {
+    pub(crate) fn take(&mut self) -> Vec<Backlog> {
         let counters = self.attached.counters();
         let positions = StreamPositions::read(&counters);
         let progress: HashMap<_, _> =

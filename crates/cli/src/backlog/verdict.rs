@@ -29,7 +29,7 @@ pub(super) enum Observed {
 
 /// Limit of a publication: what it is, and the progress of its cause.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Verdict {
+pub(crate) struct Verdict {
     /// See [`LimitedBy::kind`].
     kind: &'static str,
     /// The verdict as text.

@@ -1,6 +1,8 @@
 //! Text output of one refresh: a header and one line per counter.
 
+use std::collections::HashMap;
 use std::fmt::Write;
+use std::time::Instant;
 
 use taran_core::counters::CountersReader;
 
@@ -12,6 +14,39 @@ use super::filter::Filter;
 /// Width of the value column, as in the official tool.
 const VALUE_WIDTH: usize = 26;
 const RULE_WIDTH: usize = 70;
+/// Width of the column of rates.
+const RATE_WIDTH: usize = 18;
+
+/// Selection and columns beyond those of the official tool.
+#[derive(Debug, Default)]
+pub(super) struct Columns {
+    /// Counters with the value 0 are left out.
+    pub(super) nonzero: bool,
+    pub(super) rates: Option<Rates>,
+}
+
+/// Changes per second from refresh to refresh.
+#[derive(Debug, Default)]
+pub(super) struct Rates {
+    before: Option<(Instant, HashMap<i32, i64>)>,
+}
+
+impl Rates {
+    /// Takes the values at `now`. Returns the change per second of each counter that was there before.
+    fn take(&mut self, now: Instant, values: HashMap<i32, i64>) -> HashMap<i32, f64> {
+        let mut rates = HashMap::new();
+        if let Some((then, before)) = &self.before {
+            let seconds = now.duration_since(*then).as_secs_f64();
+            for (id, value) in &values {
+                if let Some(old) = before.get(id).filter(|_| seconds > 0.0) {
+                    rates.insert(*id, value.saturating_sub(*old) as f64 / seconds);
+                }
+            }
+        }
+        self.before = Some((now, values));
+        rates
+    }
+}
 
 /// Appends one refresh to `text`.
 pub(super) fn write(
@@ -19,6 +54,7 @@ pub(super) fn write(
     attached: &Attached,
     counters: &CountersReader,
     filter: &Filter,
+    columns: &mut Columns,
 ) {
     let now = date::format(chrono::Utc::now().timestamp_millis());
     let version = attached.version();
@@ -33,26 +69,34 @@ pub(super) fn write(
         attached.pid()
     );
     let _ = writeln!(text, "{}", "=".repeat(RULE_WIDTH));
-    lines(text, counters, filter);
+    lines(text, counters, filter, columns);
 }
 
-fn lines(text: &mut String, counters: &CountersReader, filter: &Filter) {
+fn lines(text: &mut String, counters: &CountersReader, filter: &Filter, columns: &mut Columns) {
     let mut shown = Vec::new();
     counters.for_each(|counter| {
         if filter.passes(counter)
             && let Some(value) = counters.value(counter.id)
+            && !(columns.nonzero && value == 0)
         {
             shown.push((counter.id, value, counter.label.clone()));
         }
     });
     // Counters are ordered by id, so the last id is the widest.
     let width = shown.last().map_or(1, |(id, ..)| id.to_string().len());
+    let rates = columns.rates.as_mut().map(|rates| {
+        let values = shown.iter().map(|(id, value, _)| (*id, *value));
+        rates.take(Instant::now(), values.collect())
+    });
     for (id, value, label) in &shown {
-        let _ = writeln!(
-            text,
-            "{id:>width$}: {:>VALUE_WIDTH$} - {label}",
-            grouped(*value)
-        );
+        let _ = write!(text, "{id:>width$}: {:>VALUE_WIDTH$}", grouped(*value));
+        if let Some(rates) = &rates {
+            let rate = rates
+                .get(id)
+                .map_or("-".to_owned(), |rate| grouped(rate.round() as i64));
+            let _ = write!(text, " {rate:>RATE_WIDTH$}/s");
+        }
+        let _ = writeln!(text, " - {label}");
     }
 }
 
@@ -109,6 +153,7 @@ mod tests {
             &mut text,
             &CountersReader::new(metadata, values),
             &Filter::default(),
+            &mut Columns::default(),
         );
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 11);

@@ -24,6 +24,7 @@ use crate::values;
 
 use exposition::Format;
 use filter::Filter;
+use frame::{Columns, Rates};
 use json::Snapshot;
 
 /// Moves the cursor to the top left corner and clears the screen.
@@ -36,7 +37,8 @@ Filters are regular expressions; they match anywhere unless anchored with ^ and 
 of them. A counter without the attribute (a system counter has no stream) does not match a filter for it.
 
   taran stat                            every counter, every second
-  taran stat -w false --type ^0$        the system counters, once
+  taran stat --once --type ^0$          the system counters, once
+  taran stat --rates --nonzero          what moves, per second
   taran stat --stream ^1001$            the positions of stream 1001
   taran stat -d /dev/shm/other -u 200   another driver, five times per second
   taran stat --listen 127.0.0.1:9464    serve metrics to Prometheus and similar, until interrupted
@@ -60,6 +62,18 @@ pub(crate) struct Arguments {
     /// Repeat until interrupted
     #[arg(short = 'w', long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     watch: bool,
+
+    /// Print one refresh, as with -w false; with --rates two, an interval apart
+    #[arg(long)]
+    once: bool,
+
+    /// Print the change of each counter per second, since the refresh before
+    #[arg(long, conflicts_with_all = ["json", "metrics"])]
+    rates: bool,
+
+    /// Leave out counters with the value 0
+    #[arg(long, conflicts_with_all = ["json", "metrics"])]
+    nonzero: bool,
 
     #[command(flatten)]
     filter: Filter,
@@ -106,7 +120,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let counters = attached.counters();
-    let clear = arguments.watch && !arguments.json && io::stdout().is_terminal();
+    let repeats = arguments.watch && !arguments.once;
+    let clear = repeats && !arguments.json && io::stdout().is_terminal();
+    let mut columns = Columns {
+        nonzero: arguments.nonzero,
+        rates: arguments.rates.then(Rates::default),
+    };
+    // A rate needs two refreshes.
+    let mut refreshes = match (repeats, arguments.rates) {
+        (true, _) => u64::MAX,
+        (false, true) => 2,
+        (false, false) => 1,
+    };
     let mut first = true;
     loop {
         let state = attached.state();
@@ -119,13 +144,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             } else if !first {
                 text.push('\n');
             }
-            frame::write(&mut text, &attached, &counters, &arguments.filter);
+            frame::write(
+                &mut text,
+                &attached,
+                &counters,
+                &arguments.filter,
+                &mut columns,
+            );
             output::text(&text)?;
         }
         if state != DriverState::Alive {
             attached.check_alive()?;
         }
-        if !arguments.watch {
+        refreshes -= 1;
+        if refreshes == 0 {
             return Ok(ExitCode::SUCCESS);
         }
         first = false;

@@ -28,4 +28,5 @@ mod running;
 mod sbe;
 mod streams;
 mod tools;
+mod top;
 mod traffic;

@@ -54,6 +54,36 @@ fn stat_prints_a_header_and_a_line_for_each_counter() {
 }
 
 #[test]
+fn stat_once_prints_rates_of_counters_that_are_not_zero() {
+    let directory = Directory::new("rates");
+    let driver = Driver::start(directory.path(), &[]);
+    let _traffic = crate::traffic::Traffic::over_udp(directory.path(), 1001, 3);
+    let once = ["stat", "--once", "--rates", "--nonzero", "-u", "20"];
+    let outcome = run(taran(&once).env("AERON_DIR", directory.path()));
+    outcome.assert_code(0).assert_silent();
+    // The first refresh has no rates, the second one has.
+    let refreshes: Vec<&str> = outcome.stdout.split("\n\n").collect();
+    assert_eq!(refreshes.len(), 2, "{outcome:?}");
+    let columns = |refresh: &str| -> Vec<(String, String)> {
+        let lines = refresh.lines().skip(2);
+        lines
+            .map(|line| {
+                let mut words = line.split_whitespace().skip(1).map(str::to_owned);
+                (words.next().unwrap(), words.next().unwrap())
+            })
+            .collect()
+    };
+    for (value, rate) in columns(refreshes[0]) {
+        assert_ne!(value, "0");
+        assert_eq!(rate, "-/s");
+    }
+    let second = columns(refreshes[1]);
+    assert!(second.iter().any(|(_, rate)| rate == "0/s"), "{outcome:?}");
+    assert!(second.iter().all(|(value, _)| value != "0"), "{outcome:?}");
+    driver.stop("TERM").assert_code(15);
+}
+
+#[test]
 fn stat_watch_ends_when_its_output_is_closed() {
     let directory = Directory::new("watch");
     let driver = Driver::start(directory.path(), &[]);
