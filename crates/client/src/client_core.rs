@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
 use taran_core::agent::{RunningAgent, ThreadWaker};
-use taran_core::clock::{Clock, Now, SystemClock};
+use taran_core::clock::{Clock, Now, SystemClock, saturating_nanos};
 use taran_core::counters::CountersReader;
 use taran_core::memory::Storage;
 use taran_core::ring::WriteError;
@@ -369,6 +369,24 @@ impl ClientCore {
             return 0;
         }
         self.run_turn(|_| now)
+    }
+
+    /// Returns the time from which on a duty cycle has something to do if nothing comes from outside before: a response, or
+    /// room for queued commands. `i64::MAX` stands for never.
+    pub(crate) fn next_deadline_ns(&self) -> i64 {
+        if self.state.is_closed() {
+            return i64::MAX;
+        }
+        let timeout_ns = saturating_nanos(self.settings.driver_timeout);
+        let registry = self.registry();
+        let in_flight = registry.in_flight.values();
+        // The timeout of a new command starts with the next duty cycle.
+        let late = in_flight.map(|it| {
+            it.since_ns
+                .map_or(i64::MIN, |since| since.saturating_add(timeout_ns))
+        });
+        let late_ns = late.min().unwrap_or(i64::MAX);
+        late_ns.min(self.idle_cycle.next_deadline_ns())
     }
 
     fn run_turn(self: &Arc<Self>, now: impl FnOnce(&mut InvokerClock) -> Now) -> usize {

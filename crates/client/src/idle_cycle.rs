@@ -46,6 +46,16 @@ impl IdleCycle {
         is_idle
     }
 
+    /// Returns the time from which on a duty cycle has something to do; in the past if a response has come.
+    pub(crate) fn next_deadline_ns(&self) -> i64 {
+        // Relaxed: as in `is_idle`.
+        if self.responses.tail() == self.processed.load(Ordering::Relaxed) {
+            self.next_duty_ns.load(Ordering::Relaxed)
+        } else {
+            i64::MIN
+        }
+    }
+
     /// Begins a duty cycle. Returns also the time since the last one.
     pub(crate) fn begin(&self, now_ns: i64) -> (CycleBegin, i64) {
         let last = self.last_cycle_ns.load(Ordering::Relaxed);

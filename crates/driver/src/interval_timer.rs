@@ -25,6 +25,15 @@ impl IntervalTimer {
         }
         is_due
     }
+
+    /// Returns the time at which the timer expires next; `i64::MAX` for never.
+    pub(crate) fn next_deadline_ns(&self) -> i64 {
+        if self.interval_ns > 0 {
+            self.last_ns.saturating_add(self.interval_ns)
+        } else {
+            i64::MAX
+        }
+    }
 }
 
 #[cfg(test)]

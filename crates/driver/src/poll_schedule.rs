@@ -67,6 +67,9 @@ pub(crate) trait Pollable {
     /// before. Called after a poll that did nothing.
     fn idle_until(&self, now_ns: i64) -> Option<IdleUntil<Self::Wake>>;
 
+    /// Returns the next time at which a poll of the item has an effect, if nothing outside of it changes before.
+    fn next_deadline_ns(&self) -> i64;
+
     /// Prefetches the memory that a poll of the item reads, besides the item itself.
     fn prefetch(&self) {}
 }
@@ -371,6 +374,26 @@ impl<T: Pollable> PollSchedule<T> {
             }
         }
         self.changed = changed;
+    }
+
+    /// Returns the next time at which a poll has an effect, if nothing outside of the items changes before. `None` if it is
+    /// not known: an idle item may have something to do when the sweep reaches it.
+    pub(crate) fn next_deadline_ns(&self) -> Option<i64> {
+        let is_swept = self.order.len() - self.active > SMALL_IDLE_SET;
+        let mut next_ns = i64::MAX;
+        for entry in self.entries.iter().flatten() {
+            let deadline_ns = match &entry.idle {
+                Some(idle) if !idle.wake.is_unchanged() => i64::MIN,
+                Some(idle) => {
+                    let ended_ns = idle.deadline_ns.saturating_add(1);
+                    entry.item.next_deadline_ns().max(ended_ns)
+                }
+                None if is_swept && entry.index >= self.active => return None,
+                None => entry.item.next_deadline_ns(),
+            };
+            next_ns = next_ns.min(deadline_ns);
+        }
+        Some(next_ns)
     }
 
     /// Prefetches what this cycle reads first of each idle item that is due.

@@ -187,6 +187,13 @@ impl Client {
         self.core().do_work(now)
     }
 
+    /// Returns the time, on the clock of [`do_work`](Self::do_work), from which on a duty cycle has something to do although no
+    /// response has come: for simulations. `i64::MAX` stands for never, a time in the past for at once.
+    #[must_use]
+    pub fn next_deadline_ns(&self) -> i64 {
+        self.core().next_deadline_ns()
+    }
+
     /// Closes the client and all its resources, for all clones. Waits for a callback in progress on another thread, so
     /// the caller must not hold a lock that a callback takes. Inside a callback it returns at once, and no callback
     /// runs after that one.

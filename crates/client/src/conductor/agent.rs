@@ -30,6 +30,10 @@ impl Agent for ConductorAgent {
         "taran-client"
     }
 
+    fn next_deadline_ns(&self) -> Option<i64> {
+        Some(self.0.next_deadline_ns())
+    }
+
     fn on_start(&mut self) {
         self.0.set_waker(ThreadWaker::for_current_thread());
     }

@@ -84,6 +84,12 @@ impl Agent for CompositeAgent {
             agent.on_long_park();
         }
     }
+
+    /// The first deadline, if each agent knows its own.
+    fn next_deadline_ns(&self) -> Option<i64> {
+        let mut deadlines = self.agents.iter().map(Agent::next_deadline_ns);
+        deadlines.try_fold(i64::MAX, |next, deadline| Some(next.min(deadline?)))
+    }
 }
 
 #[cfg(test)]

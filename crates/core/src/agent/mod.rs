@@ -67,6 +67,14 @@ pub trait Agent: Send {
     /// Called before a park that [`park_multiplier`](Self::park_multiplier) prolongs. The time until the next duty
     /// cycle does not count as a delay.
     fn on_long_park(&mut self) {}
+
+    /// Returns the next time, on the clock of the duty cycles, at which a duty cycle has an effect if nothing from outside
+    /// changes before: no datagram, command, event or shared memory. `i64::MAX` stands for never, a time in the past for at
+    /// once. `None`, the default, stands for unknown. Called after a duty cycle; a time that is too early costs a duty cycle
+    /// without effect, one that is too late delays work.
+    fn next_deadline_ns(&self) -> Option<i64> {
+        None
+    }
 }
 
 impl<A: Agent + ?Sized> Agent for Box<A> {
@@ -96,6 +104,10 @@ impl<A: Agent + ?Sized> Agent for Box<A> {
 
     fn on_long_park(&mut self) {
         (**self).on_long_park();
+    }
+
+    fn next_deadline_ns(&self) -> Option<i64> {
+        (**self).next_deadline_ns()
     }
 }
 

@@ -54,6 +54,11 @@ impl CommandReader {
         self.ring.has_next()
     }
 
+    /// Returns true if a command can be taken from the ring, or deferred ones can be run.
+    pub(crate) fn is_runnable(&self) -> bool {
+        self.ring.has_next() || self.deferred.has_ready()
+    }
+
     /// Reads and runs commands from the ring. Returns the amount of work done.
     pub(crate) fn poll(&mut self, state: &mut ConductorState) -> usize {
         let Self { ring, deferred, .. } = self;

@@ -34,6 +34,11 @@ impl<T> CommandSender<T> {
         self.flush();
     }
 
+    /// Returns true if commands are buffered.
+    pub(crate) fn has_buffered(&self) -> bool {
+        !self.buffered.is_empty()
+    }
+
     /// Moves buffered commands to the queue. Returns true if none is left.
     pub(crate) fn flush(&mut self) -> bool {
         let before = self.buffered.len();

@@ -254,6 +254,11 @@ impl DeferredCommands {
         })
     }
 
+    /// Returns true if the commands of a client are ready to run.
+    pub(crate) fn has_ready(&self) -> bool {
+        self.next_ready().is_some()
+    }
+
     /// Serves clients round-robin, so that one with many commands does not delay the others.
     fn next_ready(&self) -> Option<i64> {
         let after = (Bound::Excluded(self.last_served), Bound::Unbounded);

@@ -358,6 +358,11 @@ impl LogFiles {
         self.in_flight > 0
     }
 
+    /// Returns true if requests are in flight, or a file or the record of a shortage waits for the next duty cycle.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.has_in_flight() || !self.retired.is_empty() || !self.changes.is_empty()
+    }
+
     /// Returns the next completion.
     pub(crate) fn poll(&mut self) -> Option<LogEvent> {
         while self.in_flight > 0 {

@@ -175,6 +175,16 @@ impl LogReservation {
         })
     }
 
+    /// Returns the time at which [`next_step`](Self::next_step) returns a range, if nothing more is required before;
+    /// `i64::MAX` for never.
+    pub(crate) fn next_deadline_ns(&self) -> i64 {
+        if self.required <= self.reserved || self.in_flight {
+            i64::MAX
+        } else {
+            self.retry_ns
+        }
+    }
+
     /// Returns the bytes that are not reserved yet.
     pub(crate) fn unreserved(&self) -> u64 {
         let end = self.start.saturating_add(self.dimensions.ring());

@@ -262,6 +262,16 @@ impl Agent for Conductor {
         self.cycles.pause();
     }
 
+    fn next_deadline_ns(&self) -> Option<i64> {
+        let has_input =
+            self.command_reader.is_runnable() || self.events.iter().any(|queue| !queue.is_empty());
+        if has_input {
+            return Some(i64::MIN);
+        }
+        let timer_ns = self.timer.last_ns.saturating_add(self.timer.interval_ns);
+        Some(timer_ns.min(self.state.next_deadline_ns()?))
+    }
+
     /// Marks the driver as stopped for clients: heartbeat -1.
     fn on_close(&mut self) {
         self.command_reader.set_heartbeat_ms(-1);

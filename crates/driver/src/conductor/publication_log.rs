@@ -92,6 +92,11 @@ impl PublicationLog {
         logs.extend(&mut self.file, now);
     }
 
+    /// Returns the time at which [`extend`](Self::extend) starts a reservation.
+    pub(crate) fn next_deadline_ns(&self) -> i64 {
+        self.file.reservation().next_deadline_ns()
+    }
+
     /// Handles the outcome of a reservation.
     pub(crate) fn on_reserved(
         &mut self,

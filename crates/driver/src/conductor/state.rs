@@ -205,6 +205,23 @@ impl ConductorState {
         self.counters.set_now(now);
     }
 
+    /// Returns the next time at which a duty cycle has an effect besides the timer's, if nothing comes from outside before.
+    /// `None` if it is not known.
+    pub(crate) fn next_deadline_ns(&self) -> Option<i64> {
+        if self.timer_sweep.is_active() || self.logs.has_tasks() {
+            return Some(i64::MIN);
+        }
+        let streams_ns = self
+            .ipc
+            .next_deadline_ns()?
+            .min(self.networking.next_deadline_ns()?);
+        let others_ns = self
+            .names
+            .next_deadline_ns()
+            .min(self.security.next_deadline_ns());
+        Some(streams_ns.min(others_ns))
+    }
+
     /// Records an error in the distinct error log.
     pub(crate) fn record(&self, code: ErrorCode, text: &str) {
         self.errors

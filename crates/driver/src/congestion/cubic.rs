@@ -161,6 +161,20 @@ impl CongestionControl for Cubic {
         is_due
     }
 
+    fn next_deadline_ns(&self) -> i64 {
+        let growth_ns = if self.window < self.max_window {
+            (self.updated_ns).saturating_add(self.spec.initial_round_trip_ns)
+        } else {
+            i64::MAX
+        };
+        let measurement_ns = if self.spec.measures_round_trip {
+            (self.measured_ns).saturating_add(self.measurement_interval_ns)
+        } else {
+            i64::MAX
+        };
+        growth_ns.min(measurement_ns).saturating_add(1)
+    }
+
     fn on_rtt_measurement(&mut self, round_trip_ns: i64, now_ns: i64) {
         self.measured_ns = now_ns;
         self.round_trip_ns = round_trip_ns;

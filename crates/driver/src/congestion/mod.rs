@@ -104,6 +104,16 @@ pub trait CongestionControl: Send + Debug {
         false
     }
 
+    /// Returns the next time at which a call may have another result than the last one, if nothing was received or consumed
+    /// meanwhile. By default that is each time, unless the window [is constant](Self::is_constant).
+    fn next_deadline_ns(&self) -> i64 {
+        if self.is_constant() {
+            i64::MAX
+        } else {
+            i64::MIN
+        }
+    }
+
     /// Handles an RTT measurement.
     fn on_rtt_measurement(&mut self, round_trip_ns: i64, now_ns: i64) {
         let _ = (round_trip_ns, now_ns);

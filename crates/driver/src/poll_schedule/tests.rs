@@ -22,6 +22,10 @@ impl Pollable for u32 {
             wake: (),
         })
     }
+
+    fn next_deadline_ns(&self) -> i64 {
+        i64::MAX
+    }
 }
 
 /// Returns the items that a cycle polled. Those in `working` did something.
@@ -187,6 +191,10 @@ impl Pollable for FlagPollable {
             .is_unchanged()
             .then(|| IdleUntil::changed(self.0.clone(), now_ns))
     }
+
+    fn next_deadline_ns(&self) -> i64 {
+        i64::MAX
+    }
 }
 
 #[test]
@@ -326,4 +334,36 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn next_deadline_is_known_unless_idle_items_wait_for_the_sweep() {
+    let mut schedule = PollSchedule::default();
+    let flag = Arc::new(AtomicBool::new(false));
+    let items = (0..=SMALL_IDLE_SET).map(|_| Box::new(FlagPollable(flag.clone())));
+    let slots: Vec<Slot> = items.map(|item| schedule.insert(item)).collect();
+    let poll = |schedule: &mut PollSchedule<_>, now_ns| {
+        schedule.poll(now_ns, AgentLoad::Idle, |_, _, _| false);
+    };
+    poll(&mut schedule, 0);
+    assert_eq!(
+        schedule.next_deadline_ns(),
+        None,
+        "idle, and not polled yet"
+    );
+    // Nine items: two cycles reach all of them.
+    poll(&mut schedule, MAX_ELAPSED_NS);
+    poll(&mut schedule, 2 * MAX_ELAPSED_NS);
+    assert_eq!(schedule.next_deadline_ns(), Some(i64::MAX));
+    flag.store(true, Ordering::Relaxed);
+    assert_eq!(schedule.next_deadline_ns(), Some(i64::MIN));
+    flag.store(false, Ordering::Relaxed);
+    for slot in slots {
+        schedule.schedule_once(slot);
+    }
+    assert_eq!(
+        schedule.next_deadline_ns(),
+        Some(i64::MAX),
+        "all are active"
+    );
 }

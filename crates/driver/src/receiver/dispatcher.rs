@@ -226,6 +226,12 @@ impl Dispatcher {
         }
     }
 
+    /// Returns the time at which [`expire`](Self::expire) drops a session; `i64::MAX` for never.
+    pub(super) fn next_deadline_ns(&self) -> i64 {
+        let first = self.pending.front();
+        first.map_or(i64::MAX, |pending| pending.deadline_ns)
+    }
+
     fn session(&self, session_id: i32, stream_id: i32) -> Option<Session> {
         self.streams
             .get(&stream_id)?

@@ -268,6 +268,18 @@ impl ReceiveEndpoint {
         work
     }
 
+    /// Returns the next time at which [`poll_images`](Self::poll_images) has an effect, if nothing comes from outside before.
+    /// `None` if it is not known.
+    pub(super) fn next_deadline_ns(&self) -> Option<i64> {
+        let mut transports = self.transports.iter().flatten();
+        if transports.any(|transport| transport.control_batch.has_frames()) {
+            return Some(i64::MIN);
+        }
+        let images_ns = self.images.next_deadline_ns()?;
+        let others_ns = (self.dispatcher.next_deadline_ns()).min(self.next_elicitation_ns());
+        Some(images_ns.min(others_ns))
+    }
+
     /// Returns the sockets with their slots.
     pub(super) fn transports(&self) -> impl Iterator<Item = (usize, &ReceiveTransport)> {
         let slots = self.transports.iter().enumerate();

@@ -28,6 +28,24 @@ impl ReceiverImage {
         self.measure_round_trip(context) + self.send_status_message(is_active, context)
     }
 
+    /// Returns the next time at which [`send_feedback`](Self::send_feedback) has an effect, if no subscriber advances and
+    /// nothing arrives before.
+    pub(super) fn feedback_deadline_ns(&self) -> i64 {
+        let status_ns = self.status_schedule.next_deadline_ns().saturating_add(1);
+        if self.rejection.is_some() {
+            return status_ns;
+        }
+        if !self.response_setup.is_idle() {
+            return i64::MIN;
+        }
+        let status_ns = if self.setup_reply_budget.is_exhausted() {
+            i64::MAX
+        } else {
+            status_ns
+        };
+        status_ns.min(self.spec.congestion_control.next_deadline_ns())
+    }
+
     /// Schedules a status message when the subscribers have advanced far enough. The position is limited so that the
     /// sender cannot write into memory that is not free: it may send up to half a term beyond it, and that must be less
     /// than a log length (three terms) beyond the free position. The end of the window stays within the pages that are

@@ -434,6 +434,24 @@ impl Pollable for ReceiverImage {
             wake: (),
         })
     }
+
+    fn next_deadline_ns(&self) -> i64 {
+        if self.state == ReceiveState::Closed {
+            return i64::MAX;
+        }
+        if self.needs_scan {
+            return i64::MIN;
+        }
+        let repair_ns = if self.has_open_gap() {
+            self.loss_detector.next_deadline_ns()
+        } else {
+            i64::MAX
+        };
+        let timed_out_ns = (self.last_activity_ns)
+            .saturating_add(self.spec.liveness_timeout_ns)
+            .saturating_add(1);
+        timed_out_ns.min(repair_ns).min(self.feedback_deadline_ns())
+    }
 }
 
 /// One log length (three terms) beyond the free position.

@@ -59,6 +59,15 @@ impl LossDetector {
         self.tracked.is_some()
     }
 
+    /// Returns the time at which [`poll`](Self::poll) returns the gap; `i64::MAX` without one.
+    pub(super) fn next_deadline_ns(&self) -> i64 {
+        if self.is_tracking() {
+            self.deadline_ns
+        } else {
+            i64::MAX
+        }
+    }
+
     /// Returns the gap if its delay has passed, and schedules the next time after the retry delay. Beyond
     /// `UNANSWERED_LIMIT` the retry delay doubles with each unanswered NAK, so that a forged SETUP and a heartbeat
     /// cannot make the receiver flood a third party with NAKs.

@@ -187,6 +187,21 @@ impl Agent for Receiver {
     fn on_long_park(&mut self) {
         self.cycle.pause();
     }
+
+    fn next_deadline_ns(&self) -> Option<i64> {
+        if !self.commands.is_empty() || !self.event_sender.is_empty() {
+            return Some(i64::MIN);
+        }
+        let mut next_ns = if self.endpoints.is_empty() {
+            i64::MAX
+        } else {
+            self.silence_check.next_deadline_ns()
+        };
+        for endpoint in &self.endpoints {
+            next_ns = next_ns.min(endpoint.next_deadline_ns()?);
+        }
+        Some(next_ns)
+    }
 }
 
 impl Receiver {

@@ -92,6 +92,17 @@ impl ReceiveEndpoint {
         }
     }
 
+    /// Returns the time of the next periodic request; `i64::MAX` for never.
+    pub(super) fn next_elicitation_ns(&self) -> i64 {
+        if !self.dispatcher.has_interest() {
+            return i64::MAX;
+        }
+        let controlled = self.transports.iter().flatten();
+        let controlled = controlled.filter(|transport| transport.explicit_control.is_some());
+        let last = controlled.map(|transport| transport.last_elicited_ns).min();
+        last.map_or(i64::MAX, |last| last.saturating_add(ELICIT_INTERVAL_NS + 1))
+    }
+
     /// Reports explicit control addresses that have been silent for too long: the peer may have moved
     /// (docs/spec/wire.md §2.14).
     pub(super) fn check_control_silence(&mut self, context: &mut ReceiveContext<'_>) {

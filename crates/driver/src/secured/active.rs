@@ -69,6 +69,8 @@ pub(super) struct Active {
     pub(super) freed: Vec<Counter>,
     /// Messages wait for room in the queue of their port.
     pub(super) is_waiting: bool,
+    /// True from the answer to a jump of the wall clock, at the beginning of a duty cycle, until it counts as work of that.
+    pub(super) has_redrawn: bool,
     /// Time of the next tick of the keeper.
     pub(super) tick_at: u64,
     /// The keeper got an input since the last tick was planned.
@@ -134,8 +136,17 @@ impl Active {
             && self.jobs.as_ref().is_none_or(JobQueues::is_idle)
     }
 
+    /// Returns the next time at which [`poll`](Self::poll) has an effect, if no message comes before.
+    pub(super) fn next_deadline_ns(&self) -> i64 {
+        if !self.is_idle() || self.is_dirty || self.is_waiting {
+            i64::MIN
+        } else {
+            i64::try_from(self.tick_at).unwrap_or(i64::MAX)
+        }
+    }
+
     pub(super) fn poll(&mut self, now: u64, counters: &mut Counters) -> usize {
-        let mut work = self.take_commands(now);
+        let mut work = self.take_commands(now) + usize::from(std::mem::take(&mut self.has_redrawn));
         while let Some(result) = self.jobs.as_mut().and_then(JobQueues::next_result) {
             self.keeper.on_job_done(now, result);
             work += 1;
@@ -177,6 +188,7 @@ impl Active {
         self.keeper.redraw(now);
         self.announce_identity();
         self.take_outputs(now);
+        self.has_redrawn = true;
         self.is_dirty = true;
         let count = [FieldValue::Long(jumps.cast_signed())];
         self.reports.log(EventCode::SecureKeysRedrawn, &count);

@@ -200,6 +200,7 @@ impl Security {
             redrawn: jumps.count(),
             jumps,
             is_waiting: false,
+            has_redrawn: false,
             tick_at: 0,
             is_dirty: true,
         };
@@ -624,6 +625,12 @@ impl Security {
             Some(active) => active.poll(nanos(now), counters),
             None => 0,
         }
+    }
+
+    /// Returns the next time at which [`poll`](Self::poll) has an effect, if no message comes before.
+    pub(crate) fn next_deadline_ns(&self) -> i64 {
+        let active = self.active.as_ref();
+        active.map_or(i64::MAX, |active| active.next_deadline_ns())
     }
 
     /// Returns a text for the error log.

@@ -98,6 +98,7 @@ impl SendEndpoint {
             coalesce,
         };
         let (mut sent, mut sending, mut is_flow_controlled) = (0, 0, false);
+        let news = &mut context.news;
         self.publications
             .poll(context.now.nanos, load, |slot, publication, side| {
                 if side == Activity::Idle {
@@ -110,6 +111,7 @@ impl SendEndpoint {
                 let bytes = publication.poll(&mut publication_context);
                 sent += bytes;
                 sending += usize::from(bytes > 0);
+                *news += usize::from(publication.take_news());
                 is_flow_controlled |= publication.is_flow_controlled;
                 bytes > 0 || publication.position != before || publication.is_pending()
             });
@@ -134,6 +136,15 @@ impl SendEndpoint {
         context.sending += sending;
         context.is_flow_controlled |= is_flow_controlled;
         sent
+    }
+
+    /// Returns the next time at which [`send`](Self::send) has an effect, if nothing comes from outside before. `None` if it
+    /// is not known.
+    pub(super) fn next_deadline_ns(&self) -> Option<i64> {
+        if self.control_batch.has_frames() {
+            return Some(i64::MIN);
+        }
+        self.publications.next_deadline_ns()
     }
 
     /// Receives control frames. Returns the number of datagrams.

@@ -104,6 +104,8 @@ pub struct Sender {
     is_flow_controlled: bool,
     /// True if the last poll may have left control frames in a socket.
     has_backlog: bool,
+    /// True if the last duty cycle did not poll the control sockets.
+    has_skipped_poll: bool,
     last_poll_ns: i64,
     poll_ratio: u32,
     poll_interval_ns: i64,
@@ -127,6 +129,8 @@ struct SendContext<'a> {
     coalescer: &'a mut DatagramCoalescer,
     /// Number of publications that sent something.
     sending: usize,
+    /// Number of publications that have told the conductor something else.
+    news: usize,
     /// True if a publication can send nothing before it gets a status message.
     is_flow_controlled: bool,
 }
@@ -140,18 +144,19 @@ impl Sender {
         }
         let commands = poll_commands(|| self.take_command(now));
         let short_sends = self.counters.short_sends.get();
-        let sent = self.send(now);
+        let (sent, news) = self.send(now);
         if sent > 0 {
             self.poller.flush();
         }
         self.work_tracker.record(commands + sent, now.nanos);
         let had_short_send = self.counters.short_sends.get() != short_sends;
-        let received = if had_short_send || self.is_poll_due(sent, now) {
-            self.poll_control(now)
-        } else {
+        self.has_skipped_poll = !had_short_send && !self.is_poll_due(sent, now);
+        let received = if self.has_skipped_poll {
             0
+        } else {
+            self.poll_control(now)
         };
-        commands + sent + received
+        commands + sent + news + received
     }
 }
 
@@ -186,6 +191,22 @@ impl Agent for Sender {
     fn on_long_park(&mut self) {
         self.cycle.pause();
     }
+
+    fn next_deadline_ns(&self) -> Option<i64> {
+        let has_input = !self.commands.is_empty() || !self.event_sender.is_empty();
+        if has_input || self.has_skipped_poll {
+            return Some(i64::MIN);
+        }
+        let mut next_ns = if self.endpoints.is_empty() {
+            i64::MAX
+        } else {
+            self.re_resolution_timer.next_deadline_ns()
+        };
+        for endpoint in &self.endpoints {
+            next_ns = next_ns.min(endpoint.next_deadline_ns()?);
+        }
+        Some(next_ns)
+    }
 }
 
 impl Sender {
@@ -212,6 +233,7 @@ impl Sender {
             control_backoff: PollBackoff::new(CONTROL_BACKOFF_NS),
             is_flow_controlled: false,
             has_backlog: false,
+            has_skipped_poll: false,
             last_poll_ns: i64::MIN,
             poll_ratio: spec.status_poll_ratio,
             poll_interval_ns: spec.status_poll_interval_ns,
@@ -229,7 +251,9 @@ impl Sender {
         self.clock = Some(watch);
     }
 
-    fn send(&mut self, now: Now) -> usize {
+    /// Sends what is due. Returns the bytes of data sent, and the number of publications that have told the conductor
+    /// something else.
+    fn send(&mut self, now: Now) -> (usize, usize) {
         let load = self.work_tracker.load(now.nanos);
         let mut context = SendContext {
             now,
@@ -243,6 +267,7 @@ impl Sender {
             },
             coalescer: &mut self.coalescer,
             sending: 0,
+            news: 0,
             is_flow_controlled: false,
         };
         let endpoints = self.endpoints.iter_mut();
@@ -251,7 +276,7 @@ impl Sender {
             .sum();
         self.single_active_publication = context.sending <= 1;
         self.is_flow_controlled = context.is_flow_controlled;
-        sent
+        (sent, context.news)
     }
 
     /// Returns true if control sockets are to be polled: every few cycles while data is sent; in each cycle otherwise,
@@ -279,6 +304,7 @@ impl Sender {
             extra_batches: 0,
             coalescer: &mut self.coalescer,
             sending: 0,
+            news: 0,
             is_flow_controlled: false,
         };
         let received = self.poller.poll(&mut |index| {

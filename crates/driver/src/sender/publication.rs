@@ -54,6 +54,10 @@ pub(crate) struct SenderPublication {
     pub(super) send_uncoalesced: bool,
     /// True if nothing can be sent before a receiver advances the limit, as of the last poll.
     pub(super) is_flow_controlled: bool,
+    /// True if the limit has changed since the last attempt to send.
+    has_new_limit: bool,
+    /// True if the connection state, or the position without data being sent, has changed since the last poll.
+    has_news: bool,
     // Used a few times per second.
     pub(super) setup_sent_ns: i64,
     /// Batch of the last heartbeat, if that was queued.
@@ -178,6 +182,8 @@ impl SenderPublication {
             had_short_send: false,
             send_uncoalesced: false,
             is_flow_controlled: false,
+            has_new_limit: false,
+            has_news: false,
             setup_sent_ns: 0,
             queued_heartbeat: None,
             is_setup_elicited: false,
@@ -230,6 +236,11 @@ impl SenderPublication {
         sent
     }
 
+    /// Returns true once if the conductor has to know of more than of data sent.
+    pub(super) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+
     /// Returns true if data is waiting for the socket, or a retransmission is pending.
     pub(super) fn is_pending(&self) -> bool {
         self.had_short_send || self.retransmits.is_pending()
@@ -238,6 +249,7 @@ impl SenderPublication {
     /// Sends a batch, and more if no other publication is active: data that was just published is still in the cache.
     fn send_data(&mut self, context: &mut PublicationContext<'_>) -> usize {
         (self.had_short_send, self.is_flow_controlled) = (false, false);
+        self.has_new_limit = false;
         let mut batch = self.send_batch(context);
         let mut sent = batch.bytes;
         while batch.is_full && self.limit > self.position && *context.extra_batches > 0 {
@@ -379,6 +391,7 @@ impl SenderPublication {
             self.position = furthest.min(self.geometry.max_position());
             self.max_advertised_position = self.position;
             self.publish_position();
+            self.has_news = true;
         }
         self.set_limit(self.position);
     }
@@ -411,6 +424,7 @@ impl SenderPublication {
         if (has_receivers, has_required) != (self.has_receivers, self.has_required_receivers) {
             self.has_receivers = has_receivers;
             self.has_required_receivers = has_required;
+            self.has_news = true;
             self.spec
                 .shared
                 .sender_receivers(has_receivers, has_required);
@@ -420,6 +434,7 @@ impl SenderPublication {
     pub(super) fn set_limit(&mut self, limit: i64) {
         if limit != self.limit {
             self.limit = limit;
+            self.has_new_limit = true;
             self.spec.sender_limit.set(limit);
         }
     }
@@ -445,6 +460,28 @@ impl Pollable for SenderPublication {
             deadline_ns,
             wake: wake?,
         })
+    }
+
+    fn next_deadline_ns(&self) -> i64 {
+        if self.had_short_send || self.has_new_limit {
+            return i64::MIN;
+        }
+        let after = |sent_ns: i64| sent_ns.saturating_add(SETUP_HEARTBEAT_INTERVAL_NS + 1);
+        let setup_ns = if self.needs_setup {
+            after(self.setup_sent_ns)
+        } else {
+            i64::MAX
+        };
+        let heartbeat_ns = if self.has_initial_connection {
+            after(self.sent_ns)
+        } else {
+            i64::MAX
+        };
+        setup_ns
+            .min(heartbeat_ns)
+            .min(self.receivers.unchanged_until_ns().saturating_add(1))
+            .min(self.flow_control.next_deadline_ns().saturating_add(1))
+            .min(self.retransmits.next_deadline_ns())
     }
 
     fn prefetch(&self) {

@@ -117,6 +117,11 @@ impl RetransmitHandler {
         !self.queue.is_empty()
     }
 
+    /// Returns the time at which the first range is due, which is in the past if the limits delay it; `i64::MAX` without one.
+    pub(super) fn next_deadline_ns(&self) -> i64 {
+        self.queue.first_due_ns()
+    }
+
     /// Sends what is due, up to the limits. `resend` gets the rest of a range and true if nothing of it was sent yet,
     /// and sends its start.
     pub(super) fn poll(

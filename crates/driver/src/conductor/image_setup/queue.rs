@@ -38,6 +38,11 @@ impl ImageQueue {
         self.requests.push_back(request);
     }
 
+    /// Returns true if there are requests, which may wait for those before them.
+    pub(crate) fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
     /// Returns the oldest request whose endpoint is below its limits; `length` returns the length of its file.
     pub(crate) fn next(&mut self, length: impl Fn(&CreateImage) -> usize) -> Option<CreateImage> {
         let in_flight = &self.in_flight;

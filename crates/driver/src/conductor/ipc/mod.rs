@@ -104,6 +104,11 @@ impl IpcPublications {
         self.schedule.range_mut(from, count)
     }
 
+    /// Returns the next time at which a poll has an effect, if nothing comes from outside before. `None` if it is not known.
+    pub(crate) fn next_deadline_ns(&self) -> Option<i64> {
+        self.schedule.next_deadline_ns()
+    }
+
     /// Updates limits, and starts to reserve the pages that they need soon; returns how many were raised. Called in
     /// every duty cycle.
     pub(crate) fn update_limits(

@@ -96,6 +96,10 @@ impl Pollable for IpcPublication {
         Some(IdleUntil::changed(wake?, now_ns))
     }
 
+    fn next_deadline_ns(&self) -> i64 {
+        self.log.next_deadline_ns()
+    }
+
     fn prefetch(&self) {
         self.log.prefetch();
     }

@@ -191,6 +191,20 @@ impl HostLookups {
         !self.pending.is_empty()
     }
 
+    /// Returns the next time at which a duty cycle has an effect, if no resolver answers before.
+    pub(crate) fn next_deadline_ns(&self) -> i64 {
+        if !self.completed.is_empty() {
+            return i64::MIN;
+        }
+        let gossip = self.gossip.as_ref();
+        let gossip_ns = gossip.map_or(i64::MAX, Gossip::next_deadline_ns);
+        let oldest = self.pending.values().next();
+        let timeout_ns = oldest.map_or(i64::MAX, |lookup| {
+            lookup.since_ns.saturating_add(TIMEOUT_NS)
+        });
+        gossip_ns.min(timeout_ns)
+    }
+
     fn next_completed(&mut self) -> Option<(u64, Resolution)> {
         if let Some(found) = self.completed.pop_front() {
             return Some(found);

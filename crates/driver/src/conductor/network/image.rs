@@ -128,6 +128,10 @@ impl Pollable for Image {
         Some(IdleUntil::changed(wake?, now_ns))
     }
 
+    fn next_deadline_ns(&self) -> i64 {
+        self.file.reservation().next_deadline_ns()
+    }
+
     fn prefetch(&self) {
         prefetch_value(&*self.shared);
     }

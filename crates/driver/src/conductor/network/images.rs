@@ -102,6 +102,11 @@ impl Images {
         sessions.filter_map(|&(_, _, _, id)| self.get(id))
     }
 
+    /// Returns the next time at which a poll has an effect, if nothing comes from outside before. `None` if it is not known.
+    pub(crate) fn next_deadline_ns(&self) -> Option<i64> {
+        self.schedule.next_deadline_ns()
+    }
+
     /// Updates the active images and some of the idle ones, and starts to reserve the pages that they need soon; returns
     /// how many changed. Called in every duty cycle.
     pub(crate) fn update(&mut self, logs: &mut LogFiles, now: Now, load: AgentLoad) -> usize {

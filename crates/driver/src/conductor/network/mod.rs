@@ -70,6 +70,17 @@ impl Networking {
         self.receiver.flush() && sender
     }
 
+    /// Returns the next time at which a duty cycle has an effect, if nothing comes from outside before. `None` if it is not
+    /// known.
+    pub(crate) fn next_deadline_ns(&self) -> Option<i64> {
+        let has_buffered = self.sender.has_buffered() || self.receiver.has_buffered();
+        if has_buffered || self.image_queue.has_requests() {
+            return Some(i64::MIN);
+        }
+        let publications_ns = self.publications.next_deadline_ns()?;
+        Some(publications_ns.min(self.images.next_deadline_ns()?))
+    }
+
     /// Opens the sockets of a publication.
     pub(crate) fn open_sender(
         &mut self,

@@ -108,6 +108,10 @@ impl Pollable for NetworkPublication {
         is_quiet.then(|| IdleUntil::changed(wake, now_ns))
     }
 
+    fn next_deadline_ns(&self) -> i64 {
+        self.log.next_deadline_ns()
+    }
+
     fn prefetch(&self) {
         prefetch_value(&*self.shared);
         self.log.prefetch();

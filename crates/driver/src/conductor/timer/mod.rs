@@ -30,7 +30,8 @@ impl TimerSweep {
         self.network.get_or_insert(0);
     }
 
-    fn is_active(&self) -> bool {
+    /// Returns true while a sweep is in progress.
+    pub(crate) fn is_active(&self) -> bool {
         self.ipc.is_some() || self.network.is_some()
     }
 }

@@ -160,6 +160,12 @@ impl RetransmitQueue {
         }
     }
 
+    /// Returns the time at which the first of the ranges is due; `i64::MAX` without any.
+    pub(super) fn first_due_ns(&self) -> i64 {
+        let due = self.pending.iter().map(|pending| pending.due_ns);
+        due.min().unwrap_or(i64::MAX)
+    }
+
     /// Returns the next due range, and true if nothing of it was sent yet.
     pub(super) fn next_due(&mut self, now_ns: i64) -> Option<(StreamRange, bool)> {
         let is_due = |pending: &&Pending| pending.due_ns <= now_ns;

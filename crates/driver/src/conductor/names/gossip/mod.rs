@@ -165,6 +165,11 @@ impl Gossip {
         work
     }
 
+    /// Returns the time from which on the next call of [`do_work`](Self::do_work) has an effect. What arrives before waits.
+    pub(crate) fn next_deadline_ns(&self) -> i64 {
+        self.timers.work_ns
+    }
+
     /// Returns the next bootstrap neighbor to look up: its index, and the host or the error in its text.
     pub(crate) fn next_lookup(&mut self) -> Option<(usize, Result<Host, String>)> {
         while let Some(bootstrap) = self.bootstrap.get_mut(self.next_bootstrap) {
