@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 
 use taran_core::clock::saturating_nanos;
 use taran_net::NetError;
@@ -168,6 +169,7 @@ impl NetworkState {
             is_forged,
         } = *outgoing;
         self.counts.sent += 1;
+        self.activity.fetch_add(1, Ordering::Relaxed);
         if self.to_record > 0 && !is_forged {
             self.to_record -= 1;
             self.recorded.push(Recorded {
@@ -258,6 +260,7 @@ impl NetworkState {
             .is_some_and(|arrival| arrival <= now.nanos)
         {
             if let Some(Reverse(datagram)) = self.in_flight.pop() {
+                self.activity.fetch_add(1, Ordering::Relaxed);
                 self.arrive(datagram, now.epoch_millis * 1_000_000);
             }
         }

@@ -26,6 +26,7 @@ pub use host::{HostId, SimHost};
 pub use host_traffic::{FrameCounts, FrameKind, HostTraffic, ObservedStream, TrafficCounts};
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taran_core::clock::ManualClock;
@@ -36,14 +37,18 @@ use state::NetworkState;
 #[derive(Clone, Debug)]
 pub struct SimNetwork {
     state: Arc<Mutex<NetworkState>>,
+    /// Number of datagrams sent and arrived.
+    activity: Arc<AtomicU64>,
 }
 
 impl SimNetwork {
     /// Creates a network without hosts and without faults that runs on the time of `clock`.
     #[must_use]
     pub fn new(seed: u64, clock: ManualClock) -> Self {
+        let state = NetworkState::new(seed, clock);
         Self {
-            state: Arc::new(Mutex::new(NetworkState::new(seed, clock))),
+            activity: Arc::clone(&state.activity),
+            state: Arc::new(Mutex::new(state)),
         }
     }
 
@@ -135,6 +140,17 @@ impl SimNetwork {
     #[must_use]
     pub fn counts(&self) -> NetworkCounts {
         self.lock().counts
+    }
+
+    /// Delivers all due datagrams, as each other call does.
+    pub(crate) fn deliver(&self) {
+        drop(self.lock());
+    }
+
+    /// Returns a number that changes when a datagram is sent or arrives.
+    pub(crate) fn activity(&self) -> u64 {
+        // Relaxed: a world runs in one thread.
+        self.activity.load(Ordering::Relaxed)
     }
 
     /// Locks the network state after delivering all due datagrams.

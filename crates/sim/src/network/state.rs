@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use taran_core::clock::ManualClock;
 
@@ -35,6 +37,8 @@ pub(super) struct NetworkState {
     pub(super) free_buffers: Vec<Vec<u8>>,
     pub(super) last_port: u16,
     pub(super) counts: NetworkCounts,
+    /// Number of datagrams sent and arrived.
+    pub(super) activity: Arc<AtomicU64>,
     /// Datagrams sent since recording began, and the number of those that are still to be recorded.
     pub(super) recorded: Vec<Recorded>,
     pub(super) to_record: usize,
@@ -66,6 +70,7 @@ impl NetworkState {
             free_buffers: Vec::new(),
             last_port: *EPHEMERAL.end(),
             counts: NetworkCounts::default(),
+            activity: Arc::default(),
             recorded: Vec::new(),
             to_record: 0,
         }

@@ -56,9 +56,9 @@ pub trait Process: Any {
     /// nothing from outside has changed: no datagram, no shared memory, no call of the world. `i64::MAX` stands for
     /// never. `None`, the default, stands for unknown.
     ///
-    /// If all processes of a world know it, the world jumps from one event to the next. Otherwise it runs duty cycles at
-    /// short intervals, because drivers and clients poll. A time that is too late delays work; one that is too early costs
-    /// only time.
+    /// If all processes of a world know it, the world jumps from one event to the next; a process that has an effect before
+    /// its deadline is a violation. Otherwise the world runs duty cycles at short intervals. A time that is too early costs
+    /// only time. Called after duty cycles of all agents that had no effect.
     fn next_deadline_ns(&self) -> Option<i64> {
         None
     }

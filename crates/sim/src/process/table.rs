@@ -19,6 +19,8 @@ pub(crate) struct Slot {
     pub(crate) is_alive: bool,
     /// Until this time of the world none of its agents runs.
     pub(crate) stalled_until_ns: i64,
+    /// The last change of the world that each agent has seen in a duty cycle that changed nothing, by the agent's number.
+    seen: Vec<u64>,
     after_kill: AfterKill,
     /// Objects of earlier runs whose destructors must not act while the world runs.
     kept: Vec<Box<dyn Process>>,
@@ -46,6 +48,7 @@ impl ProcessTable {
             env,
             is_alive: true,
             stalled_until_ns: 0,
+            seen: Vec::new(),
             after_kill: AfterKill::Keep,
             kept: Vec::new(),
         });
@@ -60,6 +63,7 @@ impl ProcessTable {
             slot.kept.push(before);
         }
         (slot.env, slot.is_alive, slot.stalled_until_ns) = (env, true, 0);
+        slot.seen.clear();
     }
 
     /// Kills a process. Returns false if it is dead.
@@ -97,6 +101,20 @@ impl ProcessTable {
         }
     }
 
+    /// Returns true if the last duty cycle of each agent that runs at this time changed nothing, and came after this change
+    /// of the world.
+    pub(crate) fn have_seen(&mut self, change: u64, now_ns: i64) -> bool {
+        let numbers = &mut self.numbers;
+        self.slots.iter().all(|slot| {
+            if !slot.is_alive || now_ns < slot.stalled_until_ns {
+                return true;
+            }
+            slot.process.agents(numbers);
+            let has_seen = |number: usize| slot.seen.get(number) == Some(&change);
+            numbers.drain(..).all(has_seen)
+        })
+    }
+
     /// Adds all agents with duty cycles.
     pub(crate) fn agents(&mut self, agents: &mut Vec<AgentId>) {
         for (index, slot) in self.slots.iter().enumerate() {
@@ -112,6 +130,14 @@ impl ProcessTable {
 }
 
 impl Slot {
+    /// Records a duty cycle of an agent that changed nothing, after this change of the world.
+    pub(crate) fn record_idle(&mut self, agent: usize, change: u64) {
+        if self.seen.len() <= agent {
+            self.seen.resize(agent + 1, u64::MAX);
+        }
+        self.seen[agent] = change;
+    }
+
     /// Returns the process, if it has this type.
     pub(crate) fn get<P: Process>(&self) -> Option<&P> {
         let process: &dyn Any = &*self.process;

@@ -33,6 +33,8 @@ pub struct Publisher {
     is_holding: bool,
     /// Time of the next burst.
     next_ns: i64,
+    /// The last burst ended although the publication took messages, or will take them with the next attempt.
+    may_offer: bool,
     position: i64,
 }
 
@@ -73,6 +75,7 @@ impl Publisher {
             paused: false,
             is_holding: false,
             next_ns: 0,
+            may_offer: true,
             position: 0,
         }
     }
@@ -102,6 +105,7 @@ impl Publisher {
         if longest > 0 {
             self.next_ns = now_ns + self.random.i64(0..=longest);
         }
+        self.may_offer = true;
         let mut sent = 0;
         let burst = self.random.usize(0..=self.spec.burst);
         while sent < burst && self.offered < self.spec.messages {
@@ -112,12 +116,26 @@ impl Publisher {
                     sent += 1;
                 }
                 Err(error) => {
+                    // The rest of the term was padded.
+                    self.may_offer = error == OfferError::AdminAction;
+                    sent += usize::from(self.may_offer);
                     self.record_refusal(error, now_ns, history);
                     break;
                 }
             }
         }
         sent
+    }
+
+    /// Returns the time of the next burst, if the publication and its driver do not change before; `i64::MAX` for never.
+    pub(crate) fn next_deadline_ns(&self) -> i64 {
+        let is_waiting = self.paused || self.is_holding || self.is_done() || !self.is_open();
+        let has_pause = !self.spec.pause.is_zero();
+        if is_waiting || !(self.may_offer || has_pause) {
+            i64::MAX
+        } else {
+            self.next_ns
+        }
     }
 
     fn poll_response(&mut self, client: Option<&Client>, ledger: &mut Ledger) {

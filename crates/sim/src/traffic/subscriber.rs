@@ -31,6 +31,8 @@ pub struct Subscriber {
     sources: BTreeSet<String>,
     requests: Requests,
     reserved_values: ReservedValues,
+    /// The last duty cycle may have left messages that were there.
+    may_have_left: bool,
 }
 
 /// Reserved values of messages, where drivers may write timestamps.
@@ -87,15 +89,18 @@ impl Poller {
         }
     }
 
-    /// Polls once and calls `take` with each message and whether it is consumed.
+    /// Polls once and calls `take` with each message and whether it is consumed. Returns also true if messages that were
+    /// there may be left although fewer than `limit` fragments were polled. `is_whole` is true for a poll without bound.
     fn poll(
         &mut self,
         subscription: &mut Subscription,
         limit: usize,
+        is_whole: bool,
         random: &mut fastrand::Rng,
         mut take: impl FnMut(&[u8], &Header<'_>, bool),
-    ) -> Result<usize, PollError> {
-        match self {
+    ) -> (Result<usize, PollError>, bool) {
+        let mut may_have_left = false;
+        let polled = match self {
             Self::Plain(assembler) => {
                 let handler = assembler.wrap(|message, header| take(message, header, true));
                 subscription.poll(handler, limit)
@@ -105,7 +110,8 @@ impl Poller {
                 let bound = first.map_or(i64::MAX, |first| first + random.i64(0..50_000));
                 // The bound applies to all images alike, so sometimes there is none; otherwise images far ahead would
                 // starve.
-                let bound = if random.bool() { bound } else { i64::MAX };
+                may_have_left = random.bool() && !is_whole;
+                let bound = if may_have_left { bound } else { i64::MAX };
                 let handler = assembler.wrap(|message, header| take(message, header, true));
                 subscription.bounded_poll(handler, bound, limit)
             }
@@ -117,12 +123,14 @@ impl Poller {
                         2 => Action::Commit,
                         _ => Action::Continue,
                     };
+                    may_have_left |= action == Action::Abort;
                     take(message, header, action != Action::Abort);
                     action
                 });
                 subscription.controlled_poll(handler, limit)
             }
-        }
+        };
+        (polled, may_have_left)
     }
 }
 
@@ -146,6 +154,7 @@ impl Subscriber {
             sources: BTreeSet::new(),
             requests: Requests::default(),
             reserved_values: ReservedValues::default(),
+            may_have_left: false,
         }
     }
 
@@ -167,9 +176,19 @@ impl Subscriber {
         }
         self.images.process_events(now_ns, ledger, history)?;
         if self.error.is_some() || self.random.f64() < self.spec.skip_rate {
+            self.may_have_left = self.error.is_none() && self.spec.skip_rate < 1.0;
             return Ok(0);
         }
         self.poll(now_ns, ledger, history)
+    }
+
+    /// Returns the time of the next poll with an effect, if nothing is received before: at once, or never.
+    pub(crate) fn next_deadline_ns(&self) -> i64 {
+        if self.may_have_left && self.is_open() {
+            i64::MIN
+        } else {
+            i64::MAX
+        }
     }
 
     fn poll_response(&mut self, client: Option<&Client>) {
@@ -229,16 +248,24 @@ impl Subscriber {
             }
         };
         let limit = self.random.usize(1..=self.spec.limit);
-        let polled = self
-            .poller
-            .poll(subscription, limit, &mut self.random, take);
+        let position = |subscription: &mut Subscription| {
+            let images = subscription.images().iter();
+            images.map(|image| image.position()).sum::<i64>()
+        };
+        let before = position(subscription);
+        let is_whole = self.may_have_left;
+        let poller = &mut self.poller;
+        let (polled, left) = poller.poll(subscription, limit, is_whole, &mut self.random, take);
+        self.may_have_left = left;
         outcome?;
         match polled {
             Ok(fragments) => {
                 for image in subscription.images() {
                     self.images.consumed(ledger, image.view())?;
                 }
-                Ok(fragments)
+                // Padding is no fragment.
+                let has_moved = position(subscription) != before;
+                Ok(fragments.max(usize::from(has_moved)))
             }
             Err(error) => {
                 self.error = Some(error);

@@ -44,6 +44,8 @@ pub(super) struct ClientProcess {
     pub(super) subscribers: Vec<Subscriber>,
     /// Time of the next connect attempt.
     next_attempt_ns: i64,
+    /// Nanoseconds by which the clock of the host is ahead of the world's, on which publishers and subscribers work.
+    ahead_ns: i64,
     stalls: StallMeter,
     errors: Arc<Mutex<Vec<ClientError>>>,
     ended: Arc<Mutex<Vec<CloseReason>>>,
@@ -111,6 +113,7 @@ impl ClientProcess {
             publishers: Vec::new(),
             subscribers: Vec::new(),
             next_attempt_ns: 0,
+            ahead_ns: 0,
             stalls: StallMeter::new(env.now().nanos),
             errors,
             ended,
@@ -164,6 +167,7 @@ fn connected(state: &ClientState) -> Option<&Client> {
 impl Process for ClientProcess {
     fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
         let (now_ns, client) = (context.world_ns, connected(&self.state));
+        self.ahead_ns = context.now.nanos - now_ns;
         match ClientAgent::of(context.agent()) {
             ClientAgent::Conductor => Ok(self.run_conductor(context.now())),
             ClientAgent::Publisher(index) => {
@@ -188,6 +192,18 @@ impl Process for ClientProcess {
         let subscribers = self.subscribers.iter().enumerate();
         let live = subscribers.filter(|(_, subscriber)| !subscriber.is_over());
         agents.extend(live.map(|(index, _)| ClientAgent::Subscriber(index).number()));
+    }
+
+    fn next_deadline_ns(&self) -> Option<i64> {
+        let conductor_ns = match &self.state {
+            ClientState::Connecting(_) => self.next_attempt_ns,
+            ClientState::Connected(client) => client.next_deadline_ns(),
+            ClientState::Failed(_) | ClientState::Closed | ClientState::Dead => i64::MAX,
+        };
+        let publishers = self.publishers.iter().map(Publisher::next_deadline_ns);
+        let subscribers = self.subscribers.iter().map(Subscriber::next_deadline_ns);
+        let traffic_ns = publishers.chain(subscribers).min().unwrap_or(i64::MAX);
+        Some(conductor_ns.min(traffic_ns.saturating_add(self.ahead_ns)))
     }
 
     fn on_kill(&mut self) -> AfterKill {

@@ -140,6 +140,19 @@ impl Process for DriverProcess {
         }
     }
 
+    fn next_deadline_ns(&self) -> Option<i64> {
+        let Some(Driver { parts, .. }) = &self.running else {
+            return Some(i64::MAX);
+        };
+        let conductor_ns = parts.conductor.next_deadline_ns()?;
+        let sender_ns = parts.sender.next_deadline_ns()?;
+        Some(
+            conductor_ns
+                .min(sender_ns)
+                .min(parts.receiver.next_deadline_ns()?),
+        )
+    }
+
     fn on_kill(&mut self) -> AfterKill {
         // The destructors of a driver do not write to shared memory.
         self.running = None;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::process::{CycleContext, HostEnv, Process};
-use crate::{HostIndex, HostSpec, ProcessId, Violation, World};
+use crate::{HostIndex, HostSpec, ProcessId, PublisherSpec, SubscriberSpec, Violation, World};
 
 /// Interval of the timer in nanoseconds.
 const INTERVAL_NS: i64 = 100_000_000;
@@ -134,4 +134,56 @@ fn deadline_in_the_past_without_work_does_not_stop_time() {
     let host = world.host_of_process(id);
     world.spawn(host, |_| Restless);
     world.run_for(Duration::from_secs(1));
+}
+
+#[test]
+fn time_jumps_in_a_world_with_drivers_and_clients() {
+    let mut world = World::new(5);
+    let hosts = [0; 2].map(|_| world.add_host(HostSpec::new()));
+    let [publishing, subscribing] = hosts.map(|host| world.connect(host));
+    let channel = "aeron:udp?endpoint=host1:40123";
+    let subscriber = world.subscribe(subscribing, SubscriberSpec::new(channel, 1));
+    let publisher = world.publish(publishing, PublisherSpec::new(channel, 1).messages(100));
+    world.run_until("all is delivered", Duration::from_secs(10), |world| {
+        world.has_all(subscriber, publisher)
+    });
+    // A process that is run in each step and has nothing to do.
+    let meter = world.spawn(hosts[0], Timer::start);
+    world.process_mut::<Timer>(meter).deadline_ns = i64::MAX;
+    world.run_for(Duration::from_secs(100));
+    let cycles = world.process::<Timer>(meter).cycles;
+    // Ten heartbeats and five status messages per second, and their arrivals.
+    assert!((2_000..20_000).contains(&cycles), "{cycles} steps");
+    assert!(world.has_all(subscriber, publisher));
+}
+
+/// A process that works twice as often as its deadline tells.
+struct Hasty {
+    next_ns: i64,
+}
+
+impl Process for Hasty {
+    fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
+        let is_due = context.now().nanos >= self.next_ns;
+        if is_due {
+            self.next_ns = context.now().nanos + INTERVAL_NS;
+        }
+        Ok(usize::from(is_due))
+    }
+
+    fn next_deadline_ns(&self) -> Option<i64> {
+        Some(self.next_ns + INTERVAL_NS)
+    }
+
+    fn describe(&self) -> String {
+        "hasty".to_owned()
+    }
+}
+
+#[test]
+#[should_panic(expected = "before its next deadline, with nothing from outside")]
+fn process_that_works_before_its_deadline_is_found() {
+    let (mut world, host, _) = world(6);
+    world.spawn(host, |_| Hasty { next_ns: 0 });
+    world.run_for(Duration::from_secs(60));
 }

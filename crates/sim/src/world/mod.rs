@@ -3,14 +3,16 @@
 //! Contract: a scenario adds hosts, clients, publishers, subscribers and other
 //! processes, and changes the network, then lets time pass
 //! with [`World::run_for`], [`World::run_until`] or [`World::step`]. In each step the clock advances, then all agents
-//! run a duty cycle in random order, some none and some two. The clock advances to the next deadline of a process or
-//! arrival of a datagram if all processes know their deadlines, now and then too early or too late; otherwise by short
-//! random times. All randomness comes from the seed.
+//! run a duty cycle in random order, some none and some two. While duty cycles have effects, the clock advances by short
+//! random times. Once none has, it advances to the next deadline of a process or arrival of a datagram, now and then too
+//! early or too late, if all processes know their deadlines. Then none may have an effect before its deadline. All
+//! randomness comes from the seed.
 //!
 //! The invariants are checked after each step; the world panics on a violation and prints its last events.
 
 mod client;
 mod clock;
+mod deadlines;
 mod driver;
 mod error_logs;
 mod hosts;
@@ -39,6 +41,7 @@ use crate::traffic::{Ledger, Publisher, PublisherSpec, Subscriber, SubscriberSpe
 
 use client::ClientProcess;
 pub use client::ClientState;
+use deadlines::Deadlines;
 use hosts::Host;
 pub(crate) use hosts::HostParts;
 pub use hosts::HostSpec;
@@ -106,8 +109,12 @@ pub struct World {
     /// Buffer for the agents of one step.
     order: Vec<AgentId>,
     checks_content: bool,
-    /// True if all agents had a duty cycle in the last step, none did work, and nothing has changed since.
-    is_quiet: bool,
+    /// Number of changes so far that may give an agent something to do.
+    changes: u64,
+    /// Activity of the network at the last change that was caused by it.
+    network_activity: u64,
+    /// Times of the next work of all processes, while nothing changes.
+    deadlines: Option<Deadlines>,
 }
 
 /// A publisher or subscriber of a client.
@@ -144,7 +151,9 @@ impl World {
             subscribers: Vec::new(),
             order: Vec::new(),
             checks_content: true,
-            is_quiet: false,
+            changes: 0,
+            network_activity: 0,
+            deadlines: None,
         }
     }
 
@@ -373,7 +382,7 @@ impl World {
     }
 
     fn record_op(&mut self, name: &'static str, number: usize) {
-        self.is_quiet = false;
+        self.disturb();
         let now_ns = self.clock.read().nanos;
         self.history.record(now_ns, Event::Op(name, number));
     }

@@ -136,7 +136,7 @@ impl World {
     /// # Panics
     /// If it has another type.
     pub fn process_mut<P: Process>(&mut self, id: ProcessId) -> &mut P {
-        self.is_quiet = false;
+        self.disturb();
         self.processes.slot_mut(id).expect_mut()
     }
 
@@ -156,7 +156,7 @@ impl World {
 
     /// Returns the record of this type for changes. The first call creates it.
     pub fn shared_mut<T: Any + Default>(&mut self) -> &mut T {
-        self.is_quiet = false;
+        self.disturb();
         self.shared.get_mut()
     }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 use taran_core::clock::{Now, saturating_nanos};
 
 use super::World;
+use super::deadlines::Deadlines;
 use super::driver::DriverProcess;
+use super::time_stepper::TimeStep;
 use crate::check::Violation;
 use crate::history::Event;
 use crate::process::{AgentId, CycleContext};
@@ -13,19 +15,13 @@ use crate::process::{AgentId, CycleContext};
 /// One of this many duty cycles is omitted, and one is repeated.
 const IRREGULARITY: u32 = 12;
 
-/// The times of the next work of all processes, as far as they know them.
-struct Deadlines {
-    /// Nanoseconds until the first known deadline.
-    next_ns: i64,
-    are_all_known: bool,
-}
-
 impl World {
     /// Advances the clock and runs one duty cycle of each agent. Returns the amount of work done.
     ///
     /// # Panics
     /// If an invariant is violated.
     pub fn step(&mut self) -> usize {
+        self.disturb();
         self.step_within(Duration::MAX)
     }
 
@@ -47,38 +43,22 @@ impl World {
 
     /// Returns the next time step in nanoseconds, and limits jumps.
     fn next_step_ns(&mut self, most_ns: i64) -> i64 {
-        let now = self.clock.read();
-        let arrival = self.network.next_arrival();
-        let arrival_ns = arrival.map(|arrival| arrival - now.nanos);
-        let deadlines = self.deadlines(now);
-        let next = deadlines.next_ns.min(arrival_ns.unwrap_or(i64::MAX));
-        if deadlines.are_all_known {
-            return self.time_stepper.jump_ns(next, self.is_quiet).min(most_ns);
+        // Other processes have no timeouts that depend on duty cycles in time.
+        let may_be_late = self.hosts.iter().any(|host| host.driver.is_some());
+        if self.time_stepper.wants_deadlines(may_be_late) {
+            self.update_deadlines();
+        } else {
+            self.deadlines = None;
         }
-        self.time_stepper.next_ns((next < i64::MAX).then_some(next))
-    }
-
-    /// Returns what the processes know about the time of their next work.
-    fn deadlines(&self, now: Now) -> Deadlines {
-        let mut deadlines = Deadlines {
-            next_ns: i64::MAX,
-            are_all_known: true,
-        };
-        for (_, slot) in self.processes.slots() {
-            if !slot.is_alive {
-                continue;
-            }
-            let left_ns = if now.nanos < slot.stalled_until_ns {
-                slot.stalled_until_ns - now.nanos
-            } else if let Some(deadline_ns) = slot.process.next_deadline_ns() {
-                deadline_ns.saturating_sub(self.hosts[slot.env.host().0].at(now).nanos)
-            } else {
-                deadlines.are_all_known = false;
-                continue;
-            };
-            deadlines.next_ns = deadlines.next_ns.min(left_ns);
+        let now_ns = self.world_ns();
+        let arrival_ns = self.network.next_arrival().unwrap_or(i64::MAX);
+        let arrival_ns = arrival_ns.saturating_sub(now_ns);
+        let deadline_ns = self.deadlines.as_ref().and_then(Deadlines::next_ns);
+        let jump_ns = deadline_ns.map(|at_ns| at_ns.saturating_sub(now_ns).min(arrival_ns));
+        match self.time_stepper.next(jump_ns, arrival_ns, may_be_late) {
+            TimeStep::Jump(by) => by.min(most_ns),
+            TimeStep::Short(by) => by,
         }
-        deadlines
     }
 
     /// Advances the clock by a number of nanoseconds, and runs duty cycles.
@@ -86,8 +66,9 @@ impl World {
         self.clock.advance(Duration::from_nanos(by.unsigned_abs()));
         let now = self.clock.read();
         self.history.mix(now.nanos);
-        let (mut order, is_complete) = self.shuffle();
-        self.is_quiet = true;
+        self.network.deliver();
+        self.notice_datagrams();
+        let mut order = self.shuffle();
         let mut work = 0;
         for agent in order.drain(..) {
             match self.run_agent(agent, now) {
@@ -100,7 +81,6 @@ impl World {
             self.check_drivers();
         }
         self.check_invariants();
-        self.is_quiet &= work == 0 && is_complete;
         self.time_stepper.record_work(work);
         work
     }
@@ -128,6 +108,7 @@ impl World {
     /// # Panics
     /// As [`step`](Self::step).
     pub fn run_for(&mut self, time: Duration) {
+        self.disturb();
         let until = self.clock.read().nanos + saturating_nanos(time);
         loop {
             let left_ns = until - self.clock.read().nanos;
@@ -143,6 +124,7 @@ impl World {
     /// # Panics
     /// As [`step`](Self::step), and if the time is up before.
     pub fn run_until(&mut self, what: &str, within: Duration, condition: impl Fn(&Self) -> bool) {
+        self.disturb();
         let until = self.clock.read().nanos + saturating_nanos(within);
         while !condition(self) {
             let left_ns = until - self.clock.read().nanos;
@@ -153,22 +135,20 @@ impl World {
         }
     }
 
-    /// Returns all agents in random order, some omitted and some repeated, and true if none is omitted.
-    fn shuffle(&mut self) -> (Vec<AgentId>, bool) {
+    /// Returns all agents in random order, some omitted and some repeated.
+    fn shuffle(&mut self) -> Vec<AgentId> {
         let mut order = std::mem::take(&mut self.order);
         self.processes.agents(&mut order);
-        let mut is_complete = true;
         for index in 0..order.len() {
             if self.random.u32(0..IRREGULARITY) == 0 {
                 let other = self.random.usize(0..order.len());
-                is_complete &= other == index;
                 order[index] = order[other];
             } else {
                 let other = self.random.usize(index..order.len());
                 order.swap(index, other);
             }
         }
-        (order, is_complete)
+        order
     }
 
     /// Runs one duty cycle of an agent of a process.
@@ -188,6 +168,11 @@ impl World {
             shared: &mut self.shared,
         };
         let work = slot.process.do_work(&mut context)?;
+        if work > 0 || self.network.activity() != self.network_activity {
+            self.on_change(id, now)?;
+        } else {
+            slot.record_idle(agent, self.changes);
+        }
         if work > 0 {
             let event = Event::Process {
                 process: process.0,
@@ -197,6 +182,25 @@ impl World {
             self.history.record(now.nanos, event);
         }
         Ok(work)
+    }
+
+    /// Handles a change that an agent has made.
+    fn on_change(&mut self, by: AgentId, now: Now) -> Result<(), Violation> {
+        let checked = self
+            .deadlines
+            .as_ref()
+            .map(|it| it.check(by.process, now.nanos));
+        if let Some(Err(Violation(what))) = checked {
+            let AgentId { process, agent } = by;
+            let state = self.describe();
+            return Err(Violation(format!(
+                "process {}, agent {agent}: {what}\n{state}",
+                process.0
+            )));
+        }
+        self.network_activity = self.network.activity();
+        self.disturb();
+        Ok(())
     }
 
     /// Describes the state of the world, for a failure.
