@@ -264,7 +264,8 @@ impl Cluster<'_> {
     /// Sends a message to all services of all members, through the log: it is delivered exactly once, also if the leader fails.
     ///
     /// # Errors
-    /// Too many messages are waiting, or the message is too long for the channel between container and consensus module.
+    /// In the process of the consensus module: too many messages are waiting. In a container: the message is too long for the
+    /// channel to the consensus module; the number of messages in one call has no bound there.
     pub fn offer(&mut self, message: &[u8]) -> Result<(), ServiceMessageError> {
         match &mut self.effects {
             Effects::Module { pending, .. } => pending.enqueue(message),

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
+use taran_cluster::module::type_id;
 
 use super::Target;
 use super::node::{Node, state_name};
@@ -13,6 +14,7 @@ const NEUTRAL: i64 = 1;
 const SUSPENDED: i64 = 2;
 const ACTIVE: i64 = 1;
 const VALIDATE: i64 = 3;
+const TERMINATING: i64 = 5;
 
 /// An action of the whole cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +70,7 @@ pub(super) fn run(target: &Target, action: Action) -> Result<ExitCode, Failure> 
         };
         return Err(Failure::Other(text));
     }
-    let state = node.value(200).unwrap_or_default();
+    let state = node.value(type_id::MODULE_STATE).unwrap_or_default();
     if state != action.needed_state() {
         return Err(Failure::Other(format!(
             "unable to {name} as the consensus module is {}, but needs to be {}",
@@ -76,9 +78,9 @@ pub(super) fn run(target: &Target, action: Action) -> Result<ExitCode, Failure> 
             state_name(action.needed_state())
         )));
     }
-    let before = node.value(205);
+    let before = node.value(type_id::SNAPSHOT_COUNT);
     let gone = || Failure::Other("the consensus module has ended".to_owned());
-    let toggle = node.counter(202).ok_or_else(gone)?;
+    let toggle = node.counter(type_id::CONTROL_TOGGLE).ok_or_else(gone)?;
     let requested = action as i64;
     // A leader that is suspended keeps the toggle at SUSPEND, unless it was suspended by one before it.
     let is_set = toggle.compare_exchange(NEUTRAL, requested).is_ok()
@@ -92,9 +94,9 @@ pub(super) fn run(target: &Target, action: Action) -> Result<ExitCode, Failure> 
     let text = match action {
         Action::Snapshot => {
             node.wait("the snapshot was not taken", || {
-                (node.value(202) == Some(NEUTRAL)).then_some(())
+                (node.value(type_id::CONTROL_TOGGLE) == Some(NEUTRAL)).then_some(())
             })?;
-            if node.value(205) == before {
+            if node.value(type_id::SNAPSHOT_COUNT) == before {
                 return Err(Failure::Other(
                     "the snapshot was not taken: see 'taran members errors'".to_owned(),
                 ));
@@ -103,23 +105,26 @@ pub(super) fn run(target: &Target, action: Action) -> Result<ExitCode, Failure> 
         }
         Action::Suspend => {
             node.wait("the cluster was not suspended", || {
-                (node.value(200) == Some(SUSPENDED)).then_some(())
+                (node.value(type_id::MODULE_STATE) == Some(SUSPENDED)).then_some(())
             })?;
             "the cluster is suspended: it takes no messages until 'taran members resume'"
         }
         Action::Resume => {
             node.wait("the cluster was not resumed", || {
-                (node.value(202) == Some(NEUTRAL)).then_some(())
+                (node.value(type_id::CONTROL_TOGGLE) == Some(NEUTRAL)).then_some(())
             })?;
             "the cluster is resumed"
         }
         // The member leaves its driver, and the driver may end with it.
         Action::Shutdown | Action::Abort => {
-            node.wait("the members did not end", || {
-                let has_ended = node.client.is_closed() || node.value(200).is_none_or(|it| it >= 5);
+            node.wait("the leader did not begin to end", || {
+                let has_ended = node.client.is_closed()
+                    || node
+                        .value(type_id::MODULE_STATE)
+                        .is_none_or(|it| it >= TERMINATING);
                 has_ended.then_some(())
             })?;
-            "all members end"
+            "the leader ends, and has told the other members to end"
         }
     };
     let member_id = node.mark.member_id;
@@ -127,7 +132,9 @@ pub(super) fn run(target: &Target, action: Action) -> Result<ExitCode, Failure> 
         output::json(&Done {
             action: name,
             member_id,
-            snapshots: node.value(205).filter(|_| action == Action::Snapshot),
+            snapshots: node
+                .value(type_id::SNAPSHOT_COUNT)
+                .filter(|_| action == Action::Snapshot),
         })?;
     } else {
         output::text(&format!("{text}\n"))?;
@@ -138,7 +145,7 @@ pub(super) fn run(target: &Target, action: Action) -> Result<ExitCode, Failure> 
 /// Lets the member ask its archive for the recording of each snapshot.
 pub(super) fn validate(target: &Target) -> Result<ExitCode, Failure> {
     let node = Node::attach(&target.dir, target.timeout)?;
-    let toggle = node.counter(233).ok_or_else(|| {
+    let toggle = node.counter(type_id::NODE_CONTROL_TOGGLE).ok_or_else(|| {
         Failure::Other("the member has no node control toggle: it is too old".to_owned())
     })?;
     if toggle.compare_exchange(NEUTRAL, VALIDATE).is_err() {
@@ -149,7 +156,7 @@ pub(super) fn validate(target: &Target) -> Result<ExitCode, Failure> {
         )));
     }
     node.wait("the recording log was not validated", || {
-        (node.value(233) == Some(NEUTRAL)).then_some(())
+        (node.value(type_id::NODE_CONTROL_TOGGLE) == Some(NEUTRAL)).then_some(())
     })?;
     if target.json {
         output::json(&Done {

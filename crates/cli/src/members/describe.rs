@@ -4,14 +4,16 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use taran_cluster::module::type_id;
 use taran_cluster::protocol::{ClusterMembersExtendedResponse, MemberStatus};
 
 use super::Target;
-use super::node::{Node, state_name};
+use super::node::{ELECTION_CLOSED as CLOSED, Node, state_name};
 use crate::failure::Failure;
 use crate::output;
+use crate::printable;
 
-/// States of an election by the value of counter 207, each with what the member does in it.
+/// States of an election by the value of its counter, each with what the member does in it.
 const ELECTION_STATES: [(&str, &str); 17] = [
     ("INIT", "it leaves the log of the term before"),
     (
@@ -73,7 +75,6 @@ const ELECTION_STATES: [(&str, &str); 17] = [
         "it follows the leader, and has joined its log",
     ),
 ];
-const CLOSED: i64 = 17;
 
 fn election_state(value: i64) -> (String, &'static str) {
     let known = usize::try_from(value)
@@ -135,7 +136,8 @@ impl<'a> Shown<'a> {
             behind: leads
                 .zip(log_position)
                 .map(|(leads, own)| (leads - own).max(0)),
-            heard_ms_ago: heard.map(|at| ((members.current_time_ns - at) / 1_000_000).max(0)),
+            heard_ms_ago: heard
+                .map(|at| (members.current_time_ns.saturating_sub(at) / 1_000_000).max(0)),
             ingress_endpoint: ingress,
             consensus_endpoint: consensus,
             log_endpoint: log,
@@ -190,11 +192,11 @@ pub(super) fn list(target: &Target) -> Result<ExitCode, Failure> {
             member.member_id,
             or_unknown(member.leadership_term_id),
             or_unknown(member.log_position),
-            member.ingress_endpoint,
-            member.consensus_endpoint,
-            member.log_endpoint,
-            member.catchup_endpoint,
-            member.archive_endpoint,
+            printable::one_line(member.ingress_endpoint),
+            printable::one_line(member.consensus_endpoint),
+            printable::one_line(member.log_endpoint),
+            printable::one_line(member.catchup_endpoint),
+            printable::one_line(member.archive_endpoint),
         );
     }
     output::text(&text)?;
@@ -205,8 +207,8 @@ pub(super) fn list(target: &Target) -> Result<ExitCode, Failure> {
 pub(super) fn describe(target: &Target) -> Result<ExitCode, Failure> {
     let node = Node::attach(&target.dir, target.timeout)?;
     let members = node.members()?;
-    let value = |type_id| node.value(type_id).unwrap_or_default();
-    let election = value(207);
+    let value = |id| node.value(id).unwrap_or_default();
+    let election = value(type_id::ELECTION_STATE);
     let shown: Vec<_> = members
         .members
         .iter()
@@ -220,16 +222,16 @@ pub(super) fn describe(target: &Target) -> Result<ExitCode, Failure> {
         cluster_id: node.mark.cluster_id,
         member_id: own,
         pid: node.mark.pid,
-        state: state_name(value(200)),
-        role: role_name(value(201)),
+        state: state_name(value(type_id::MODULE_STATE)),
+        role: role_name(value(type_id::NODE_ROLE)),
         election_state: election_state(election).0,
         leader_member_id: leader,
-        leadership_term_id: node.value(239).unwrap_or(-1),
-        commit_position: value(203),
-        elections: value(238),
-        snapshots: value(205),
-        errors: value(212),
-        timed_out_clients: value(213),
+        leadership_term_id: node.value(type_id::LEADERSHIP_TERM_ID).unwrap_or(-1),
+        commit_position: value(type_id::COMMIT_POSITION),
+        elections: value(type_id::ELECTION_COUNT),
+        snapshots: value(type_id::SNAPSHOT_COUNT),
+        errors: value(type_id::ERRORS),
+        timed_out_clients: value(type_id::TIMED_OUT_CLIENTS),
         quorum,
         members: shown,
         findings,
@@ -298,7 +300,10 @@ fn findings(
         if heard.len() + 1 < quorum {
             let silent: Vec<String> = silent
                 .iter()
-                .map(|it| format!("{} at {}", it.member_id, it.consensus_endpoint))
+                .map(|it| {
+                    let endpoint = printable::one_line(it.consensus_endpoint);
+                    format!("{} at {endpoint}", it.member_id)
+                })
                 .collect();
             findings.push(format!(
                 "{quorum} of {} members are needed, and no answer came from {}: start them, or check that their consensus \

@@ -9,7 +9,7 @@ use serde::Serialize;
 use taran_cluster::files::{MARK_LIVENESS_TIMEOUT_MS, RecordingLog};
 use taran_storage::{Disk as _, DiskLock, OsDisk};
 
-use super::node::{mark, recording_log};
+use super::node::{find_mark, recording_log};
 use super::{Plan, Stored};
 use crate::failure::Failure;
 use crate::output;
@@ -35,14 +35,16 @@ fn lock(dir: &Path) -> Result<DiskLock, Failure> {
         other(&error)
     })?;
     // Official members take no lock.
-    if let Ok((path, mark, _)) = mark(dir) {
+    if let Some((path, mark, _)) = find_mark(dir)? {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now_ms = now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
         let age = now_ms.saturating_sub(mark.activity_timestamp);
         let is_active = mark.activity_timestamp >= 0 && age < MARK_LIVENESS_TIMEOUT_MS;
-        if is_active && Path::new(&format!("/proc/{}", mark.pid)).exists() {
+        // The process may be in another PID namespace, so its absence says nothing.
+        if is_active {
             return Err(Failure::Other(format!(
-                "{} was active {age} ms ago: stop the member (pid {}) first",
+                "{} was active {age} ms ago: stop the member (pid {}) first; if it was killed, try again \
+                 {MARK_LIVENESS_TIMEOUT_MS} ms after that",
                 path.display(),
                 mark.pid
             )));

@@ -71,18 +71,29 @@ struct Plan {
     services: u8,
 }
 
+/// Files of a member, and its archive.
+#[derive(Args, Debug)]
+struct Recovery {
+    #[command(flatten)]
+    plan: Plan,
+
+    /// Time to wait for the archive, which may be stopped; a bare number is milliseconds
+    #[arg(short = 't', long, value_name = "TIME", default_value = "2s", value_parser = values::millis)]
+    timeout: Duration,
+}
+
 #[derive(Subcommand, Debug)]
 enum Verb {
     /// List the members, as this one knows them
     List(Target),
-    /// Say who leads, who is behind, and why an election goes on
+    /// Say which member leads, which members are behind, and why an election goes on
     Describe(Target),
     /// Print the process id of the member
     Pid(Stored),
     /// Show terms and snapshots in the recording log
     RecordingLog(Stored),
     /// Show what the member would start from
-    RecoveryPlan(Plan),
+    RecoveryPlan(Recovery),
     /// Show the distinct errors of the member
     Errors(Stored),
     /// Tell by the exit status whether the member leads
@@ -115,7 +126,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Verb::IsLeader(target) => describe::is_leader(target),
         Verb::Pid(stored) => records::pid(stored),
         Verb::RecordingLog(stored) => records::recording_log(stored),
-        Verb::RecoveryPlan(plan) => records::recovery_plan(plan),
+        Verb::RecoveryPlan(recovery) => records::recovery_plan(recovery),
         Verb::Errors(stored) => records::errors(stored),
         Verb::Snapshot(target) => control::run(target, control::Action::Snapshot),
         Verb::Suspend(target) => control::run(target, control::Action::Suspend),

@@ -1,10 +1,12 @@
 //! A member, as its files and its driver show it.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use taran::{Client, FragmentAssembler};
 use taran_cluster::files::{Mark, MarkComponent, RecordingLog};
+use taran_cluster::module::type_id;
 use taran_cluster::protocol::{
     ClusterMembersExtendedResponse, ClusterMembersQuery, ServiceRequest,
 };
@@ -14,10 +16,14 @@ use crate::failure::Failure;
 
 /// Interval between two looks.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Role of a member that leads, or is elected to.
+const LEADER: i64 = 2;
+/// State of an election that is over.
+pub(super) const ELECTION_CLOSED: i64 = 17;
 /// Time after which a question is asked again.
 const REPEAT: Duration = Duration::from_secs(1);
 
-/// Names of the states of a consensus module, by the value of counter 200.
+/// Names of the states of a consensus module, by the value of its counter.
 const STATES: [&str; 7] = [
     "INIT",
     "ACTIVE",
@@ -34,27 +40,35 @@ pub(super) fn state_name(value: i64) -> String {
     name.map_or_else(|| value.to_string(), |name| (*name).to_owned())
 }
 
-/// Reads the mark file of a member.
-pub(super) fn mark(dir: &Path) -> Result<(PathBuf, Mark, Vec<u8>), Failure> {
+/// Returns the path of a member's mark file, which may be in another directory.
+fn mark_path(dir: &Path) -> Result<PathBuf, Failure> {
     let link = dir.join("cluster-mark.lnk");
     let mark_dir = match std::fs::read_to_string(&link) {
         Ok(text) => PathBuf::from(text.trim()),
-        Err(_) => dir.to_path_buf(),
+        Err(error) if error.kind() == ErrorKind::NotFound => dir.to_path_buf(),
+        Err(source) => return Err(Failure::File { path: link, source }),
     };
-    let path = mark_dir.join("cluster-mark.dat");
-    let bytes = std::fs::read(&path).map_err(|source| {
-        if source.kind() == std::io::ErrorKind::NotFound {
-            return Failure::Other(format!(
-                "{} does not exist: no member has run in {}; give its aeron.cluster.dir",
-                path.display(),
-                dir.display()
-            ));
-        }
-        Failure::File {
-            path: path.clone(),
-            source,
-        }
-    })?;
+    Ok(mark_dir.join("cluster-mark.dat"))
+}
+
+/// Reads the mark file of a member.
+pub(super) fn mark(dir: &Path) -> Result<(PathBuf, Mark, Vec<u8>), Failure> {
+    find_mark(dir)?.ok_or_else(|| {
+        Failure::Other(format!(
+            "there is no cluster-mark.dat: no member has run in {}; give its aeron.cluster.dir",
+            dir.display()
+        ))
+    })
+}
+
+/// Reads the mark file of a member, if there is one.
+pub(super) fn find_mark(dir: &Path) -> Result<Option<(PathBuf, Mark, Vec<u8>)>, Failure> {
+    let path = mark_path(dir)?;
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Failure::File { path, source }),
+    };
     let mark = Mark::parse(&bytes).map_err(|reason| {
         Failure::Other(format!("{} is no mark file: {reason}", path.display()))
     })?;
@@ -65,7 +79,7 @@ pub(super) fn mark(dir: &Path) -> Result<(PathBuf, Mark, Vec<u8>), Failure> {
             mark.component
         )));
     }
-    Ok((path, mark, bytes))
+    Ok(Some((path, mark, bytes)))
 }
 
 /// Reads the recording log of a member.
@@ -105,7 +119,7 @@ impl Node {
             client,
             timeout,
         };
-        if node.value(200).is_none() {
+        if node.value(type_id::MODULE_STATE).is_none() {
             return Err(Failure::Other(format!(
                 "no consensus module of cluster {} runs with the driver in {}: the member of {} (pid {}) has ended",
                 node.mark.cluster_id,
@@ -136,7 +150,9 @@ impl Node {
     }
 
     pub(super) fn is_leader(&self) -> bool {
-        (self.value(201), self.value(207)) == (Some(2), Some(17))
+        let role = self.value(type_id::NODE_ROLE);
+        let election = self.value(type_id::ELECTION_STATE);
+        (role, election) == (Some(LEADER), Some(ELECTION_CLOSED))
     }
 
     /// Waits until `condition` returns a value; `what` says what is missing otherwise.
@@ -182,9 +198,12 @@ impl Node {
         let mut assembler = FragmentAssembler::new();
         let mut next = Instant::now();
         self.wait("the member does not answer", || {
-            let is_ready = subscription.is_connected() && Instant::now() >= next;
-            if is_ready && publication.offer(&bytes[..length]).is_ok() {
-                next = Instant::now() + REPEAT;
+            if subscription.is_connected() && Instant::now() >= next {
+                match publication.offer(&bytes[..length]) {
+                    Ok(_) => next = Instant::now() + REPEAT,
+                    Err(error) if error.is_retryable() => {}
+                    Err(error) => return Some(Err(refused(&error))),
+                }
             }
             let mut answer = None;
             let handler = |bytes: &[u8], _: &taran::Header<'_>| {
@@ -193,8 +212,10 @@ impl Node {
                     .take()
                     .or(response.filter(|it| it.correlation_id == correlation_id));
             };
-            let _ = subscription.poll(assembler.wrap(handler), 10);
-            answer
-        })
+            if let Err(error) = subscription.poll(assembler.wrap(handler), 10) {
+                return Some(Err(refused(&error)));
+            }
+            answer.map(Ok)
+        })?
     }
 }

@@ -6,18 +6,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 use taran::Client;
-use taran_archive_client::ArchiveContext;
+use taran_archive_client::session::SessionError;
+use taran_archive_client::{ArchiveContext, ConnectError};
 use taran_cluster::files::{EntryKind, Mark, RecordingLogEntry};
 
 use super::node::{mark, recording_log as read_log};
-use super::{Plan, Stored};
+use super::{Recovery, Stored};
 use crate::date;
 use crate::failure::Failure;
 use crate::output;
 use crate::printable;
-
-/// Time limit for the archive, which may be stopped.
-const ARCHIVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Prints the process id.
 pub(super) fn pid(stored: &Stored) -> Result<ExitCode, Failure> {
@@ -111,6 +109,9 @@ struct RecoveryPlan<'a> {
     /// End of the log's recording; none if the archive cannot be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     appended_log_position: Option<i64>,
+    /// Reason why that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    appended_log_position_unknown: Option<&'a str>,
     /// Position from which the log is replayed.
     replay_from: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,7 +120,8 @@ struct RecoveryPlan<'a> {
 }
 
 /// Shows what the member would start from.
-pub(super) fn recovery_plan(plan: &Plan) -> Result<ExitCode, Failure> {
+pub(super) fn recovery_plan(recovery: &Recovery) -> Result<ExitCode, Failure> {
+    let plan = &recovery.plan;
     let dir = &plan.stored.dir;
     let (_, log) = read_log(dir)?;
     let term = log
@@ -131,14 +133,21 @@ pub(super) fn recovery_plan(plan: &Plan) -> Result<ExitCode, Failure> {
         .as_ref()
         .map_or(0, |(module, _)| module.log_position);
     let recording = log.recording_id();
-    let appended = recording.and_then(|id| end_of_recording(&mark(dir).ok()?.1, id));
+    let end = recording.map(|id| {
+        let end = mark(dir).and_then(|(_, mark, _)| end_of_recording(&mark, id, recovery.timeout));
+        end.map_err(|failure| failure.to_string())
+    });
     let snapshots = snapshot
         .into_iter()
         .flat_map(|(module, services)| std::iter::once(module).chain(services).map(Shown::of));
     let shown = RecoveryPlan {
         last_leadership_term_id: term.map_or(-1, |it| it.leadership_term_id),
         last_term_base_log_position: term.map_or(0, |it| it.term_base_log_position),
-        appended_log_position: appended,
+        appended_log_position: end.as_ref().and_then(|end| end.as_ref().ok()).copied(),
+        appended_log_position_unknown: end
+            .as_ref()
+            .and_then(|end| end.as_ref().err())
+            .map(String::as_str),
         replay_from,
         log_recording_id: recording,
         snapshots: snapshots.collect(),
@@ -157,11 +166,14 @@ pub(super) fn recovery_plan(plan: &Plan) -> Result<ExitCode, Failure> {
     for snapshot in &shown.snapshots {
         let _ = writeln!(text, "loads {}", snapshot.line());
     }
-    let end = appended.map_or(
-        "an end that only a running archive knows".to_owned(),
-        |it| it.to_string(),
-    );
-    if let Some(recording) = recording {
+    if let (Some(recording), Some(end)) = (recording, &end) {
+        let end = match end {
+            Ok(position) => position.to_string(),
+            Err(reason) => {
+                let reason = printable::one_line(reason);
+                format!("an end that is unknown, as {reason}")
+            }
+        };
         let _ = writeln!(
             text,
             "replays recording {recording} from {replay_from}, as far as it is committed, at most to {end}"
@@ -172,21 +184,35 @@ pub(super) fn recovery_plan(plan: &Plan) -> Result<ExitCode, Failure> {
 }
 
 /// Asks the archive of the member, if it runs, for the end of the log.
-fn end_of_recording(mark: &Mark, recording_id: i64) -> Option<i64> {
+fn end_of_recording(mark: &Mark, recording_id: i64, timeout: Duration) -> Result<i64, Failure> {
+    let refused = |error: &dyn std::fmt::Display| {
+        Failure::Other(format!(
+            "the archive did not answer within {timeout:?} (--timeout): {error}"
+        ))
+    };
     let client = Client::builder()
         .client_name("taran-members")
         .aeron_dir(&mark.aeron_directory)
-        .driver_timeout(ARCHIVE_TIMEOUT)
+        .driver_timeout(timeout)
         .connect()
-        .ok()?;
+        .map_err(|error| {
+            Failure::Other(format!(
+                "the driver of the archive cannot be reached within {timeout:?} (--timeout): {error}"
+            ))
+        })?;
     let mut archive = ArchiveContext::new()
         .control_channel("aeron:ipc?term-length=64k")
         .control_stream_id(mark.archive_stream_id)
         .response_channel("aeron:ipc?term-length=64k")
-        .message_timeout(ARCHIVE_TIMEOUT)
+        .message_timeout(timeout)
         .connect(&client)
-        .ok()?;
-    archive.max_recorded_position(recording_id).ok()
+        .map_err(|error| match error {
+            ConnectError::Session(SessionError::Timeout { .. }) => refused(&error),
+            _ => Failure::Other(error.to_string()),
+        })?;
+    archive
+        .max_recorded_position(recording_id)
+        .map_err(|error| Failure::Other(error.to_string()))
 }
 
 /// Shows the errors in the mark file.

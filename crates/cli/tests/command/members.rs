@@ -1,29 +1,37 @@
 //! `taran members`: a running member of its own cluster, and its files once it has ended.
 
-use std::net::UdpSocket;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 use serde_json::Value;
 
+use crate::own_address::own_address;
 use crate::process::{Directory, Outcome, Process, run, taran};
 use crate::traffic::await_true;
 
 struct Member {
     process: Option<Process>,
     root: Directory,
+    address: Ipv4Addr,
     members: String,
 }
+
+/// First port of the members; below the ephemeral port range.
+const PORT: usize = 9_600;
 
 impl Member {
     /// Describes a member among `count`, of which no other one runs.
     fn new(name: &str, count: usize) -> Member {
+        // The address is unique to this test, so the ports can be fixed.
+        let address = own_address();
         let members = (0..count).map(|id| {
-            let ports = (0..5).map(|_| format!(",127.0.0.1:{}", port()));
-            format!("{id}{}", ports.collect::<String>())
+            let endpoints = (0..5).map(|part| format!(",{address}:{}", PORT + 10 * id + part));
+            format!("{id}{}", endpoints.collect::<String>())
         });
         Member {
             process: None,
             root: Directory::new(name),
+            address,
             members: members.collect::<Vec<_>>().join("|"),
         }
     }
@@ -46,8 +54,11 @@ impl Member {
             format!("-Daeron.cluster.members={}", self.members),
             format!("-Daeron.archive.control.channel=aeron:udp?endpoint={archive}"),
         ]);
+        command.arg(format!(
+            "-Daeron.archive.replication.channel=aeron:udp?endpoint={}:0",
+            self.address
+        ));
         command.args([
-            "-Daeron.archive.replication.channel=aeron:udp?endpoint=127.0.0.1:0",
             "-Daeron.cluster.log.channel=aeron:udp?term-length=64k",
             "-Daeron.threading.mode=SHARED",
             "-Daeron.archive.threading.mode=SHARED",
@@ -79,11 +90,6 @@ impl Member {
         });
         described.expect("it was described")
     }
-}
-
-fn port() -> u16 {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    socket.local_addr().expect("an address").port()
 }
 
 #[test]
@@ -124,7 +130,13 @@ fn leader_is_described_suspended_resumed_and_shut_down_after_snapshots() {
             .stdout
             .ends_with("0 distinct errors\n")
     );
-    let plan = member.json("recovery-plan");
+    let mut plan = Value::Null;
+    await_true("an answer of the archive", || {
+        let outcome = member.verb("recovery-plan", &["--json", "--timeout", "30s"]);
+        outcome.assert_code(0).assert_silent();
+        plan = serde_json::from_str(&outcome.stdout).expect("JSON");
+        plan["appended_log_position"].is_i64()
+    });
     assert_eq!(plan["last_leadership_term_id"], 0);
     assert_eq!(plan["snapshots"][0]["service_id"], -1);
     assert!(plan["appended_log_position"].as_i64() >= plan["replay_from"].as_i64());

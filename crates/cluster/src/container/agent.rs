@@ -215,8 +215,10 @@ pub(super) struct ContainerAgent<S> {
     pub(super) active: Option<ActiveLog>,
     pub(super) snapshot: Option<Snapshot>,
     termination: Option<i64>,
-    /// Duty cycles since the service was ended.
+    /// Duty cycles since the service was ended, or has failed.
     ended: Option<usize>,
+    /// The failure that ends the agent, once the consensus module has been told.
+    failed: Option<ContainerError>,
     requested_ack: Option<i64>,
     heartbeat_ms: i64,
     slow_tick: Nanos,
@@ -270,6 +272,7 @@ impl<S: Service> ContainerAgent<S> {
             snapshot: None,
             termination: None,
             ended: None,
+            failed: None,
             requested_ack: None,
             heartbeat_ms: 0,
             slow_tick: Nanos::MIN,
@@ -290,6 +293,11 @@ impl<S: Service> ContainerAgent<S> {
     fn cycle(&mut self) -> Result<usize, ContainerError> {
         if let Some(reason) = self.client.close_reason() {
             return Err(ContainerError::DriverLost(format!("{reason:?}")));
+        }
+        if self.failed.is_some() {
+            // Only the last acknowledgement is left to send; if it cannot be sent, the failure before it is the one to report.
+            let _ = self.replica.requests.flush();
+            return Ok(0);
         }
         if self.now.nanos >= self.slow_tick {
             self.slow_tick = self.now.nanos + SLOW_TICK;
@@ -391,12 +399,22 @@ impl<S: Service> ContainerAgent<S> {
         }
     }
 
-    /// Returns the end of the agent, once the service was ended and that is acknowledged.
+    /// Ends the agent with a failure, once the acknowledgement that tells it is sent.
+    pub(super) fn fail(&mut self, error: ContainerError) {
+        self.failed = Some(error);
+        self.ended = Some(0);
+    }
+
+    /// Returns the end of the agent, once the service was ended, or has failed, and that is acknowledged.
     fn end(&mut self) -> Option<AgentEnd> {
         let cycles = self.ended.as_mut()?;
         *cycles += 1;
         if *cycles < LAST_ATTEMPTS && !self.replica.requests.is_flushed() {
             return None;
+        }
+        if let Some(error) = self.failed.take() {
+            self.error(&error.to_string());
+            return Some(AgentEnd::failed(error));
         }
         let position = self.replica.position;
         if self.termination == Some(position) {

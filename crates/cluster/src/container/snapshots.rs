@@ -6,10 +6,10 @@ use super::agent::{ContainerAgent, ContainerError};
 use super::config::ContainerConfig;
 use super::launch::ContainerLaunchError;
 use crate::consensus::Nanos;
-use crate::module::containers::{RECOVERY_RECORDINGS, RECOVERY_STATE};
-use crate::module::counters::COMMIT_POSITION;
+use crate::module::containers::RECOVERY_RECORDINGS;
 use crate::module::recordings::RecordingReader;
 use crate::module::snapshot::SnapshotRecorder;
+use crate::module::type_id::{COMMIT_POSITION, RECOVERY_STATE};
 use crate::protocol::ClientSession;
 use crate::service::{Service, SnapshotWriter};
 use crate::state::ModuleSnapshot;
@@ -108,7 +108,10 @@ impl<S: Service> ContainerAgent<S> {
         self.replica
             .requests
             .acknowledge(state.position, state.timestamp, client_id);
-        loaded?;
+        if let Err(error) = loaded {
+            self.fail(error);
+            return Ok(1);
+        }
         self.commit = Some((commit.id, registration_id));
         self.mark.set_ready(self.now.epoch_millis);
         Ok(1)
@@ -166,14 +169,11 @@ impl<S: Service> ContainerAgent<S> {
         self.replica
             .requests
             .acknowledge(position, timestamp, recording_id);
-        match result {
-            Ok(_) => Ok(1),
-            // The consensus module keeps the snapshot before; it may not wait for an answer that does not come.
-            Err(error) => {
-                let _ = self.replica.requests.flush();
-                Err(error)
-            }
+        // The consensus module keeps the snapshot before; it may not wait for an answer that does not come.
+        if let Err(error) = result {
+            self.fail(error);
         }
+        Ok(1)
     }
 
     fn try_take_snapshot(&mut self) -> Result<Option<i64>, ContainerError> {

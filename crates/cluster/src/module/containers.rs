@@ -1,23 +1,45 @@
 //! Streams between the consensus module and containers of services, or tools (`docs/spec/cluster.md` §7).
 
-use taran::{Client, CommandError, Counter, FragmentAssembler, Publication, Subscription};
+use std::collections::VecDeque;
+
+use taran::{
+    Client, CommandError, Counter, FragmentAssembler, OfferError, Publication, Subscription,
+};
 use taran_cluster_client::protocol::{JoinLog, ServiceCommand, ServiceTerminationPosition};
 use taran_protocol::counter::{HeartbeatKey, type_id};
+use taran_sbe::runtime::EncodeError;
+use thiserror::Error;
 
 use super::config::ClusterConfig;
 use super::log::LogJoin;
+use super::type_id::RECOVERY_STATE;
 use crate::consensus::MemberId;
 use crate::files::RecordingLogEntry;
 use crate::state::ServiceAcks;
 
-/// Type of the counter from which containers learn what to load.
-pub(crate) const RECOVERY_STATE: i32 = 204;
-
 /// Attempts of one message, as each may meet the end of a term.
 const ATTEMPTS: usize = 3;
 
+/// Commands that may wait for room. Containers that follow the protocol leave fewer: each join is acknowledged before the next.
+const MAX_WAITING: usize = 64;
+
+/// Length of the buffer that a message is tried in first.
+const FIRST_LENGTH: usize = 512;
+
 /// Offset in the key of the recovery state at which the recordings of the services' snapshots start.
 pub(crate) const RECOVERY_RECORDINGS: usize = 32;
+
+/// Reason why containers cannot be commanded any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ContainersError {
+    /// A command is longer than the longest message of the control stream.
+    #[error("a command for containers cannot be encoded: {0}")]
+    Encode(EncodeError),
+    /// The publication refuses a command for good, or too many commands wait for room.
+    #[error("the containers cannot be commanded any more: {0}")]
+    Offer(OfferError),
+}
 
 /// Streams to and from containers and tools, and what is known of the containers.
 pub(super) struct Containers {
@@ -30,7 +52,8 @@ pub(super) struct Containers {
     /// The state to recover from, while containers start.
     recovery: Option<Counter>,
     /// Commands that wait for room.
-    waiting: Vec<Vec<u8>>,
+    waiting: VecDeque<Vec<u8>>,
+    failure: Option<ContainersError>,
 }
 
 impl Containers {
@@ -48,7 +71,8 @@ impl Containers {
             acks: ServiceAcks::new(count),
             clients: Vec::new(),
             recovery: None,
-            waiting: Vec::new(),
+            waiting: VecDeque::new(),
+            failure: None,
         })
     }
 
@@ -122,30 +146,108 @@ impl Containers {
         ));
     }
 
-    pub(super) fn send(&mut self, command: &ServiceCommand<'_>) {
-        let mut bytes = vec![0; 512];
-        let length = loop {
-            match command.encode(&mut bytes) {
-                Ok(length) => break length,
-                Err(_) => bytes.resize(bytes.len() * 2, 0),
-            }
-        };
-        bytes.truncate(length);
-        self.waiting.push(bytes);
-        self.flush();
+    fn send(&mut self, command: &ServiceCommand<'_>) {
+        let max = self.publication.max_message_length();
+        match encoded(max, |buffer| command.encode(buffer)) {
+            Ok(bytes) => self.waiting.push_back(bytes),
+            Err(error) => self.failure = Some(ContainersError::Encode(error)),
+        }
+        // A failure is kept for the next duty cycle, which flushes again.
+        let _ = self.flush();
     }
 
-    /// Sends an encoded answer to a tool, which asks again if it does not get it.
-    pub(super) fn answer(&mut self, bytes: &[u8]) {
-        let _ = (0..ATTEMPTS).any(|_| self.publication.offer(bytes).is_ok());
+    /// Sends an answer to a tool, which asks again if it does not get it.
+    ///
+    /// # Errors
+    /// The answer is longer than the longest message of the stream.
+    pub(super) fn answer(
+        &self,
+        encode: impl Fn(&mut [u8]) -> Result<usize, EncodeError>,
+    ) -> Result<(), EncodeError> {
+        let bytes = encoded(self.publication.max_message_length(), encode)?;
+        let _ = offer(&self.publication, &bytes);
+        Ok(())
     }
 
     /// Sends what waits for room.
-    pub(super) fn flush(&mut self) {
-        while let Some(bytes) = self.waiting.first()
-            && (0..ATTEMPTS).any(|_| self.publication.offer(bytes).is_ok())
-        {
-            self.waiting.remove(0);
+    ///
+    /// # Errors
+    /// A command cannot be sent, now or later, or too many of them wait.
+    pub(super) fn flush(&mut self) -> Result<(), ContainersError> {
+        while let Some(bytes) = self.waiting.front() {
+            match offer(&self.publication, bytes) {
+                Ok(()) => {
+                    self.waiting.pop_front();
+                }
+                Err(error) if error.is_retryable() && self.waiting.len() <= MAX_WAITING => break,
+                Err(error) => {
+                    self.failure = Some(ContainersError::Offer(error));
+                    break;
+                }
+            }
         }
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
+/// Offers a message, again if it meets the end of a term.
+fn offer(publication: &Publication, bytes: &[u8]) -> Result<(), OfferError> {
+    for _ in 1..ATTEMPTS {
+        match publication.offer(bytes) {
+            Err(OfferError::AdminAction) => {}
+            result => return result.map(|_| ()),
+        }
+    }
+    publication.offer(bytes).map(|_| ())
+}
+
+/// Encodes a message of at most `max` bytes.
+fn encoded(
+    max: usize,
+    encode: impl Fn(&mut [u8]) -> Result<usize, EncodeError>,
+) -> Result<Vec<u8>, EncodeError> {
+    let mut bytes = vec![0; FIRST_LENGTH.min(max)];
+    loop {
+        match encode(&mut bytes) {
+            Ok(length) => {
+                bytes.truncate(length);
+                return Ok(bytes);
+            }
+            Err(EncodeError::Short { .. }) if bytes.len() < max => {
+                let length = (bytes.len() * 2).min(max);
+                bytes.resize(length, 0);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffer_grows_to_the_longest_message_and_no_further() {
+        let encode = |needed: usize| {
+            move |buffer: &mut [u8]| {
+                let actual = buffer.len();
+                if actual < needed {
+                    let what = "text";
+                    return Err(EncodeError::Short {
+                        what,
+                        needed,
+                        actual,
+                    });
+                }
+                Ok(needed)
+            }
+        };
+        assert_eq!(encoded(3000, encode(10)).map(|it| it.len()), Ok(10));
+        assert_eq!(encoded(3000, encode(3000)).map(|it| it.len()), Ok(3000));
+        let refused = encoded(3000, encode(3001));
+        assert!(matches!(
+            refused,
+            Err(EncodeError::Short { actual: 3000, .. })
+        ));
     }
 }

@@ -3,10 +3,8 @@
 use taran::{Client, CommandError, Counter};
 use taran_protocol::uri::value::format_duration_ns;
 
+use super::type_id;
 use crate::consensus::Nanos;
-
-pub(super) const MODULE_STATE: i32 = 200;
-pub(crate) const COMMIT_POSITION: i32 = 203;
 
 /// Counters.
 pub(super) struct ModuleCounters {
@@ -33,37 +31,37 @@ impl ModuleCounters {
         snapshot_threshold: Nanos,
     ) -> Result<Self, CommandError> {
         let key = cluster_id.to_le_bytes();
-        let add = |type_id: i32, text: &str| {
-            client.add_counter(type_id, &key, &format!("{text} - clusterId={cluster_id}"))
+        let add = |id: i32, text: &str| {
+            client.add_counter(id, &key, &format!("{text} - clusterId={cluster_id}"))
         };
-        let duration = |type_id: i32, longest: &str, exceeded: &str, threshold: Nanos| {
+        let duration = |id: i32, longest: &str, exceeded: &str, threshold: Nanos| {
             let limit = duration_text(threshold);
             Ok::<_, CommandError>(DurationCounters::new(
-                add(type_id, longest)?,
-                add(type_id + 1, &format!("{exceeded}: threshold={limit}"))?,
+                add(id, longest)?,
+                add(id + 1, &format!("{exceeded}: threshold={limit}"))?,
                 threshold,
             ))
         };
         let counters = Self {
-            state: add(MODULE_STATE, "Consensus Module state")?,
-            role: add(201, "Cluster node role")?,
-            toggle: add(202, "Cluster control toggle")?,
-            commit: add(COMMIT_POSITION, "Cluster commit-pos:")?,
-            snapshots: add(205, "Cluster snapshot count")?,
-            election_state: add(207, "Cluster election state")?,
-            errors: add(212, "Cluster Errors")?,
-            timed_out: add(213, "Cluster timed out client count")?,
-            elections: add(238, "Cluster election count")?,
-            term: add(239, "Cluster leadership term id")?,
-            node_toggle: add(233, "Node control toggle")?,
+            state: add(type_id::MODULE_STATE, "Consensus Module state")?,
+            role: add(type_id::NODE_ROLE, "Cluster node role")?,
+            toggle: add(type_id::CONTROL_TOGGLE, "Cluster control toggle")?,
+            commit: add(type_id::COMMIT_POSITION, "Cluster commit-pos:")?,
+            snapshots: add(type_id::SNAPSHOT_COUNT, "Cluster snapshot count")?,
+            election_state: add(type_id::ELECTION_STATE, "Cluster election state")?,
+            errors: add(type_id::ERRORS, "Cluster Errors")?,
+            timed_out: add(type_id::TIMED_OUT_CLIENTS, "Cluster timed out client count")?,
+            elections: add(type_id::ELECTION_COUNT, "Cluster election count")?,
+            term: add(type_id::LEADERSHIP_TERM_ID, "Cluster leadership term id")?,
+            node_toggle: add(type_id::NODE_CONTROL_TOGGLE, "Node control toggle")?,
             cycle: duration(
-                216,
+                type_id::MAX_CYCLE_TIME,
                 "Cluster max cycle time in ns",
                 "Cluster work cycle time exceeded count",
                 cycle_threshold,
             )?,
             snapshot: duration(
-                234,
+                type_id::MAX_SNAPSHOT_DURATION,
                 "Total max snapshot duration in ns",
                 "Total max snapshot duration exceeded count",
                 snapshot_threshold,

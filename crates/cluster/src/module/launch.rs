@@ -17,11 +17,12 @@ use thiserror::Error;
 use super::agent::{CoreSeed, ModuleAgent, Parts};
 use super::config::{ClusterConfig, ClusterConfigError};
 use super::containers::Containers;
-use super::counters::{MODULE_STATE, ModuleCounters};
+use super::counters::ModuleCounters;
 use super::files::{StateFileError, StateFiles};
 use super::log::{Log, LogParams, find_recording};
 use super::recordings::{POLL_INTERVAL, RecordingReader, START_TIMEOUT, wait};
 use super::replicated::Replicated;
+use super::type_id;
 use crate::consensus::{Consensus, Recovered, RecoveryError};
 use crate::files::{
     Mark, MarkComponent, MarkError, MarkFile, RecordingLogEntry, RecordingLogError,
@@ -462,7 +463,7 @@ fn check_duplicate(client: &Client, cluster_id: i32) -> Result<(), LaunchError> 
     loop {
         let other = client
             .counters()
-            .find(|meta| meta.type_id == MODULE_STATE && meta.key[..4] == key);
+            .find(|meta| meta.type_id == type_id::MODULE_STATE && meta.key[..4] == key);
         match other {
             None => return Ok(()),
             Some(other) if Instant::now() >= deadline => {

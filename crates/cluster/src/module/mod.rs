@@ -13,9 +13,11 @@ pub(crate) mod recordings;
 mod remote;
 mod replicated;
 pub(crate) mod snapshot;
+pub mod type_id;
 
 pub use agent::ModuleError;
 pub(crate) use config::Values;
 pub use config::{ClusterConfig, ClusterConfigError};
+pub use containers::ContainersError;
 pub use files::StateFileError;
 pub use launch::{ConsensusModule, ConsensusModuleBuilder, InContainers, LaunchError};

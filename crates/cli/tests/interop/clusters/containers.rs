@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use taran_cluster::container::{ContainerConfig, ServiceContainer};
@@ -19,6 +20,9 @@ use crate::require_java;
 
 /// Services of each cluster.
 const SERVICES: usize = 2;
+
+/// Time for a client to connect its egress. It is shorter than all liveness timeouts.
+const EGRESS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Counts of a service: messages of clients, timers of its own, messages of all services.
 type Counts = [u64; 3];
@@ -74,8 +78,14 @@ impl Service for Relay {
             cluster.offer(&count.to_le_bytes()).unwrap();
         }
         if self.service_id == 0 {
-            // The client sends again if there is no room.
-            let _ = cluster.send(session.id, message);
+            // As in the official service: the publication is there, but its client may not be connected yet.
+            let deadline = Instant::now() + EGRESS_TIMEOUT;
+            while let Err(error) = cluster.send(session.id, message)
+                && error.is_retryable()
+                && Instant::now() < deadline
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
         }
         self.show();
     }
@@ -165,6 +175,13 @@ fn counts(line: &str) -> Counts {
     ["messages", "timers", "relayed"].map(|key| Program::value(line, key))
 }
 
+/// Waits until each official container says these counts; more would never become these.
+fn await_counts(containers: &mut [Program], expected: Counts) {
+    for container in containers {
+        while counts(&container.expect("COUNTS")) != expected {}
+    }
+}
+
 #[test]
 fn official_containers_on_our_module_keep_timers_messages_and_snapshots_over_restarts() {
     require_java!();
@@ -182,6 +199,7 @@ fn official_containers_on_our_module_keep_timers_messages_and_snapshots_over_res
     };
     let mut containers = start(&mut cluster);
     echo(&cluster, &driver, 30);
+    await_counts(&mut containers, [30, 3, 6]);
     cluster.snapshot(0);
     for container in &mut containers {
         let line = container.expect("SNAPSHOT");
@@ -200,6 +218,7 @@ fn official_containers_on_our_module_keep_timers_messages_and_snapshots_over_res
         assert_eq!(counts(&container.expect("STARTED")), [30, 3, 6]);
     }
     echo(&cluster, &driver, 10);
+    await_counts(&mut containers, [60, 6, 12]);
     cluster.snapshot(0);
     for container in &mut containers {
         assert_eq!(counts(&container.expect("SNAPSHOT")), [60, 6, 12]);
@@ -220,6 +239,7 @@ fn official_containers_on_our_module_keep_timers_messages_and_snapshots_over_res
         assert_eq!(counts(&container.expect("STARTED")), [60, 6, 12]);
     }
     echo(&cluster, &driver, 10);
+    await_counts(&mut containers, [70, 7, 14]);
     cluster.snapshot(0);
     for container in &mut containers {
         assert_eq!(counts(&container.expect("SNAPSHOT")), [70, 7, 14]);
@@ -307,7 +327,7 @@ fn increment(client: &mut ClusterClient, message: u64) -> (u64, u64) {
         if let Some(value) = value {
             return (value, attempts);
         }
-        std::thread::yield_now();
+        thread::yield_now();
     }
 }
 

@@ -16,7 +16,8 @@ impl<S: Service> ModuleAgent<S> {
 
     /// Takes what containers and tools send.
     pub(super) fn poll_containers(&mut self) -> Result<usize, ModuleError> {
-        self.containers.flush();
+        self.containers.flush()?;
+        let has_containers = self.has_containers();
         let Self {
             containers,
             replicated,
@@ -25,8 +26,17 @@ impl<S: Service> ModuleAgent<S> {
         let mut failure = None;
         let mut queries = Vec::new();
         let mut malformed = 0_u64;
+        let mut is_unexpected = false;
         let handler = |bytes: &[u8], _: &taran::Header<'_>| {
             let result = match ServiceRequest::decode(bytes) {
+                Ok(ServiceRequest::ClusterMembersQuery(it)) => {
+                    queries.push(it);
+                    Ok(())
+                }
+                Ok(_) if !has_containers => {
+                    is_unexpected = true;
+                    Ok(())
+                }
                 Ok(ServiceRequest::SessionMessageHeader(header)) => {
                     let service = usize::try_from(header.cluster_session_id).ok();
                     let pending = service.and_then(|index| replicated.pending.get_mut(index));
@@ -56,10 +66,6 @@ impl<S: Service> ModuleAgent<S> {
                 Ok(ServiceRequest::ServiceAck(ack)) => {
                     containers.acks.on_ack(ack).map_err(ModuleError::from)
                 }
-                Ok(ServiceRequest::ClusterMembersQuery(it)) => {
-                    queries.push(it);
-                    Ok(())
-                }
                 Err(MessageError::UnexpectedTemplate { .. }) => Ok(()),
                 Err(_) => {
                     malformed += 1;
@@ -80,6 +86,11 @@ impl<S: Service> ModuleAgent<S> {
             self.error(&format!(
                 "{malformed} messages of containers cannot be read"
             ));
+        }
+        if is_unexpected {
+            self.error(
+                "requests of a container are ignored: the service runs in the process of this member; end the container",
+            );
         }
         for query in queries {
             self.answer_members(&query);

@@ -124,6 +124,8 @@ impl<S: Service> ModuleAgent<S> {
         };
         let before = std::mem::replace(&mut self.replicated.state, state);
         self.uncommitted_states.push_back((position, before));
+        // Before the toggle: tools that wait for it may ask for the next action at once.
+        self.counters.state.set(state as i64);
         Ok(true)
     }
 

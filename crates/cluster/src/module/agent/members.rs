@@ -1,5 +1,7 @@
 //! Answers to tools that ask for the members.
 
+use taran_sbe::runtime::EncodeError;
+
 use super::ModuleAgent;
 use crate::members::Member;
 use crate::protocol::{
@@ -13,16 +15,14 @@ impl<S: Service> ModuleAgent<S> {
         let leader_member_id = self.core.leader().unwrap_or(-1);
         if !query.extended {
             let members = self.config.members.to_string();
-            self.containers
-                .send(&ServiceCommand::ClusterMembersResponse(
-                    ClusterMembersResponse {
-                        correlation_id: query.correlation_id,
-                        leader_member_id,
-                        active_members: &members,
-                        passive_followers: "",
-                    },
-                ));
-            return;
+            let response = ServiceCommand::ClusterMembersResponse(ClusterMembersResponse {
+                correlation_id: query.correlation_id,
+                leader_member_id,
+                active_members: &members,
+                passive_followers: "",
+            });
+            let answered = self.containers.answer(|buffer| response.encode(buffer));
+            return self.check_answer(answered);
         }
         let response = ClusterMembersExtendedResponse {
             correlation_id: query.correlation_id,
@@ -37,14 +37,17 @@ impl<S: Service> ModuleAgent<S> {
                 .map(|it| self.status(it))
                 .collect(),
         };
-        let mut bytes = vec![0; 1024];
-        let length = loop {
-            match response.encode(&mut bytes) {
-                Ok(length) => break length,
-                Err(_) => bytes.resize(bytes.len() * 2, 0),
-            }
-        };
-        self.containers.answer(&bytes[..length]);
+        let answered = self.containers.answer(|buffer| response.encode(buffer));
+        self.check_answer(answered);
+    }
+
+    fn check_answer(&mut self, answered: Result<(), EncodeError>) {
+        if let Err(error) = answered {
+            self.error(&format!(
+                "the members cannot be listed for a tool: {error}; use shorter endpoints in aeron.cluster.members, or a \
+                 longer term-length in aeron.cluster.control.channel"
+            ));
+        }
     }
 
     /// Returns what this member knows of one: of itself, or by its last report.

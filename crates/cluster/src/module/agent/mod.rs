@@ -21,7 +21,7 @@ use taran_core::agent::{Agent, AgentEnd};
 use taran_core::error_log::ErrorLog;
 
 use super::config::{ClusterConfig, ClusterConfigError};
-use super::containers::Containers;
+use super::containers::{Containers, ContainersError};
 use super::counters::ModuleCounters;
 use super::egress::Io;
 use super::files::{StateFileError, StateFiles};
@@ -93,6 +93,9 @@ pub enum ModuleError {
     /// A container does not follow the protocol.
     #[error(transparent)]
     Acknowledgement(#[from] AckError),
+    /// Containers cannot be commanded any more.
+    #[error(transparent)]
+    Containers(#[from] ContainersError),
     /// A message of a service cannot be kept.
     #[error(transparent)]
     ServiceMessage(#[from] ServiceMessageError),

@@ -167,6 +167,8 @@ impl<S: Service> ModuleAgent<S> {
         self.snapshot = None;
         self.replicated.snapshot_due = None;
         self.replicated.state = ModuleState::Active;
+        // Before the toggle: tools that wait for it may ask for the next action at once.
+        self.counters.state.set(ModuleState::Active as i64);
         // The clients were not heard meanwhile.
         self.replicated.sessions.touch_all(self.now.nanos);
         if self.is_leading() && self.counters.toggle.get() == toggle::SNAPSHOT {

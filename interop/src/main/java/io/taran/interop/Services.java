@@ -66,7 +66,8 @@ final class Services
 
     /**
      * Counts messages of clients, timers, and messages of services. Service 0 answers clients; each 10th message makes all
-     * services schedule a timer, and makes each of them send its number to all. The snapshot has the three counts.
+     * services schedule a timer, and makes each of them send its number to all. The snapshot has the three counts. Says COUNTS
+     * at each change of a count.
      */
     static final class Relay implements ClusteredService
     {
@@ -116,9 +117,11 @@ final class Services
             if (session == null)
             {
                 relayed++;
+                say("COUNTS");
                 return;
             }
             messages++;
+            say("COUNTS");
             if (messages % 10 == 0)
             {
                 while (!cluster.scheduleTimer(1000 * serviceId + messages, timestamp + 1))
@@ -146,6 +149,7 @@ final class Services
             if (correlationId / 1000 == serviceId)
             {
                 timers++;
+                say("COUNTS");
             }
         }
 
