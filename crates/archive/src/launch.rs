@@ -130,7 +130,8 @@ pub struct ArchiveBuilder {
 }
 
 impl ArchiveBuilder {
-    /// Sets the commit of the program, which the counter of errors shows in its label. Default: unknown.
+    /// Sets the commit of the program, for the label of the counter of errors and the first line of the event log. Default:
+    /// unknown.
     #[must_use]
     pub fn commit(mut self, commit: impl Into<String>) -> Self {
         self.commit = commit.into();
@@ -281,6 +282,7 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
     let event_log = EventWriter::start(&EventWriterSpec {
         enabled: config.events,
         path: config.event_log_file.as_deref(),
+        commit: &commit,
     })
     .map_err(|error: EventLogError| ArchiveError::EventLog(error.to_string()))?;
     if let Some(invoke) = &mut driver_invoker {

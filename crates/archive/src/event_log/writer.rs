@@ -22,6 +22,8 @@ pub(crate) struct EventWriterSpec<'a> {
     pub(crate) enabled: ArchiveEventSet,
     /// File to append to; `None` for standard output.
     pub(crate) path: Option<&'a Path>,
+    /// Commit of the program, for the first line.
+    pub(crate) commit: &'a str,
 }
 
 /// The event log could not be opened.
@@ -60,7 +62,7 @@ impl EventWriter {
         };
         let now_ns = || SystemWallClock.epoch_nanos();
         let (log, consumer) = EventLog::new(spec.enabled, CAPACITY, now_ns);
-        let start = start_line(now_ns());
+        let start = start_line(now_ns(), spec.commit);
         // A closed standard output is ignored.
         let _ = write_all(out.as_mut(), &start);
         let thread = thread::Builder::new()
@@ -108,12 +110,12 @@ fn work(consumer: &EventConsumer, mut out: Box<dyn Write + Send>) {
     }
 }
 
-fn start_line(now_ns: i64) -> String {
+fn start_line(now_ns: i64, commit: &str) -> String {
     let date = DateTime::from_timestamp_nanos(now_ns)
         .with_timezone(&Local)
         .format("%Y-%m-%d %H:%M:%S%.3f%z");
     format!(
-        "{}log started {date}, enabled loggers: {{ARCHIVE: version={} commit=taran}}\n",
+        "{}log started {date}, enabled loggers: {{ARCHIVE: version={} commit={commit}}}\n",
         time(now_ns),
         env!("CARGO_PKG_VERSION"),
     )
@@ -151,6 +153,12 @@ mod tests {
     use taran_protocol::event::ArchiveEventCode;
 
     use super::*;
+
+    #[test]
+    fn first_line_has_the_commit_of_the_program() {
+        let line = start_line(1_700_000_000_123_456_789, "0123456789");
+        assert!(line.ends_with(" commit=0123456789}\n"), "{line}");
+    }
 
     #[test]
     fn line_has_time_name_lengths_and_fields_and_no_line_break_of_others() {
