@@ -35,6 +35,7 @@ pub(crate) fn run(
 
     let mut state = discriminant(client.state());
     let (mut generation, mut next, mut received) = (0, 0, 0);
+    let mut failure = None;
     while received < messages {
         let mut work = client.invoke()?;
         if discriminant(client.state()) != state {
@@ -71,6 +72,14 @@ pub(crate) fn run(
             }
         }
         if work == 0 {
+            // A resource that cannot be added is tried again each second.
+            let current = publication.failure().or_else(|| subscription.failure());
+            if current != failure {
+                failure = current;
+                if let Some(failure) = &failure {
+                    println!("{failure}");
+                }
+            }
             std::thread::yield_now();
         }
     }

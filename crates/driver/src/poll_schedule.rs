@@ -376,8 +376,8 @@ impl<T: Pollable> PollSchedule<T> {
         self.changed = changed;
     }
 
-    /// Returns the next time at which a poll has an effect, if nothing outside of the items changes before. `None` if it is
-    /// not known: an idle item may have something to do when the sweep reaches it.
+    /// Returns the next time at which a poll has an effect, if nothing outside of the items changes before. Returns `None` if
+    /// that time is not known: the sweep is to poll an idle item that has returned no idle period, and that may have work.
     pub(crate) fn next_deadline_ns(&self) -> Option<i64> {
         let is_swept = self.order.len() - self.active > SMALL_IDLE_SET;
         let mut next_ns = i64::MAX;

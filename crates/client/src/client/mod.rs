@@ -187,8 +187,8 @@ impl Client {
         self.core().do_work(now)
     }
 
-    /// Returns the time, on the clock of [`do_work`](Self::do_work), from which on a duty cycle has something to do although no
-    /// response has come: for simulations. `i64::MAX` stands for never, a time in the past for at once.
+    /// Returns the time, on the clock of [`do_work`](Self::do_work), of the next duty cycle that has something to do if no
+    /// response comes before: for simulations. `i64::MAX` stands for never, a time in the past for at once.
     #[must_use]
     pub fn next_deadline_ns(&self) -> i64 {
         self.core().next_deadline_ns()

@@ -258,7 +258,8 @@ impl ReconnectingClient {
     /// Runs one duty cycle with the time of the system clock. Returns the amount of work done.
     ///
     /// # Errors
-    /// An option of the builder is invalid.
+    /// An option of the builder is invalid. The [`state`](Self::state) has the same error, and the next attempt to connect,
+    /// with another builder, begins a second later.
     pub fn invoke(&mut self) -> Result<usize, ConnectError> {
         let now = self.clock.now();
         self.do_work(now)
@@ -267,7 +268,7 @@ impl ReconnectingClient {
     /// Like [`invoke`](Self::invoke), with a time that the caller provides: for simulations.
     ///
     /// # Errors
-    /// An option of the builder is invalid.
+    /// As [`invoke`](Self::invoke).
     pub fn do_work(&mut self, now: Now) -> Result<usize, ConnectError> {
         self.resources.retain(|resource| !resource.is_dropped());
         let mut work = self.advance_link(now)?;
@@ -305,16 +306,19 @@ impl ReconnectingClient {
                     self.state = ConnectionState::Connected;
                     Ok(1)
                 }
-                Err(error @ ConnectError::Option(_)) => Err(error),
                 Err(error) => {
                     event!(info, "connecting failed; trying again", error = error);
                     self.link = Link::Down {
                         next_attempt_ns: now.nanos.saturating_add(RETRY_NS),
                     };
                     if let ConnectionState::Reconnecting { failure, .. } = &mut self.state {
-                        *failure = Some(error);
+                        *failure = Some(error.clone());
                     }
-                    Ok(1)
+                    if matches!(error, ConnectError::Option(_)) {
+                        Err(error)
+                    } else {
+                        Ok(1)
+                    }
                 }
             },
             Link::Up { client, heartbeat } => {

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use taran::{
-    CommandError, ConnectionState, ImageHandlers, Lost, ManualClock, MemoryStorage, Publication,
-    Reconnecting, ReconnectingClient, Subscription,
+    CommandError, ConnectError, ConnectionState, ImageHandlers, Lost, ManualClock, MemoryStorage,
+    Publication, Reconnecting, ReconnectingClient, Subscription,
 };
 
 use taran_protocol::command::Command;
@@ -112,6 +112,26 @@ impl Machine {
         publication.offer(b"message").unwrap();
         let subscription = self.subscription.get().expect("there is a driver");
         assert_eq!(subscription.poll(|_, _| (), 10), Ok(1));
+    }
+}
+
+#[test]
+fn invalid_option_is_an_error_of_each_attempt_and_in_the_state() {
+    let clock = ManualClock::new(START);
+    let (storage, time) = (MemoryStorage::new(), clock.clone());
+    let configure = move || builder(&storage, &time).keepalive_interval(Duration::ZERO);
+    let mut client = ReconnectingClient::new(configure);
+    for _ in 0..3 {
+        let error = client.do_work(clock.read()).unwrap_err();
+        assert!(matches!(error, ConnectError::Option(_)), "{error}");
+        let expected = ConnectionState::Reconnecting {
+            lost: None,
+            failure: Some(error),
+        };
+        assert_eq!(*client.state(), expected);
+        clock.advance(Duration::from_millis(999));
+        assert_eq!(client.do_work(clock.read()), Ok(0));
+        clock.advance(Duration::from_millis(1));
     }
 }
 

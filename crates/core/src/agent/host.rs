@@ -234,6 +234,16 @@ impl<A: Agent> Agent for HostingAgent<A> {
             hosted.agent.on_long_park();
         }
     }
+
+    /// The first deadline of the host agent and the hosted agents, if each knows its own.
+    fn next_deadline_ns(&self) -> Option<i64> {
+        let mut hosted = self
+            .hosted
+            .iter()
+            .map(|hosted| hosted.agent.next_deadline_ns());
+        let first = self.agent.next_deadline_ns()?;
+        hosted.try_fold(first, |next, deadline| Some(next.min(deadline?)))
+    }
 }
 
 impl<A> Drop for HostingAgent<A> {

@@ -108,6 +108,18 @@ impl<C: SkippableAgent, N: Agent> Agent for InvokerAgent<C, N> {
         self.conductor.on_long_park();
         self.network.on_long_park();
     }
+
+    /// The first deadline of both, if each knows its own. If the conductor was skipped: at once, so that the next cycle
+    /// includes it.
+    fn next_deadline_ns(&self) -> Option<i64> {
+        let conductor_ns = self.conductor.next_deadline_ns()?;
+        let network_ns = self.network.next_deadline_ns()?;
+        Some(if self.conductor_skipped {
+            i64::MIN
+        } else {
+            conductor_ns.min(network_ns)
+        })
+    }
 }
 
 #[cfg(test)]

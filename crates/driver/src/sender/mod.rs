@@ -129,7 +129,7 @@ struct SendContext<'a> {
     coalescer: &'a mut DatagramCoalescer,
     /// Number of publications that sent something.
     sending: usize,
-    /// Number of publications that have told the conductor something else.
+    /// Number of publications whose connection state has changed, or whose position a spy has advanced.
     news: usize,
     /// True if a publication can send nothing before it gets a status message.
     is_flow_controlled: bool,
@@ -251,8 +251,8 @@ impl Sender {
         self.clock = Some(watch);
     }
 
-    /// Sends what is due. Returns the bytes of data sent, and the number of publications that have told the conductor
-    /// something else.
+    /// Sends what is due. Returns the bytes of data sent, and the number of publications whose connection state has changed,
+    /// or whose position a spy has advanced.
     fn send(&mut self, now: Now) -> (usize, usize) {
         let load = self.work_tracker.load(now.nanos);
         let mut context = SendContext {

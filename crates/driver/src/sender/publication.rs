@@ -56,7 +56,8 @@ pub(crate) struct SenderPublication {
     pub(super) is_flow_controlled: bool,
     /// True if the limit has changed since the last attempt to send.
     has_new_limit: bool,
-    /// True if the connection state, or the position without data being sent, has changed since the last poll.
+    /// True if the connection state has changed, or a spy has advanced the position, since the last
+    /// [`take_news`](Self::take_news).
     has_news: bool,
     // Used a few times per second.
     pub(super) setup_sent_ns: i64,
@@ -236,7 +237,8 @@ impl SenderPublication {
         sent
     }
 
-    /// Returns true once if the conductor has to know of more than of data sent.
+    /// Returns true if, since the last call, the connection state has changed or a spy has advanced the position: the conductor
+    /// reads both.
     pub(super) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }

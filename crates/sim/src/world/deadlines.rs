@@ -21,14 +21,14 @@ impl Deadlines {
         all.try_fold(i64::MAX, |next, deadline| Some(next.min(deadline?)))
     }
 
-    /// Checks that a process that has changed something at this time of the world was expected to. A process without a known
-    /// deadline may have given another one something to do at any time.
+    /// Fails if `process`, which has changed something at this time of the world, has a later deadline. Does not fail while the
+    /// deadline of any process is unknown: that process may give others something to do at any time.
     pub(super) fn check(&self, process: ProcessId, now_ns: i64) -> Result<(), Violation> {
         match self.deadlines_ns.get(process.0) {
             Some(&Some(deadline_ns)) if now_ns < deadline_ns && self.next_ns().is_some() => {
                 let by = deadline_ns.saturating_sub(now_ns);
                 violation!(
-                    "it did something {by} ns before its next deadline, with nothing from outside"
+                    "it did something {by} ns before its next deadline, and nothing else had changed"
                 );
             }
             _ => Ok(()),

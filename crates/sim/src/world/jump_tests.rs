@@ -181,7 +181,7 @@ impl Process for Hasty {
 }
 
 #[test]
-#[should_panic(expected = "before its next deadline, with nothing from outside")]
+#[should_panic(expected = "before its next deadline, and nothing else had changed")]
 fn process_that_works_before_its_deadline_is_found() {
     let (mut world, host, _) = world(6);
     world.spawn(host, |_| Hasty { next_ns: 0 });

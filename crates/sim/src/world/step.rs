@@ -43,7 +43,7 @@ impl World {
 
     /// Returns the next time step in nanoseconds, and limits jumps.
     fn next_step_ns(&mut self, most_ns: i64) -> i64 {
-        // Other processes have no timeouts that depend on duty cycles in time.
+        // Phases in which all duty cycles are late are for worlds with a driver. Other worlds can jump at any time.
         let may_be_late = self.hosts.iter().any(|host| host.driver.is_some());
         if self.time_stepper.wants_deadlines(may_be_late) {
             self.update_deadlines();

@@ -401,7 +401,8 @@ pub enum RejectReason {
     Full,
     /// The file is bound to another queue.
     OtherQueue,
-    /// The thread of the worker has ended. The queue accepts no request for that worker any more.
+    /// The thread of the worker has ended. The queue accepts no request for that worker any more. Requests that it had accepted
+    /// may have no completion: they count as [in flight](super::DiskQueue::in_flight) for ever, and their buffers are lost.
     Stopped,
 }
 
