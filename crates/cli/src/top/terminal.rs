@@ -13,6 +13,10 @@ use termion::{clear, cursor, style, terminal_size};
 
 use super::screen::{Key, Line, Size};
 
+const ESCAPE: u8 = 0x1b;
+/// Wait for the rest of an escape sequence.
+const SEQUENCE_WAIT: Duration = Duration::from_millis(20);
+
 /// The alternate screen. Dropped, the terminal is as it was before.
 pub(super) struct Terminal {
     /// `None` only while it is dropped.
@@ -62,6 +66,10 @@ impl Terminal {
         if self.pending.is_empty() && !self.read(wait)? {
             return Ok(None);
         }
+        // The rest of an escape sequence can be late on a slow line; the escape key has none.
+        if self.pending == [ESCAPE] {
+            self.read(SEQUENCE_WAIT)?;
+        }
         let Some(first) = self.pending.pop_front() else {
             return Ok(None);
         };
@@ -71,7 +79,7 @@ impl Terminal {
         match parse_event(first, &mut bytes) {
             Ok(Event::Key(key)) => Ok(meaning(key)),
             Ok(_) => Ok(None),
-            Err(_) => Ok((first == 0x1b).then_some(Key::Escape)),
+            Err(_) => Ok((first == ESCAPE).then_some(Key::Escape)),
         }
     }
 

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::process::{Directory, Driver, run, taran};
 use crate::traffic::{Traffic, await_true};
@@ -24,6 +24,8 @@ struct Terminal {
     keyboard: File,
     /// The side of the program; keeps the terminal open after its end.
     line: OwnedFd,
+    /// Modes before the start of the program, such as the echo of keys.
+    modes: LocalModes,
     shown: Arc<Mutex<String>>,
     child: Child,
 }
@@ -47,6 +49,7 @@ impl Terminal {
             ws_ypixel: 0,
         };
         tcsetwinsize(&line, size).unwrap();
+        let modes = tcgetattr(&line).unwrap().local_modes;
         let stdio = || Stdio::from(line.try_clone().unwrap());
         let child = taran(&["top", "-u", "50"])
             .env("AERON_DIR", directory.path())
@@ -69,6 +72,7 @@ impl Terminal {
         Terminal {
             keyboard,
             line,
+            modes,
             shown,
             child,
         }
@@ -111,8 +115,6 @@ fn top_shows_streams_until_q_and_restores_the_terminal() {
     let driver = Driver::start(directory.path(), &[]);
     let traffic = Traffic::over_udp(directory.path(), 1001, 3);
     let mut terminal = Terminal::start(&directory, 80, 24);
-    // What echoes, and interprets ^C, before and after.
-    let before = tcgetattr(&terminal.line).unwrap().local_modes;
     await_true("the stream", || terminal.shows("       1001 "));
     assert!(terminal.shows(ENTER_ALTERNATE_SCREEN));
     assert!(terminal.shows("2 of 2 streams, order: rate") || terminal.shows("1 of 1 streams"));
@@ -133,7 +135,8 @@ fn top_shows_streams_until_q_and_restores_the_terminal() {
     await_true("the end of the screen", || {
         terminal.shows(LEAVE_ALTERNATE_SCREEN)
     });
-    assert_eq!(tcgetattr(&terminal.line).unwrap().local_modes, before);
+    let after = tcgetattr(&terminal.line).unwrap().local_modes;
+    assert_eq!(after, terminal.modes);
     drop(traffic);
     driver.stop("TERM").assert_code(15);
 }
