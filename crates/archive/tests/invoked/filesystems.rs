@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use taran_archive_client::protocol::RecordingSignal;
 use taran_archive_client::{ArchiveEvent, ReplayParams};
@@ -14,6 +15,8 @@ const STREAM: i32 = 1;
 const MESSAGE: [u8; 1_000] = [7; 1_000];
 /// Counter of recordings that wait for space.
 const HELD_RECORDINGS: i32 = 2_101;
+/// Held by a test while it uses a loop device: a machine may have only one that is free.
+static LOOP_DEVICE: Mutex<()> = Mutex::new(());
 
 /// Kind of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +71,8 @@ fn on(kind: Kind, test: &str, body: impl FnOnce()) {
         return inside(test, mount_flags, body);
     }
     let flags: Flags = &["-m"];
+    // A panic of another test leaves nothing half done: the lock guards no data.
+    let _held = LOOP_DEVICE.lock().unwrap_or_else(PoisonError::into_inner);
     if std::env::var_os(INSIDE).is_none()
         && let Err(why) = try_mount(kind)
     {
@@ -93,23 +98,22 @@ fn mount_flags() -> Result<Flags, String> {
 fn try_mount(kind: Kind) -> Result<(), String> {
     let name = kind.name();
     let script = format!(
-        "set -e; d=$(mktemp -d); trap 'losetup -d $l || :; rm -rf $d' EXIT; truncate -s {}M $d/image; mkfs.{name} -q $d/image; \
-         l=$(losetup -f --show $d/image); mkdir $d/m; mount $l $d/m; umount $d/m",
+        "set -e; d=$(mktemp -d); trap 'rm -rf $d' EXIT; truncate -s {}M $d/image; mkfs.{name} -q $d/image; mkdir $d/m; \
+         mount -o loop $d/image $d/m; umount $d/m",
         kind.size_mib()
     );
     if succeeds(&["unshare", "-m", "sh", "-c", &script]) {
         Ok(())
     } else {
         Err(format!(
-            "no {name} can be mounted from a loop device (root, mkfs.{name}, losetup)"
+            "no {name} can be mounted from a loop device (root, mkfs.{name}, a free loop device)"
         ))
     }
 }
 
-/// A file system, unmounted when it is dropped.
+/// A file system, unmounted when it is dropped. The kernel frees its loop device with the last use, also if the test is killed.
 struct Mounted {
     directory: PathBuf,
-    device: Option<String>,
 }
 
 impl Mounted {
@@ -117,15 +121,12 @@ impl Mounted {
         let base = std::env::temp_dir().join(format!("taran-{}-{name}", std::process::id()));
         let directory = base.join("mounted");
         std::fs::create_dir_all(&directory).expect("there is a directory for temporary files");
-        let mut mounted = Self {
-            directory,
-            device: None,
-        };
-        let target = mounted.path().to_owned();
+        let mounted = Self { directory };
+        let target = mounted.path();
         let size_mib = kind.size_mib();
         if kind == Kind::Tmpfs {
             let size = format!("size={size_mib}m");
-            run(&["mount", "-t", "tmpfs", "-o", &size, "tmpfs", &target]);
+            run(&["mount", "-t", "tmpfs", "-o", &size, "tmpfs", target]);
             return mounted;
         }
         let image = base.join("image");
@@ -133,9 +134,7 @@ impl Mounted {
         file.set_len(size_mib << 20).expect("files can be sparse");
         let image_path = image.to_str().expect("a path in ASCII");
         run(&[&format!("mkfs.{}", kind.name()), "-q", image_path]);
-        let device = run(&["losetup", "-f", "--show", image_path]);
-        mounted.device = Some(device.clone());
-        run(&["mount", &device, &target]);
+        run(&["mount", "-o", "loop", image_path, target]);
         mounted
     }
 
@@ -167,9 +166,6 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         succeeds(&["umount", "-l", self.path()]);
-        if let Some(device) = &self.device {
-            succeeds(&["losetup", "-d", device]);
-        }
         if let Some(base) = self.directory.parent() {
             let _ = std::fs::remove_dir_all(base);
         }

@@ -1,5 +1,5 @@
-//! An archive, its driver and its client on one thread: recordings and replays allocate nothing per message and block. Files
-//! are written by other threads, whose allocations `crates/storage/tests/allocation.rs` counts.
+//! An archive, its driver and its client on one thread: recordings and replays allocate nothing, neither per message nor per
+//! block of messages. Files are written by other threads, whose allocations `crates/storage/tests/allocation.rs` counts.
 
 use taran_archive_client::ReplayParams;
 

@@ -13,6 +13,12 @@ use crate::process::Directory;
 #[track_caller]
 fn git(root: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
+        // Neither the user's configuration nor a repository of the environment.
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE")
         .arg("-C")
         .arg(root)
         .args(["-c", "user.name=test", "-c", "user.email=test@example.com"])

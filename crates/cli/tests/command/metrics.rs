@@ -376,7 +376,7 @@ fn stat_listen_with_scraper_for_prometheus_text_sends_it() {
     driver.stop("TERM").assert_code(15);
 }
 
-/// Returns what `promtool check metrics` says about a text other than notes on naming; `None` without promtool.
+/// Returns what `promtool check metrics` says about a text; `None` without promtool.
 fn promtool_check(text: &str) -> Option<String> {
     let mut promtool = Command::new("promtool")
         .args(["check", "metrics"])

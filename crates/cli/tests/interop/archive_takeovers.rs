@@ -164,6 +164,7 @@ fn taran_archive_takes_over_from_an_official_one_that_was_killed_under_load() {
 
     // The official archive has no lock: its heartbeat is young, so it may be alive.
     tested.pass_on();
+    tested.renew_mark_file();
     let refusal = tested.refused_launch();
     assert!(refusal.contains("shows an active archive"), "{refusal}");
     tested.age_mark_file();
@@ -185,6 +186,7 @@ fn official_archive_takes_over_from_a_taran_one_that_was_killed_under_load() {
     let (id, end) = kill_under_load(&mut tested, &client);
 
     tested.pass_on();
+    tested.renew_mark_file();
     let refusal = tested.refused_launch();
     assert!(refusal.contains("active mark file"), "{refusal}");
     tested.age_mark_file();

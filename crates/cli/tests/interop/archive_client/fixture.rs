@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use taran::{Client, ExclusivePublication, Position};
 use taran_archive_client::{ArchiveClient, ArchiveContext};
@@ -177,9 +177,22 @@ impl TestArchive {
 
     /// Makes the last heartbeat in the mark file an old one.
     pub(crate) fn age_mark_file(&self) {
+        self.write_heartbeat(1);
+    }
+
+    /// Makes the last heartbeat in the mark file one of an archive that may be alive. It is ahead by an hour, so that it is young
+    /// however long the next process takes to read it.
+    pub(crate) fn renew_mark_file(&self) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let ahead = now + Duration::from_secs(3_600);
+        self.write_heartbeat(i64::try_from(ahead.as_millis()).unwrap());
+    }
+
+    /// Writes the time of the last heartbeat, in milliseconds since the epoch, into the mark file.
+    fn write_heartbeat(&self, epoch_ms: i64) {
         let path = self.archive_dir.join("archive-mark.dat");
         let file = std::fs::File::options().write(true).open(path).unwrap();
-        std::os::unix::fs::FileExt::write_all_at(&file, &1_i64.to_le_bytes(), 16).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &epoch_ms.to_le_bytes(), 16).unwrap();
     }
 
     pub(crate) fn archive_dir(&self) -> &std::path::Path {

@@ -7,6 +7,11 @@ use taran_sim::seeded;
 use super::super::common::STREAM;
 use super::{Attacker, Scene, TERM, endpoint, expect_progress, undisturbed};
 
+/// Part of the error of a plain channel that receives sealed frames.
+const SECURED_PEER: &str = "sends frames of Taran transport security";
+/// Sources that a driver names in this error within an hour.
+const SECURED_PEERS_MAX: usize = 64;
+
 /// Damages a valid frame: changes bytes, truncates or extends it.
 fn damaged(attacker: &mut Attacker, sound: &[u8]) -> Vec<u8> {
     let random = &mut attacker.random;
@@ -45,7 +50,8 @@ fn attack_both_ends(seed: u64, mut build: impl FnMut(&mut Attacker) -> Vec<u8>) 
         invalid > 100,
         "{invalid} invalid datagrams: the attack had no effect"
     );
-    scene.end(&["no image for SETUP"], 2);
+    // A random frame type can be one of transport security.
+    scene.end(&["no image for SETUP", SECURED_PEER], 2 + SECURED_PEERS_MAX);
 }
 
 seeded! {
