@@ -1,11 +1,11 @@
 //! Requests of clients.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use taran::{
-    Action, ChannelUri, ControlledFragmentAssembler, ImageHandlers, ImageView, OfferError, Pending,
-    Subscription, UriError,
+    Action, ChannelUri, Client, CommandError, ControlledFragmentAssembler, ErrorCode,
+    ImageHandlers, ImageView, OfferError, Pending, Subscription, UriError,
 };
 
 use super::control::toggle;
@@ -23,34 +23,76 @@ use crate::state::{CLUSTER_PROTOCOL_ID, Leadership, SessionIo as _};
 
 /// Ingress subscriptions, with the images that are gone.
 pub(super) struct Ingress {
+    stream_id: i32,
     subscriptions: Vec<(Subscription, ControlledFragmentAssembler)>,
-    pending: Vec<Pending<Subscription>>,
+    requested: Vec<Requested>,
     gone: Receiver<i64>,
+    tell_gone: Sender<i64>,
+}
+
+/// A subscription that the driver has not added yet.
+struct Requested {
+    channel: String,
+    pending: Pending<Subscription>,
 }
 
 impl Ingress {
+    fn new(stream_id: i32) -> Self {
+        let (tell_gone, gone) = channel();
+        Self {
+            stream_id,
+            subscriptions: Vec::new(),
+            requested: Vec::new(),
+            gone,
+            tell_gone,
+        }
+    }
+
     /// Returns an image that is gone.
     pub(super) fn next_gone(&self) -> Option<i64> {
         self.gone.try_recv().ok()
     }
 
-    /// Takes subscriptions that the driver has added. Returns the texts of those that it refused.
-    fn complete(&mut self) -> Vec<String> {
-        let mut refused = Vec::new();
-        let subscriptions = &mut self.subscriptions;
-        self.pending.retain_mut(|pending| match pending.poll() {
-            None => true,
-            Some(Ok(subscription)) => {
-                subscriptions.push((subscription, ControlledFragmentAssembler::new()));
-                false
-            }
-            Some(Err(error)) => {
-                refused.push(format!("cannot subscribe to ingress: {error}"));
-                false
-            }
+    /// Asks the driver for a subscription. Returns a text if that is impossible.
+    fn request(&mut self, client: &Client, channel: String) -> Option<String> {
+        let sender = self.tell_gone.clone();
+        let handlers = ImageHandlers::new().on_unavailable(move |image| {
+            // The agent may have left this ingress already.
+            let _ = sender.send(image.correlation_id());
         });
+        match client.async_add_subscription_with(&channel, self.stream_id, handlers) {
+            Ok(pending) => {
+                self.requested.push(Requested { channel, pending });
+                None
+            }
+            Err(error) => Some(format!("cannot subscribe to {channel}: {error}")),
+        }
+    }
+
+    /// Takes subscriptions that the driver has added, and asks again for those whose socket, of an ingress before, is still
+    /// being closed. Returns the texts of those that it refused.
+    fn complete(&mut self, client: &Client) -> Vec<String> {
+        let mut refused = Vec::new();
+        for mut requested in std::mem::take(&mut self.requested) {
+            match requested.pending.poll() {
+                None => self.requested.push(requested),
+                Some(Ok(subscription)) => {
+                    let assembler = ControlledFragmentAssembler::new();
+                    self.subscriptions.push((subscription, assembler));
+                }
+                Some(Err(error)) if is_passing(&error) => {
+                    refused.extend(self.request(client, requested.channel));
+                }
+                Some(Err(error)) => refused.push(format!("cannot subscribe to ingress: {error}")),
+            }
+        }
         refused
     }
+}
+
+/// Returns true if the driver asks for another attempt.
+fn is_passing(error: &CommandError) -> bool {
+    matches!(error, CommandError::Registration(error) if error.code == ErrorCode::ResourceTemporarilyUnavailable)
 }
 
 /// Returns the channel on which a member takes requests; none for a follower whose clients use multicast, as it would answer
@@ -77,7 +119,6 @@ fn is_multicast(endpoint: &str) -> bool {
 
 impl<S: Service> ModuleAgent<S> {
     pub(super) fn connect_ingress(&mut self, is_leader: bool) {
-        let (sender, gone) = channel();
         let mut channels = Vec::new();
         match udp_channel(&self.config, is_leader) {
             Ok(channel) => channels.extend(channel),
@@ -86,27 +127,13 @@ impl<S: Service> ModuleAgent<S> {
         if is_leader && self.config.ingress_ipc_allowed {
             channels.push("aeron:ipc".to_owned());
         }
-        let mut pending = Vec::new();
+        let mut ingress = Ingress::new(self.config.ingress_stream_id);
         for channel in channels {
-            let sender = sender.clone();
-            let handlers = ImageHandlers::new().on_unavailable(move |image| {
-                // The agent may have left this ingress already.
-                let _ = sender.send(image.correlation_id());
-            });
-            let stream = self.config.ingress_stream_id;
-            let added = self
-                .client
-                .async_add_subscription_with(&channel, stream, handlers);
-            match added {
-                Ok(subscription) => pending.push(subscription),
-                Err(error) => self.error(&format!("cannot subscribe to {channel}: {error}")),
+            if let Some(text) = ingress.request(&self.client, channel) {
+                self.error(&text);
             }
         }
-        self.ingress = Some(Ingress {
-            subscriptions: Vec::new(),
-            pending,
-            gone,
-        });
+        self.ingress = Some(ingress);
     }
 
     pub(super) fn poll_ingress(&mut self) -> Result<usize, ModuleError> {
@@ -118,7 +145,7 @@ impl<S: Service> ModuleAgent<S> {
         let Some(mut ingress) = self.ingress.take() else {
             return Ok(0);
         };
-        for text in ingress.complete() {
+        for text in ingress.complete(&self.client) {
             self.error(&text);
         }
         let endpoints = Arc::clone(&self.ingress_endpoints);
