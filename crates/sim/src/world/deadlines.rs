@@ -7,7 +7,7 @@ use super::World;
 use crate::check::{Violation, violation};
 use crate::process::{ProcessId, Slot};
 
-/// What the processes know about the times of their next work, on the clock of the world, in nanoseconds.
+/// Knowledge of the world about the deadlines of its processes.
 #[derive(Debug)]
 pub(super) struct Deadlines {
     /// By process; `None` if it is not known. `i64::MAX` for processes that are dead.
