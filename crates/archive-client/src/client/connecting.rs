@@ -3,8 +3,8 @@
 use std::fmt;
 
 use taran::{
-    ChannelUri, Client, CommandError, ErrorCode, ExclusivePublication, FragmentAssembler,
-    OfferError, Param, Pending, Subscription,
+    ChannelUri, Client, ExclusivePublication, FragmentAssembler, OfferError, Param, Pending,
+    Subscription,
 };
 
 use super::channels::control_channel;
@@ -198,7 +198,7 @@ impl ArchiveConnecting {
                     request_channel,
                     pending,
                 },
-                Some(Err(error)) if is_temporary(&error) => Step::PublishAgain {
+                Some(Err(error)) if error.is_retryable() => Step::PublishAgain {
                     subscription,
                     request_channel,
                     at_ns: now_ns.saturating_add(RETRY_INTERVAL_NS),
@@ -275,14 +275,6 @@ impl ArchiveConnecting {
         };
         Ok(None)
     }
-}
-
-/// Returns true if the driver refuses for a reason that passes.
-fn is_temporary(error: &CommandError) -> bool {
-    matches!(
-        error,
-        CommandError::Registration(error) if error.code == ErrorCode::ResourceTemporarilyUnavailable
-    )
 }
 
 impl Session {

@@ -438,7 +438,7 @@ impl Machine {
                     self.enter(PersistentState::AwaitResponseReplay);
                 }
             },
-            Err(error) if is_temporary(&error) => {
+            Err(error) if error.is_retryable() => {
                 self.report(PersistentError::Driver(error));
                 self.retry(PersistentState::AddReplaySubscription);
             }
@@ -513,7 +513,7 @@ impl Machine {
                     is_reported: false,
                 };
             }
-            Err(error) if is_temporary(&error) => {
+            Err(error) if error.is_retryable() => {
                 self.live = LiveSubscription::None;
                 self.report(PersistentError::Driver(error));
                 self.ask_after_ns = self.now_ns.saturating_add(RETRY_NS);
@@ -605,13 +605,6 @@ impl Machine {
 /// Returns the distance from the recorded position at which the live stream is joined, in bytes.
 fn near(image: &ImageFacts) -> i64 {
     image.term_length / 4
-}
-
-fn is_temporary(error: &taran::CommandError) -> bool {
-    match error {
-        taran::CommandError::Registration(registration) => registration.code.code() == 11,
-        error => error.is_retryable(),
-    }
 }
 
 /// Decides where each fragment comes from while a replay is being left for the live stream.

@@ -1,6 +1,6 @@
 //! Starting, extending and stopping recordings (`docs/spec/archive.md` §2.3, §4.1).
 
-use taran::{CommandError, Counter, Image, ImageHandlers, ImageView, Pending, Subscription};
+use taran::{Counter, Image, ImageHandlers, ImageView, Pending, Subscription};
 use taran_archive_client::protocol::{ErrorCode, RecordingSignal, SourceLocation};
 use taran_protocol::event::ArchiveEventCode;
 use taran_storage::{DiskError, Request as DiskRequest};
@@ -19,16 +19,6 @@ use crate::session::Signal;
 const SOURCE_IDENTITY_LENGTH: usize = 100;
 /// Id of a recording subscription that the driver has not added yet.
 const NOT_ADDED: i64 = -1;
-
-/// Returns true if the driver may do later what it could not do now.
-pub(super) fn is_temporary(error: &CommandError) -> bool {
-    match error {
-        CommandError::Registration(error) => {
-            error.code == taran::ErrorCode::ResourceTemporarilyUnavailable
-        }
-        error => error.is_retryable(),
-    }
-}
 
 /// Returns the refusal of a recording for which the catalog has no room.
 fn no_room(error: AddError) -> Refusal {
@@ -339,7 +329,7 @@ impl ConductorCore {
                     self.keys.remove(&added.recorded.key);
                     // The endpoint of the replication before this one may be closing.
                     if let Some(replication) = replication
-                        && is_temporary(&error)
+                        && error.is_retryable()
                     {
                         self.on_replication_unavailable(replication, error.to_string());
                         continue;

@@ -9,7 +9,7 @@ use taran_protocol::event::ArchiveEventCode;
 
 use super::ConductorCore;
 use super::catalog_store::Ticket;
-use super::recordings::{RecordingRequest, is_temporary};
+use super::recordings::RecordingRequest;
 use super::request::{Refusal, Requester};
 use crate::files::NewRecording;
 use crate::replication::{
@@ -260,7 +260,7 @@ impl ConductorCore {
         } = found;
         destinations.retain_mut(|pending| match pending.poll() {
             None => true,
-            Some(Err(error)) if is_temporary(&error) => {
+            Some(Err(error)) if error.is_retryable() => {
                 machine.on_destination_unavailable(error.to_string());
                 false
             }
@@ -501,7 +501,7 @@ impl ConductorCore {
         };
         match subscription.subscription.async_add_destination(destination) {
             Ok(pending) => found.destinations.push(pending),
-            Err(error) if is_temporary(&error) => {
+            Err(error) if error.is_retryable() => {
                 found.machine.on_destination_unavailable(error.to_string());
             }
             Err(error) => found.machine.on_destination(Err(error.to_string())),

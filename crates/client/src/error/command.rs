@@ -116,13 +116,19 @@ pub enum CommandError {
 
 impl CommandError {
     /// Returns true if the same command can succeed later: the driver did not answer in time, its response was
-    /// overwritten, or its command buffer was full.
+    /// overwritten, its command buffer was full, or it rejected the command because a resource is temporarily unavailable
+    /// (an endpoint with the same address is still being closed).
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(
-            self,
-            Self::Timeout { .. } | Self::ResponseOverwritten | Self::DriverBufferFull { .. }
-        )
+        match self {
+            Self::Timeout { .. } | Self::ResponseOverwritten | Self::DriverBufferFull { .. } => {
+                true
+            }
+            Self::Registration(rejected) => {
+                rejected.code == ErrorCode::ResourceTemporarilyUnavailable
+            }
+            _ => false,
+        }
     }
 
     /// Returns the reason of the loss if the client has lost its driver.
@@ -136,3 +142,24 @@ impl CommandError {
 }
 
 taran_core::debug_is_display!(RegistrationError, CommandError);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejection_is_retryable_only_if_driver_asks_for_another_attempt() {
+        let rejected = |code| {
+            CommandError::Registration(RegistrationError {
+                code,
+                text: String::new(),
+                correlation_id: 1,
+            })
+        };
+        assert!(rejected(ErrorCode::ResourceTemporarilyUnavailable).is_retryable());
+        for code in ErrorCode::ALL {
+            let is_expected = *code == ErrorCode::ResourceTemporarilyUnavailable;
+            assert_eq!(rejected(*code).is_retryable(), is_expected, "{code:?}");
+        }
+    }
+}

@@ -134,12 +134,13 @@ pub enum ConnectError {
 
 impl ConnectError {
     /// Returns true if connecting can succeed later, when a driver has started: none runs in the directory, it is still
-    /// starting, it has shut down, or it is dead.
+    /// starting or died while it started, it has shut down, or it is dead.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
             Self::NoDriver { .. }
+                | Self::TooShort { .. }
                 | Self::NotReady { .. }
                 | Self::DriverStopped { .. }
                 | Self::DriverProcessEnded { .. }

@@ -258,8 +258,10 @@ impl ReconnectingClient {
     /// Runs one duty cycle with the time of the system clock. Returns the amount of work done.
     ///
     /// # Errors
-    /// An option of the builder is invalid. The [`state`](Self::state) has the same error, and the next attempt to connect,
-    /// with another builder, begins a second later.
+    /// An attempt to connect failed for a reason that a driver's start does not remove
+    /// ([`ConnectError::is_retryable`] is false): an option of the builder is invalid, the driver's files have another version or
+    /// are damaged, or this process may not open them. The [`state`](Self::state) has the same error. The next attempt, with a
+    /// new builder, begins a second later, for applications that go on calling.
     pub fn invoke(&mut self) -> Result<usize, ConnectError> {
         let now = self.clock.now();
         self.do_work(now)
@@ -314,10 +316,10 @@ impl ReconnectingClient {
                     if let ConnectionState::Reconnecting { failure, .. } = &mut self.state {
                         *failure = Some(error.clone());
                     }
-                    if matches!(error, ConnectError::Option(_)) {
-                        Err(error)
-                    } else {
+                    if error.is_retryable() {
                         Ok(1)
+                    } else {
+                        Err(error)
                     }
                 }
             },

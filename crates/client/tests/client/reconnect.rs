@@ -1,11 +1,12 @@
 //! The reconnecting client, over drivers that are killed and restarted in virtual time.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use taran::{
     CommandError, ConnectError, ConnectionState, ImageHandlers, Lost, ManualClock, MemoryStorage,
-    Publication, Reconnecting, ReconnectingClient, Subscription,
+    Publication, Reconnecting, ReconnectingClient, Subscription, Version,
 };
 
 use taran_protocol::command::Command;
@@ -133,6 +134,37 @@ fn invalid_option_is_an_error_of_each_attempt_and_in_the_state() {
         assert_eq!(client.do_work(clock.read()), Ok(0));
         clock.advance(Duration::from_millis(1));
     }
+}
+
+#[test]
+fn driver_of_another_version_is_an_error_until_it_is_replaced() {
+    let mut machine = Machine::without_driver();
+    machine.start_driver();
+    machine.kill_driver();
+    machine.advance(Duration::from_secs(12));
+    let storage = MemoryStorage::new();
+    *machine.storage.lock().unwrap() = storage.clone();
+    let driver = FakeDriver::start_in(storage, machine.clock.clone());
+    let version = &driver.cnc.header.version;
+    let supported = version.swap(Version::new(1, 0, 0).0, Ordering::Relaxed);
+    let mut errors = 0;
+    for _ in 0..300 {
+        machine.clock.advance(Duration::from_millis(100));
+        driver.set_heartbeat_ms(machine.clock.read().epoch_millis);
+        match machine.client.do_work(machine.clock.read()) {
+            Ok(_) => {}
+            Err(error) => {
+                assert!(matches!(error, ConnectError::Version { .. }), "{error}");
+                errors += 1;
+            }
+        }
+    }
+    // The attempt in progress waits for the driver timeout, each later one fails at once and follows a second later.
+    assert!((15..=30).contains(&errors), "{errors}");
+    version.store(supported, Ordering::Relaxed);
+    machine.driver = Some(driver);
+    machine.advance(Duration::from_secs(2));
+    machine.exchange();
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use taran::{
-    Action, ChannelUri, Client, CommandError, ControlledFragmentAssembler, ErrorCode,
-    ImageHandlers, ImageView, OfferError, Pending, Subscription, UriError,
+    Action, ChannelUri, Client, ControlledFragmentAssembler, ImageHandlers, ImageView, OfferError,
+    Pending, Subscription, UriError,
 };
 
 use super::control::toggle;
@@ -80,7 +80,7 @@ impl Ingress {
                     let assembler = ControlledFragmentAssembler::new();
                     self.subscriptions.push((subscription, assembler));
                 }
-                Some(Err(error)) if is_passing(&error) => {
+                Some(Err(error)) if error.is_retryable() => {
                     refused.extend(self.request(client, requested.channel));
                 }
                 Some(Err(error)) => refused.push(format!("cannot subscribe to ingress: {error}")),
@@ -88,11 +88,6 @@ impl Ingress {
         }
         refused
     }
-}
-
-/// Returns true if the driver asks for another attempt.
-fn is_passing(error: &CommandError) -> bool {
-    matches!(error, CommandError::Registration(error) if error.code == ErrorCode::ResourceTemporarilyUnavailable)
 }
 
 /// Returns the channel on which a member takes requests; none for a follower whose clients use multicast, as it would answer
