@@ -131,6 +131,9 @@ taran_core::debug_is_display!(ConfigError);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ArchiveConfig {
+    /// A planted defect: files are removed although replays need them.
+    #[cfg(test)]
+    pub(crate) is_blind_to_replays: bool,
     /// Directory of catalog and recordings.
     pub dir: PathBuf,
     /// Directory of the mark file.
@@ -256,6 +259,8 @@ impl ArchiveConfig {
             .map(str::to_owned)
             .or_else(|| control.as_ref().and_then(derived_response_channel));
         Ok(Self {
+            #[cfg(test)]
+            is_blind_to_replays: false,
             mark_file_dir: mark_file_dir.unwrap_or_else(|| dir.clone()),
             dir,
             delete_dir_on_start: options.archive_dir_delete_on_start(),

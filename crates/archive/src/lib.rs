@@ -1,6 +1,7 @@
 //! An Aeron archive (`docs/spec/archive.md`): records streams to disk and replays them.
 //!
 //! * [`Archive`] is a running archive, beside a media driver; [`ArchiveConfig`] its configuration.
+//! * [`ArchiveParts`] are the agents of an archive without threads, over a disk, memory and time of the caller.
 //! * [`security`] has the interfaces that decide which clients may do what.
 //! * [`files`] is what an archive keeps on disk: catalog, segment files, mark file, and the tools for a stopped archive.
 
@@ -18,6 +19,7 @@ pub mod files;
 mod launch;
 mod mark;
 mod outgoing;
+mod parts;
 mod recorder;
 mod replayer;
 mod replication;
@@ -30,4 +32,5 @@ mod slots;
 
 pub use config::{ArchiveConfig, ArchiveThreadingMode, ConfigError, DiskFullPolicy, StreamConfig};
 pub use launch::{Archive, ArchiveBuilder, ArchiveError};
+pub use parts::{ArchiveEnvironment, ArchiveParts, ArchiveStart};
 pub use retention::{RetentionError, RetentionRule};

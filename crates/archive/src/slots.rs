@@ -38,6 +38,11 @@ impl<T> Slots<T> {
         self.items.get_mut(slot)?.take()
     }
 
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.items.iter().flatten()
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.items.iter_mut().flatten()
     }

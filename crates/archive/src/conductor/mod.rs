@@ -16,6 +16,7 @@ mod replications;
 mod request;
 mod retention;
 mod segments;
+mod stepped_store;
 mod time_index;
 mod truncation;
 mod verification;
@@ -34,6 +35,7 @@ use taran_core::queue::{Receiver, Sender};
 use taran_protocol::event::ArchiveEventCode;
 
 pub(crate) use catalog_store::{CatalogStore, StoreStatus, ThreadedCatalogStore, Ticket};
+pub(crate) use stepped_store::{SteppedStore, StoreState};
 
 use crate::clock_steps::ClockSteps;
 use crate::config::ArchiveConfig;

@@ -107,6 +107,12 @@ impl Replayer {
         }
     }
 
+    /// Returns recording, position, and the segment file that is read next, of each replay that has not ended.
+    #[cfg(test)]
+    pub(crate) fn files(&self) -> impl Iterator<Item = (i64, i64, std::path::PathBuf)> {
+        self.replays.iter().filter_map(Replay::file)
+    }
+
     fn poll_commands(&mut self) -> usize {
         let mut work = 0;
         while let Some(command) = self.commands.try_recv() {

@@ -109,6 +109,14 @@ impl Replay {
         self.spec.id
     }
 
+    /// Returns recording, position, and the segment file that is read next; `None` when the replay has ended.
+    #[cfg(test)]
+    pub(super) fn file(&self) -> Option<(i64, i64, PathBuf)> {
+        let (id, position) = (self.spec.recording_id, self.position);
+        let path = segment_path(&self.spec.directory, id, self.spec.layout.base_of(position));
+        (!matches!(self.state, State::Ended)).then_some((id, position, path))
+    }
+
     /// Ends the replay by request.
     pub(super) fn abort(&mut self) {
         if !matches!(self.state, State::Ended) {

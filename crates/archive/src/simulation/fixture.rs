@@ -10,7 +10,7 @@ use taran_sim::{HostIndex, HostSpec, World};
 use taran_storage::{Disk, OpenOptions};
 
 use super::archive::{DIRECTORY, Settings};
-use super::journal::Journal;
+use super::journal::{Journal, Retention, Role};
 use super::operations::archive;
 use super::user::{Media, UserProcess, WantedReplay};
 use super::{
@@ -43,6 +43,8 @@ impl Fixture {
             catalog_length_max: None,
             options,
             defect: None,
+            role: Role::Source,
+            retention: Retention::None,
         }
     }
 
@@ -51,7 +53,7 @@ impl Fixture {
         for _ in 0..HOSTS {
             world.add_host_without_driver(HostSpec::new());
         }
-        set_up(&mut world);
+        set_up(&mut world, false);
         world.on_boot(move |world, host| boot(world, host, |_| settings));
         await_all(
             &mut world,

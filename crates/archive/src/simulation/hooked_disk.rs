@@ -22,16 +22,28 @@ pub(super) enum Defect {
     ForgetsDirectorySync,
     /// Takes frames at the end of a recording for whole without their checksums.
     BelievesTornTail,
+    /// The replica writes another byte than its source has.
+    DamagesReplica,
+    /// Retention does not see replays.
+    PurgesUnderReplays,
+    /// Retention does not see consumers.
+    PurgesUnconsumed,
 }
 
 impl Defect {
-    pub(super) const ALL: [Self; 4] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::AcknowledgesBeforeSync,
         Self::NeverSyncs,
         Self::ForgetsDirectorySync,
         Self::BelievesTornTail,
+        Self::DamagesReplica,
+        Self::PurgesUnderReplays,
+        Self::PurgesUnconsumed,
     ];
 }
+
+/// Offset of the byte of a block that [`Defect::DamagesReplica`] changes: the first of the payload of a frame.
+const DAMAGED: usize = 32;
 
 /// A crash at an operation of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,6 +219,13 @@ impl HookedFile {
         Ok(())
     }
 
+    fn is_segment(&self) -> bool {
+        self.inner
+            .path()
+            .extension()
+            .is_some_and(|extension| extension == "rec")
+    }
+
     /// Takes note of a write that failed.
     fn written(&self, result: Result<(), DiskError>) -> Result<(), DiskError> {
         if let Err(error) = &result
@@ -234,6 +253,14 @@ impl DiskFile for HookedFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), DiskError> {
         self.on_operation()?;
+        if self.disk.defect == Some(Defect::DamagesReplica)
+            && self.is_segment()
+            && bytes.len() > DAMAGED
+        {
+            let mut damaged = bytes.to_vec();
+            damaged[DAMAGED] ^= 1;
+            return self.written(self.inner.write_at(&damaged, offset));
+        }
         self.written(self.inner.write_at(bytes, offset))
     }
 

@@ -1,6 +1,6 @@
 //! Knowledge of the users of an archive: what was published, what was acknowledged, what was asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use taran_archive_client::Recording;
 use taran_archive_client::protocol::ErrorCode;
@@ -130,6 +130,12 @@ pub(super) struct Known {
     pub(super) suspects: Vec<(i64, i64)>,
     /// Lowest position up to which it was asked to be truncated since it was extended last.
     pub(super) truncated_to: Option<i64>,
+    /// True if it was ever asked to be truncated.
+    pub(super) was_truncated: bool,
+    /// Highest position up to which it was ever acknowledged.
+    pub(super) highest: i64,
+    /// Highest position that its consumer has told.
+    pub(super) consumed: i64,
 }
 
 impl Known {
@@ -153,6 +159,10 @@ pub(super) struct Counts {
     pub(super) segment_purges: u64,
     pub(super) listed: u64,
     pub(super) fatal_ends: u64,
+    pub(super) replications: u64,
+    pub(super) replications_ended: u64,
+    pub(super) compared_frames: u64,
+    pub(super) retained: u64,
 }
 
 impl Counts {
@@ -167,25 +177,69 @@ impl Counts {
         self.segment_purges += other.segment_purges;
         self.listed += other.listed;
         self.fatal_ends += other.fatal_ends;
+        self.replications += other.replications;
+        self.replications_ended += other.replications_ended;
+        self.compared_frames += other.compared_frames;
+        self.retained += other.retained;
     }
 }
 
-/// The record that all processes and operations of a world share.
+/// Role of an archive in a world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Records streams of users.
+    #[default]
+    Source,
+    /// Replicates recordings of the source.
+    Replica,
+}
+
+/// Rule by which an archive purges segments or recordings by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Retention {
+    #[default]
+    None,
+    /// Keeps at least so many bytes, and what the consumer needs, if there is one.
+    Bytes { bytes: i64, has_consumer: bool },
+    /// Keeps nothing that is older than some seconds.
+    Age,
+}
+
+/// Knowledge of one archive.
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+struct ArchiveRecord {
     endpoint: String,
     hooks: Hooks,
-    ledgers: BTreeMap<i32, Ledger>,
-    sessions: BTreeMap<i32, i32>,
     recordings: BTreeMap<i64, Known>,
-    next_stream_id: i32,
-    next_replay: i32,
     power_cuts: u64,
     /// Power cuts when the archive recovered last.
     recovered_cuts: u64,
-    pub(super) counts: Counts,
+    sync: Option<SyncLevel>,
     /// Sync level and checksum of the archive, for the text of violations.
     durability: String,
+    retention: Retention,
+}
+
+/// The record that all processes and operations of a world share. What it knows of an archive is that of one role at a time:
+/// the source, unless another role is [selected](Self::select).
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    role: Role,
+    record: ArchiveRecord,
+    /// Knowledge of the archive of the other role.
+    other: ArchiveRecord,
+    has_replica: bool,
+    ledgers: BTreeMap<i32, Ledger>,
+    sessions: BTreeMap<i32, i32>,
+    /// Streams that were published on the network.
+    networked: BTreeSet<i32>,
+    /// Ranges of streams that a power cut may have damaged without a trace, in any archive.
+    suspects: BTreeMap<i32, Vec<(i64, i64)>>,
+    /// Source of each replica.
+    replicas: BTreeMap<i64, i64>,
+    next_stream_id: i32,
+    next_replay: i32,
+    pub(super) counts: Counts,
     /// First and last position of the replay that ended last.
     pub(super) last_replay: Option<(i64, i64)>,
     /// Code and text of the refusal that came last.
@@ -195,27 +249,112 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    pub(super) fn set_up(&mut self, endpoint: String, hooks: Hooks) {
-        self.endpoint = endpoint;
-        self.hooks = hooks;
+    pub(super) fn set_up(&mut self, role: Role, endpoint: String, hooks: Hooks) {
+        self.select(role);
+        self.record.endpoint = endpoint;
+        self.record.hooks = hooks;
+        self.has_replica |= role == Role::Replica;
+        self.select(Role::Source);
     }
 
-    /// Takes note of the sync level and the checksum of the archive.
-    pub(super) fn set_durability(&mut self, sync: SyncLevel, checksum: Option<Checksum>) {
-        self.durability = format!("sync level {sync:?}, checksum {checksum:?}");
+    /// Returns true if there is a second archive.
+    pub(super) fn has_replica(&self) -> bool {
+        self.has_replica
+    }
+
+    /// Selects the archive that all calls are about; returns the one before.
+    pub(super) fn select(&mut self, role: Role) -> Role {
+        let before = std::mem::replace(&mut self.role, role);
+        if before != role {
+            std::mem::swap(&mut self.record, &mut self.other);
+        }
+        before
+    }
+
+    /// Takes note of what the archive promises.
+    pub(super) fn set_promises(
+        &mut self,
+        sync: SyncLevel,
+        checksum: Option<Checksum>,
+        retention: Retention,
+    ) {
+        self.record.sync = Some(sync);
+        self.record.retention = retention;
+        self.record.durability =
+            format!("sync level {sync:?}, checksum {checksum:?}, {retention:?}");
+    }
+
+    /// Returns true if nothing that was acknowledged is lost by a power cut.
+    pub(super) fn is_durable(&self) -> bool {
+        self.record.sync.is_some_and(|sync| sync != SyncLevel::None)
+    }
+
+    /// Returns the highest start position that retention may have given a recording.
+    pub(super) fn retained_from(&self, known: &Known) -> i64 {
+        match self.record.retention {
+            Retention::None => i64::MIN,
+            Retention::Bytes {
+                bytes,
+                has_consumer,
+            } => {
+                let by_bytes = known.highest - bytes;
+                if has_consumer {
+                    by_bytes.min(known.consumed)
+                } else {
+                    by_bytes
+                }
+            }
+            Retention::Age => known.highest,
+        }
+    }
+
+    /// Takes note of frames that may be damaged.
+    pub(super) fn suspect(&mut self, recording_id: i64, range: (i64, i64)) {
+        let known = self.record.recordings.entry(recording_id).or_default();
+        known.suspects.push(range);
+        self.suspects
+            .entry(known.stream_id)
+            .or_default()
+            .push(range);
+    }
+
+    /// Returns true if no frame of a stream may be damaged.
+    pub(super) fn is_unsuspected(&self, stream_id: i32) -> bool {
+        !self.suspects.contains_key(&stream_id)
+    }
+
+    /// Takes note of the recording of the replica into which one of the source is replicated.
+    pub(super) fn on_replica(&mut self, replica: i64, source: i64) {
+        let other = self.other.recordings.get(&source);
+        let stream_id = other.map(|known| known.stream_id);
+        let known = self.record.recordings.entry(replica).or_default();
+        known.stream_id = stream_id.unwrap_or(known.stream_id);
+        self.replicas.insert(replica, source);
+    }
+
+    /// Returns replicas with their sources.
+    pub(super) fn replicas(&self) -> impl Iterator<Item = (i64, i64)> {
+        self.replicas
+            .iter()
+            .map(|(replica, source)| (*replica, *source))
+    }
+
+    /// Returns the knowledge of a recording of the source; the replica is selected.
+    pub(super) fn source(&self, recording_id: i64) -> Option<&Known> {
+        self.other.recordings.get(&recording_id)
     }
 
     /// Adds what guarantees depend on to a violation.
     pub(super) fn explain(&self, Violation(text): Violation) -> Violation {
-        Violation(format!("{text} ({})", self.durability))
+        Violation(format!("{text} ({})", self.record.durability))
     }
 
     pub(super) fn archive_endpoint(&self) -> String {
-        self.endpoint.clone()
+        self.record.endpoint.clone()
     }
 
     pub(super) fn hooks(&self) -> &Hooks {
-        &self.hooks
+        &self.record.hooks
     }
 
     pub(super) fn new_stream_id(&mut self) -> i32 {
@@ -240,8 +379,17 @@ impl Journal {
         position: i64,
         payload: &[u8],
     ) -> Result<(), String> {
-        let known = self.recordings.get(&recording_id);
+        let known = self.record.recordings.get(&recording_id);
         if known.is_some_and(|known| known.is_suspect(position)) {
+            return Ok(());
+        }
+        // A replica has what its source had.
+        let of_stream = self.suspects.get(&stream_id).into_iter().flatten();
+        if self.role == Role::Replica
+            && of_stream
+                .into_iter()
+                .any(|(from, to)| (*from..*to).contains(&position))
+        {
             return Ok(());
         }
         match self.ledgers.get(&stream_id) {
@@ -252,23 +400,35 @@ impl Journal {
     }
 
     /// Takes note of the session of a publication.
-    pub(super) fn on_session(&mut self, session_id: i32, stream_id: i32) {
+    pub(super) fn on_session(&mut self, session_id: i32, stream_id: i32, is_networked: bool) {
         self.sessions.insert(session_id, stream_id);
+        if is_networked {
+            self.networked.insert(stream_id);
+        }
+    }
+
+    /// Returns a session for a replay of a stream that is on the network with its own.
+    pub(super) fn new_session_of(&mut self, stream_id: i32) -> Option<i32> {
+        let is_networked = self.networked.contains(&stream_id);
+        is_networked.then(|| 1_000_000 + self.new_replay_number())
     }
 
     pub(super) fn recording(&mut self, recording_id: i64) -> &mut Known {
-        self.recordings.entry(recording_id).or_default()
+        self.record.recordings.entry(recording_id).or_default()
     }
 
     /// Forgets recordings of which nothing was acknowledged.
     pub(super) fn forget_unknown(&mut self) {
-        self.recordings.retain(|_, known| {
+        self.record.recordings.retain(|_, known| {
             known.floor > 0 || known.first_start.is_some() || known.is_gone || known.is_unavailable
         });
     }
 
     pub(super) fn recordings(&self) -> impl Iterator<Item = (i64, &Known)> {
-        self.recordings.iter().map(|(id, known)| (*id, known))
+        self.record
+            .recordings
+            .iter()
+            .map(|(id, known)| (*id, known))
     }
 
     /// Takes note of a recorded position that users can see.
@@ -278,8 +438,12 @@ impl Journal {
         session_id: i32,
         position: i64,
     ) -> Result<(), String> {
-        let stream_id = self.sessions.get(&session_id).copied();
-        let known = self.recordings.entry(recording_id).or_default();
+        // The session of a replica is that of a replay.
+        let sessions = (self.role == Role::Source).then_some(&self.sessions);
+        let stream_id = sessions.and_then(|sessions| sessions.get(&session_id).copied());
+        let known = self.record.recordings.entry(recording_id).or_default();
+        known.highest = known.highest.max(position);
+        known.may_be_gone |= self.record.retention == Retention::Age;
         known.stream_id = stream_id.unwrap_or(known.stream_id);
         if known.is_gone {
             return Err(format!(
@@ -300,18 +464,18 @@ impl Journal {
     }
 
     pub(super) fn on_power_cut(&mut self) {
-        self.power_cuts += 1;
+        self.record.power_cuts += 1;
     }
 
     /// Returns true if the power was cut since the last recovery.
     pub(super) fn has_power_cut(&self) -> bool {
-        self.recovered_cuts != self.power_cuts
+        self.record.recovered_cuts != self.record.power_cuts
     }
 
     /// Returns true if the power was cut since the last recovery, and begins with the next one.
     pub(super) fn take_power_cut(&mut self) -> bool {
         let was_cut = self.has_power_cut();
-        self.recovered_cuts = self.power_cuts;
+        self.record.recovered_cuts = self.record.power_cuts;
         was_cut
     }
 }

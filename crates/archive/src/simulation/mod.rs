@@ -9,6 +9,9 @@
 //! * Recorded positions never run back, and nothing that was acknowledged is missing from a listing.
 //! * Each frame of a replay is the one that was published at its position, and no frame is left out (`UserProcess`).
 //! * Recordings that were deleted or truncated by a confirmed request do not come back.
+//! * A replica has what its source has, up to its position (`replicas`). In some worlds the second host has an archive that
+//!   replicates recordings of the first one: to their ends, to a position, while they are recorded.
+//! * Retention purges no file that a replay or a replication still needs, and nothing that a rule or a consumer keeps.
 //! * At the end, without faults, all recordings replay to their ends, and nothing of archive and users is left.
 //!
 //! [`Defect`]s are planted, and have to be found.
@@ -22,9 +25,9 @@ mod fixture;
 mod hooked_disk;
 mod journal;
 mod operations;
+mod replicas;
 mod retention;
 mod scripted;
-mod store;
 mod tests;
 mod user;
 mod verification;
@@ -40,12 +43,14 @@ use taran_sim::{HostIndex, Process as _, ProcessId, Violation, World};
 use crate::files::{Checksum, MARK_FILE, SyncLevel};
 use archive::{ArchiveProcess, CONTROL_PORT, DIRECTORY, Settings};
 use hooked_disk::{Defect, Hooks};
-use journal::Journal;
-use operations::{Disturbance, UserCall, archive, partition, supervise};
+use journal::{Journal, Retention, Role};
+use operations::{Disturbance, UserCall, archive_of, partition, supervise};
 use user::{Addresses, Media, UserProcess, WantedReplay};
 
 /// Number of the host with the archive.
 const ARCHIVE_HOST: usize = 0;
+/// Number of the host with the archive that replicates.
+const REPLICA_HOST: usize = 1;
 /// Number of hosts.
 const HOSTS: usize = 2;
 /// Times over which the operations of a scenario are distributed, in milliseconds.
@@ -56,6 +61,39 @@ const RECOVERY_BOUND: Duration = Duration::from_secs(90);
 const REPLAY_BOUND: Duration = Duration::from_secs(60);
 /// Longer than the timeouts that follow a close.
 const CLEANUP: Duration = Duration::from_secs(45);
+/// Options of retention; half of the archives have the first ones.
+const RETENTIONS: [(Retention, Options); 4] = [
+    (Retention::None, &[]),
+    (
+        Retention::Bytes {
+            bytes: 100_000,
+            has_consumer: false,
+        },
+        &[
+            ("taran.archive.retention", "* bytes=100000"),
+            ("taran.archive.retention.interval", "500ms"),
+        ],
+    ),
+    (
+        Retention::Bytes {
+            bytes: 100_000,
+            has_consumer: true,
+        },
+        &[
+            ("taran.archive.retention", "* bytes=100000 consumers=risk"),
+            ("taran.archive.retention.interval", "500ms"),
+        ],
+    ),
+    (
+        Retention::Age,
+        &[
+            ("taran.archive.retention", "* age=5s"),
+            ("taran.archive.retention.interval", "500ms"),
+        ],
+    ),
+];
+/// Names and values of options.
+type Options = &'static [(&'static str, &'static str)];
 /// Label of the stream that is recorded at the end.
 const LAST_TRACK: u32 = 1_000;
 
@@ -68,43 +106,81 @@ fn suite(defect: Option<Defect>) -> Suite {
         .operation::<DiskFault>()
         .operation::<UserCall>()
         .operation::<Disturbance>()
-        .set_up(set_up)
+        .set_up(move |world| {
+            let random = world.random();
+            let has_replica = match defect {
+                None => random.u32(0..5) < 3,
+                Some(_) => defect == Some(Defect::DamagesReplica),
+            };
+            set_up(world, has_replica);
+        })
         .boot(move |world, host| boot(world, host, |world| random_settings(world, defect)))
         .finish(finish)
 }
 
-fn set_up(world: &mut World) {
-    let host = HostIndex::at(ARCHIVE_HOST);
-    let endpoint = format!("{}:{CONTROL_PORT}", world.address(host));
-    let hooks = Hooks::new(world.disk(host).clone());
-    world.shared_mut::<Journal>().set_up(endpoint, hooks);
+/// Prepares archives: that of the source, and that of a replica on the other host if there is one.
+fn set_up(world: &mut World, has_replica: bool) {
+    let hosts = [(ARCHIVE_HOST, Role::Source), (REPLICA_HOST, Role::Replica)];
+    for (host, role) in hosts.into_iter().take(1 + usize::from(has_replica)) {
+        let host = HostIndex::at(host);
+        let endpoint = format!("{}:{CONTROL_PORT}", world.address(host));
+        let hooks = Hooks::new(world.disk(host).clone());
+        world.shared_mut::<Journal>().set_up(role, endpoint, hooks);
+    }
+}
+
+/// Returns the role of the archive of a host.
+fn role_at(world: &World, host: HostIndex) -> Option<Role> {
+    let has_replica = world.shared::<Journal>().is_some_and(Journal::has_replica);
+    match host.number() {
+        ARCHIVE_HOST => Some(Role::Source),
+        REPLICA_HOST if has_replica => Some(Role::Replica),
+        _ => None,
+    }
 }
 
 /// Starts the processes of a host, or starts them again after a power cut.
 fn boot(world: &mut World, host: HostIndex, choose: impl FnOnce(&mut World) -> Settings) {
     world.start_driver(host);
-    if host.number() == ARCHIVE_HOST {
-        let before = world.processes::<ArchiveProcess>().next().map(|(id, _)| id);
+    let archive_role = role_at(world, host);
+    if let Some(role) = archive_role {
+        let before = world
+            .processes::<ArchiveProcess>()
+            .find(|(_, archive)| archive.settings().role == role)
+            .map(|(id, _)| id);
         if let Some(id) = before {
-            world.shared_mut::<Journal>().on_power_cut();
+            let journal = world.shared_mut::<Journal>();
+            journal.select(role);
+            journal.on_power_cut();
+            journal.select(Role::Source);
             restart_archive(world, id);
         } else {
-            let settings = choose(world);
+            let settings = Settings {
+                role,
+                ..choose(world)
+            };
             world.spawn(host, |env| ArchiveProcess::start(env, settings, None));
         }
     }
-    let is_here = |world: &World, id: ProcessId| world.host_of_process(id) == host;
-    let before = world
-        .processes::<UserProcess>()
-        .map(|(id, _)| id)
-        .find(|id| is_here(world, *id));
-    if let Some(id) = before {
-        restart_user(world, id);
-    } else {
+    let has_second_user = archive_role == Some(Role::Replica);
+    let roles = [Role::Source, Role::Replica].into_iter();
+    for role in roles.take(1 + usize::from(has_second_user)) {
+        let is_here = |(id, user): &(ProcessId, &UserProcess)| {
+            world.host_of_process(*id) == host && user.addresses().role == role
+        };
+        let before = world
+            .processes::<UserProcess>()
+            .find(is_here)
+            .map(|(id, _)| id);
+        if let Some(id) = before {
+            restart_user(world, id);
+            continue;
+        }
         let addresses = Addresses {
             own: world.address(host).to_string(),
             archive: world.address(HostIndex::at(ARCHIVE_HOST)).to_string(),
-            is_local: host.number() == ARCHIVE_HOST,
+            is_local: archive_role == Some(role),
+            role,
         };
         world.spawn(host, |env| UserProcess::start(env, addresses));
     }
@@ -112,6 +188,16 @@ fn boot(world: &mut World, host: HostIndex, choose: impl FnOnce(&mut World) -> S
 
 fn random_settings(world: &mut World, defect: Option<Defect>) -> Settings {
     let random = world.random();
+    let (retention, options) = match defect {
+        Some(Defect::PurgesUnderReplays) => RETENTIONS[1],
+        Some(Defect::PurgesUnconsumed) => (RETENTIONS[2].0, RETENTIONS[1].1),
+        Some(_) => RETENTIONS[0],
+        None => {
+            RETENTIONS[random
+                .usize(0..RETENTIONS.len() * 2)
+                .saturating_sub(RETENTIONS.len())]
+        }
+    };
     let levels = [
         SyncLevel::None,
         SyncLevel::Data,
@@ -127,8 +213,10 @@ fn random_settings(world: &mut World, defect: Option<Defect>) -> Settings {
         segment_length: [64 << 10, 128 << 10][random.usize(0..2)],
         stops_when_full: random.u32(0..4) == 0,
         catalog_length_max: None,
-        options: &[],
+        options,
         defect,
+        role: Role::Source,
+        retention,
     }
 }
 
@@ -153,7 +241,10 @@ fn with_journal<T>(
     call: impl FnOnce(&mut UserProcess, &mut Journal) -> T,
 ) -> T {
     let mut journal = std::mem::take(world.shared_mut::<Journal>());
-    let result = call(world.process_mut::<UserProcess>(id), &mut journal);
+    let user = world.process_mut::<UserProcess>(id);
+    let before = journal.select(user.addresses().role);
+    let result = call(user, &mut journal);
+    journal.select(before);
     *world.shared_mut::<Journal>() = journal;
     result
 }
@@ -190,8 +281,24 @@ fn await_all(
     Ok(())
 }
 
+/// Returns the living processes of archives; `None` if one is dead.
+fn archives(world: &World) -> Option<Vec<ProcessId>> {
+    let has_replica = world.shared::<Journal>().is_some_and(Journal::has_replica);
+    let roles = [Role::Source, Role::Replica].into_iter();
+    let roles = roles.take(1 + usize::from(has_replica));
+    roles.map(|role| archive_of(world, role)).collect()
+}
+
+/// Returns true if all archives are alive and meet a condition.
+fn all_archives(world: &World, condition: impl Fn(&ArchiveProcess) -> bool) -> bool {
+    archives(world).is_some_and(|ids| {
+        ids.into_iter()
+            .all(|id| condition(world.process::<ArchiveProcess>(id)))
+    })
+}
+
 fn is_ready(world: &World) -> bool {
-    archive(world).is_some_and(|id| world.process::<ArchiveProcess>(id).is_running())
+    all_archives(world, ArchiveProcess::is_running)
         && users(world)
             .into_iter()
             .all(|id| world.is_alive(id) && world.process::<UserProcess>(id).is_connected())
@@ -204,7 +311,7 @@ fn are_idle(world: &World) -> bool {
 }
 
 fn no_sessions(world: &World) -> bool {
-    archive(world).is_some_and(|id| world.process::<ArchiveProcess>(id).sessions()[1..] == [0, 0])
+    all_archives(world, |archive| archive.sessions()[1..] == [0, 0])
 }
 
 /// Ends all faults: everything has to work again, and nothing may be left.
@@ -246,7 +353,9 @@ fn finish(world: &mut World) -> Result<(), Violation> {
 
     // All recordings end.
     for id in users(world) {
-        world.process_mut::<UserProcess>(id).close_all_tracks();
+        let user = world.process_mut::<UserProcess>(id);
+        user.close_all_tracks();
+        user.hold_replays(false);
     }
     world.process_mut::<UserProcess>(local).stop_all();
     await_all(
@@ -292,21 +401,26 @@ fn finish(world: &mut World) -> Result<(), Violation> {
         })?;
     }
     await_all(world, "all replays have ended", RECOVERY_BOUND, no_sessions)?;
+    replicas::finish(world)?;
 
     for id in users(world) {
         world.process_mut::<UserProcess>(id).close();
     }
     await_all(world, "all sessions have ended", RECOVERY_BOUND, |world| {
-        archive(world).is_some_and(|id| world.process::<ArchiveProcess>(id).sessions() == [0; 3])
+        all_archives(world, |archive| archive.sessions() == [0; 3])
     })?;
-    if let Some(id) = archive(world) {
+    for id in archives(world).unwrap_or_default() {
         world.process_mut::<ArchiveProcess>(id).close();
     }
     world.run_for(CLEANUP);
     // The mark file stays when an archive ends.
     let mark = std::path::Path::new(DIRECTORY).join(MARK_FILE);
-    if let Err(error) = world.storage(HostIndex::at(ARCHIVE_HOST)).remove(&mark) {
-        return Err(Violation(format!("the mark file is gone: {error}")));
+    for host in (0..HOSTS).map(HostIndex::at) {
+        if role_at(world, host).is_some()
+            && let Err(error) = world.storage(host).remove(&mark)
+        {
+            return Err(Violation(format!("the mark file is gone: {error}")));
+        }
     }
     world.expect_nothing_left();
     Ok(())

@@ -9,10 +9,13 @@ use taran_sim::scenario::{Operation, Setting};
 use taran_sim::{HostIndex, ProcessId, World};
 
 use super::archive::ArchiveProcess;
-use super::journal::Journal;
-use super::user::{Media, UserProcess, WantedReplay};
-use super::{ARCHIVE_HOST, restart_archive, restart_user};
+use super::journal::{Journal, Role};
+use super::user::{Media, UserProcess, WantedReplay, WantedReplication};
+use super::{ARCHIVE_HOST, restart_archive, restart_user, with_journal};
+use crate::counters::type_id;
 
+/// Name of the consumer that retention respects.
+pub(super) const CONSUMER: &str = "risk";
 /// Number of streams.
 const TRACKS: u32 = 4;
 /// Highest number of operations in a scenario.
@@ -55,41 +58,72 @@ pub(super) enum UserAction {
     },
     /// Lists all recordings.
     List,
+    /// Reads no replays for now, or reads them again.
+    HoldReplays { is_held: bool },
+    /// Tells the position of a consumer of a recording, at this share per mille.
+    Consume { recording: usize, share: u32 },
+    /// Replicates a recording of the source, up to the position at this share per mille or to its end.
+    Replicate {
+        recording: usize,
+        stop_share: Option<u32>,
+        extends: bool,
+    },
+    /// Stops a replication.
+    StopReplication,
 }
 
 /// A user's call to an archive, or on a stream of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UserCall {
-    /// Number of the user's host.
+    /// Number of the user: that of its host, or 2 for the user of the replica.
     host: usize,
     action: UserAction,
 }
 
-fn user(world: &World, host: usize) -> Option<ProcessId> {
+/// Number of the user of the replica.
+const REPLICA_USER: usize = 2;
+/// Highest number of calls of the user of the replica in a scenario.
+const REPLICA_CALLS: usize = 14;
+
+/// Returns the living user with a number.
+fn user(world: &World, number: usize) -> Option<ProcessId> {
     let mut users = world.processes::<UserProcess>();
-    let found =
-        users.find(|(id, _)| world.is_alive(*id) && world.host_of_process(*id).number() == host);
+    let found = users.find(|(id, user)| {
+        let is_wanted = match user.addresses().role {
+            Role::Source => world.host_of_process(*id).number() == number,
+            Role::Replica => number == REPLICA_USER,
+        };
+        world.is_alive(*id) && is_wanted
+    });
     found.map(|(id, _)| id)
 }
 
-/// Returns the archive's process if it is alive.
+/// Returns the process of the source archive if it is alive.
 pub(super) fn archive(world: &World) -> Option<ProcessId> {
+    archive_of(world, Role::Source)
+}
+
+/// Returns the process of an archive if it is alive.
+pub(super) fn archive_of(world: &World, role: Role) -> Option<ProcessId> {
     let mut archives = world.processes::<ArchiveProcess>();
     archives
-        .find(|(id, _)| world.is_alive(*id))
+        .find(|(id, archive)| archive.settings().role == role && world.is_alive(*id))
         .map(|(id, _)| id)
 }
 
 /// Starts processes again that have ended by themselves, as a service manager does.
 pub(super) fn supervise(world: &mut World) {
-    let ended = archive(world).filter(|id| world.process::<ArchiveProcess>(*id).ended().is_some());
-    if let Some(id) = ended {
-        world.shared_mut::<Journal>().counts.fatal_ends += 1;
-        world.kill(id);
-        restart_archive(world, id);
+    for role in [Role::Source, Role::Replica] {
+        let ended = archive_of(world, role)
+            .filter(|id| world.process::<ArchiveProcess>(*id).ended().is_some());
+        if let Some(id) = ended {
+            world.shared_mut::<Journal>().counts.fatal_ends += 1;
+            world.kill(id);
+            restart_archive(world, id);
+        }
     }
-    for host in 0..world.host_count() {
-        let lost = user(world, host).filter(|id| world.process::<UserProcess>(*id).is_lost());
+    for number in 0..=REPLICA_USER {
+        let lost = user(world, number).filter(|id| world.process::<UserProcess>(*id).is_lost());
         if let Some(id) = lost {
             world.kill(id);
             restart_user(world, id);
@@ -105,14 +139,22 @@ pub(super) fn supervise(world: &mut World) {
 
 /// Cuts the power of the archive's host, and returns it.
 pub(super) fn cut_power(world: &mut World) {
-    let host = HostIndex::at(ARCHIVE_HOST);
+    cut_power_of(world, HostIndex::at(ARCHIVE_HOST));
+}
+
+/// Cuts the power of a host, and returns it.
+pub(super) fn cut_power_of(world: &mut World, host: HostIndex) {
     world.power_cut(host);
     world.boot(host);
 }
 
 /// Kills the archive, and starts it again. Returns false if it is dead.
 pub(super) fn kill_archive(world: &mut World) -> bool {
-    let Some(id) = archive(world) else {
+    kill_archive_of(world, Role::Source)
+}
+
+fn kill_archive_of(world: &mut World, role: Role) -> bool {
+    let Some(id) = archive_of(world, role) else {
         return false;
     };
     world.kill(id);
@@ -143,22 +185,11 @@ fn frame_at(world: &mut World, stream_id: i32, below: i64, share: u32) -> Option
     starts.get(at).copied()
 }
 
-fn with_user<T>(
-    world: &mut World,
-    id: ProcessId,
-    call: impl FnOnce(&mut UserProcess, &mut Journal) -> T,
-) -> T {
-    let mut journal = std::mem::take(world.shared_mut::<Journal>());
-    let result = call(world.process_mut::<UserProcess>(id), &mut journal);
-    *world.shared_mut::<Journal>() = journal;
-    result
-}
-
 impl UserAction {
     fn random(random: &mut Rng) -> Self {
         let track = random.u32(0..TRACKS);
         let recording = random.usize(0..6);
-        match random.u32(0..30) {
+        match random.u32(0..33) {
             0..10 => Self::Publish {
                 track,
                 media: [Media::Ipc, Media::Ipc, Media::Udp, Media::Spied][random.usize(0..4)],
@@ -195,6 +226,43 @@ impl UserAction {
                 until_now: random.bool(),
                 ipc: random.bool(),
             },
+            28 => Self::HoldReplays {
+                is_held: random.bool(),
+            },
+            29 => Self::Consume {
+                recording,
+                share: random.u32(0..=1_000),
+            },
+            _ => Self::List,
+        }
+    }
+
+    /// An action of the user of the replica.
+    fn random_of_replica(random: &mut Rng) -> Self {
+        let recording = random.usize(0..6);
+        match random.u32(0..14) {
+            0..7 => Self::Replicate {
+                recording,
+                stop_share: (random.u32(0..3) == 0).then(|| random.u32(0..=1_000)),
+                extends: random.bool(),
+            },
+            7 => Self::StopReplication,
+            8 | 9 => Self::Replay {
+                recording,
+                share: 0,
+                length: None,
+                until_now: true,
+                ipc: random.bool(),
+            },
+            10 => Self::Truncate {
+                recording,
+                share: random.u32(0..=1_000),
+            },
+            11 => Self::Purge { recording },
+            12 => Self::PurgeSegments {
+                recording,
+                segments: random.u32(1..3),
+            },
             _ => Self::List,
         }
     }
@@ -229,6 +297,17 @@ impl Operation for UserCall {
             let action = UserAction::random(random);
             (at_ms, Self { host, action })
         }));
+        operations.extend((0..random.usize(0..=REPLICA_CALLS)).map(|_| {
+            let at_ms = random.u64(400..=setting.duration_ms.max(401));
+            let action = UserAction::random_of_replica(random);
+            (
+                at_ms,
+                Self {
+                    host: REPLICA_USER,
+                    action,
+                },
+            )
+        }));
         operations
     }
 
@@ -237,13 +316,52 @@ impl Operation for UserCall {
         let Some(id) = user(world, self.host) else {
             return false;
         };
+        // Recordings are chosen among those of the user's archive.
+        let role = world.process::<UserProcess>(id).addresses().role;
+        let chosen_source = match self.action {
+            UserAction::Replicate {
+                recording: index, ..
+            } => recording(world, index),
+            _ => None,
+        };
+        world.shared_mut::<Journal>().select(role);
+        let is_done = self.apply_to(world, id, chosen_source);
+        world.shared_mut::<Journal>().select(Role::Source);
+        is_done
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let Self { host, action } = *self;
+        match action {
+            UserAction::Publish {
+                track,
+                media,
+                messages,
+                longest,
+            } if messages > 1 => vec![Self {
+                host,
+                action: UserAction::Publish {
+                    track,
+                    media,
+                    messages: messages / 2,
+                    longest,
+                },
+            }],
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl UserCall {
+    /// Applies the operation while the user's archive is selected.
+    fn apply_to(&self, world: &mut World, id: ProcessId, source: Option<(i64, i64, i32)>) -> bool {
         match self.action {
             UserAction::Publish {
                 track,
                 media,
                 messages,
                 longest,
-            } => with_user(world, id, |user, journal| {
+            } => with_journal(world, id, |user, journal| {
                 user.publish((track, media), (messages, longest), journal)
             }),
             UserAction::Close { track } => world.process_mut::<UserProcess>(id).close_track(track),
@@ -275,7 +393,7 @@ impl Operation for UserCall {
                 let Some(position) = frame_at(world, stream_id, floor, share) else {
                     return false;
                 };
-                with_user(world, id, |user, journal| {
+                with_journal(world, id, |user, journal| {
                     user.truncate(recording_id, position, journal)
                 })
             }
@@ -283,7 +401,7 @@ impl Operation for UserCall {
                 let Some((recording_id, ..)) = recording(world, index) else {
                     return false;
                 };
-                with_user(world, id, |user, journal| user.purge(recording_id, journal))
+                with_journal(world, id, |user, journal| user.purge(recording_id, journal))
             }
             UserAction::PurgeSegments {
                 recording: index,
@@ -315,30 +433,59 @@ impl Operation for UserCall {
                     until_now: until_now && length.is_none(),
                     must_reach: None,
                 };
-                with_user(world, id, |user, journal| user.replay(wanted, ipc, journal))
+                with_journal(world, id, |user, journal| user.replay(wanted, ipc, journal))
             }
-            UserAction::List => with_user(world, id, |user, journal| user.list(journal)),
-        }
-    }
-
-    fn simpler(&self) -> Vec<Self> {
-        let Self { host, action } = *self;
-        match action {
-            UserAction::Publish {
-                track,
-                media,
-                messages,
-                longest,
-            } if messages > 1 => vec![Self {
-                host,
-                action: UserAction::Publish {
-                    track,
-                    media,
-                    messages: messages / 2,
-                    longest,
-                },
-            }],
-            _ => Vec::new(),
+            UserAction::List => with_journal(world, id, |user, journal| user.list(journal)),
+            UserAction::HoldReplays { is_held } => {
+                world.process_mut::<UserProcess>(id).hold_replays(is_held);
+                true
+            }
+            UserAction::Consume {
+                recording: index,
+                share,
+            } => {
+                let Some((recording_id, floor, _)) = recording(world, index) else {
+                    return false;
+                };
+                let position = floor * i64::from(share) / 1_000;
+                let mut key = recording_id.to_le_bytes().to_vec();
+                key.extend_from_slice(CONSUMER.as_bytes());
+                with_journal(world, id, |user, journal| {
+                    let known = journal.recording(recording_id);
+                    known.consumed = known.consumed.max(position);
+                    user.add_counter(type_id::CONSUMER_POSITION, &key, position);
+                    true
+                })
+            }
+            UserAction::Replicate {
+                stop_share,
+                extends,
+                ..
+            } => {
+                let Some((source, floor, stream_id)) = source else {
+                    return false;
+                };
+                let stop = stop_share.and_then(|share| frame_at(world, stream_id, floor, share));
+                with_journal(world, id, |user, journal| {
+                    let destination = journal
+                        .recordings()
+                        .filter(|(_, known)| known.stream_id == stream_id && !known.is_gone)
+                        .map(|(id, _)| id)
+                        .last()
+                        .filter(|_| extends);
+                    if let Some(destination) = destination {
+                        // An empty one begins where its source does.
+                        journal.recording(destination).start_max = i64::MAX;
+                    }
+                    user.replicate(WantedReplication {
+                        source,
+                        destination,
+                        stop,
+                        session_id: journal.new_session_of(stream_id),
+                    })
+                })
+            }
+            UserAction::StopReplication => world.process_mut::<UserProcess>(id).stop_replication(),
         }
     }
 }
@@ -353,8 +500,12 @@ pub(super) enum Disturbance {
     KillUser { host: usize },
     /// Kills a driver.
     KillDriver { host: usize },
+    /// Kills the archive of the replica, and starts it again.
+    KillReplica,
     /// Pauses the archive.
     StallArchive { ms: u64 },
+    /// Pauses the archive of the replica.
+    StallReplica { ms: u64 },
     /// Loses datagrams at this rate per mille.
     Lose { per_mille: u32 },
     /// Loses all datagrams between the hosts, or none.
@@ -369,10 +520,10 @@ impl Operation for Disturbance {
     fn generate(random: &mut Rng, setting: &Setting) -> Vec<(u64, Self)> {
         (0..random.usize(0..=DISTURBANCES))
             .map(|_| {
-                let disturbance = match random.u32(0..12) {
+                let disturbance = match random.u32(0..15) {
                     0..4 => Self::KillArchive,
                     4 => Self::KillUser {
-                        host: random.usize(0..setting.hosts),
+                        host: random.usize(0..=setting.hosts),
                     },
                     5 => Self::KillDriver {
                         host: random.usize(0..setting.hosts),
@@ -385,6 +536,10 @@ impl Operation for Disturbance {
                     },
                     9 | 10 => Self::Partition {
                         is_cut: random.bool(),
+                    },
+                    11 | 12 => Self::KillReplica,
+                    13 => Self::StallReplica {
+                        ms: random.u64(1..4_000),
                     },
                     _ => Self::StepClock {
                         by_ms: random.i64(-10_000_000..10_000_000),
@@ -399,6 +554,7 @@ impl Operation for Disturbance {
         supervise(world);
         match *self {
             Self::KillArchive => kill_archive(world),
+            Self::KillReplica => kill_archive_of(world, Role::Replica),
             Self::KillUser { host } => {
                 let Some(id) = user(world, host) else {
                     return false;
@@ -417,6 +573,13 @@ impl Operation for Disturbance {
             }
             Self::StallArchive { ms } => {
                 let Some(id) = archive(world) else {
+                    return false;
+                };
+                world.stall(id, Duration::from_millis(ms));
+                true
+            }
+            Self::StallReplica { ms } => {
+                let Some(id) = archive_of(world, Role::Replica) else {
                     return false;
                 };
                 world.stall(id, Duration::from_millis(ms));

@@ -6,7 +6,7 @@ use taran_sim::{HostIndex, HostSpec, World};
 
 use super::archive::{ArchiveProcess, Settings};
 use super::hooked_disk::Crash;
-use super::journal::Journal;
+use super::journal::{Journal, Retention, Role};
 use super::operations::{archive, cut_power, kill_archive};
 use super::user::{Media, UserProcess};
 use super::{
@@ -30,7 +30,7 @@ impl Script {
         for _ in 0..HOSTS {
             world.add_host_without_driver(HostSpec::new());
         }
-        set_up(&mut world);
+        set_up(&mut world, false);
         if let (Some((operation, kind)), Some(journal)) = (crash, world.shared::<Journal>()) {
             journal.hooks().crash_before(operation, kind);
         }
@@ -158,6 +158,8 @@ fn settings(checksum: Option<Checksum>) -> Settings {
         catalog_length_max: None,
         options: &[],
         defect: None,
+        role: Role::Source,
+        retention: Retention::None,
     }
 }
 

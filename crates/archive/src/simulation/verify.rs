@@ -156,7 +156,7 @@ impl RecoveredFiles<'_> {
             known.floor = stop;
             known.start_max = start;
             known.truncated_to = None;
-            known.suspects.push((start, stop));
+            journal.suspect(id, (start, stop));
             return Ok(());
         }
         if stop < known.floor {
@@ -172,20 +172,28 @@ impl RecoveredFiles<'_> {
                 "recording {id} was truncated to {truncated} and ends at {stop}"
             ));
         }
-        match known.first_start {
-            Some(first) if start > first.max(known.start_max) => {
+        known.highest = known.highest.max(stop);
+        let (known_first, start_max) = (known.first_start, known.start_max);
+        let known = known.clone();
+        let retained = journal.retained_from(&known);
+        match known_first {
+            Some(first) if start > first.max(start_max).max(retained) => {
                 return violation(format!(
-                    "recording {id} starts at {start}, and nothing before that was purged beyond {}",
-                    first.max(known.start_max)
+                    "recording {id} starts at {start}, and nothing before that was to be purged beyond {}",
+                    first.max(start_max).max(retained)
                 ));
             }
-            _ => known.first_start = Some(start),
+            Some(first) => journal.counts.retained += u64::from(start > first.max(start_max)),
+            None => {}
         }
+        let known = journal.recording(id);
+        known.first_start = Some(start);
         // Behind what was acknowledged, only a checksum tells a frame of which a part was not written.
-        if (was_cut || is_torn) && !self.has_checksum && stop > known.floor {
-            known.suspects.push((known.floor, stop));
+        let floor = std::mem::replace(&mut known.floor, stop);
+        if (was_cut || is_torn) && !self.has_checksum && stop > floor {
+            journal.suspect(id, (floor, stop));
         }
-        known.floor = stop;
+        let known = journal.recording(id);
         let gaps = recovered.into_iter().flat_map(|found| &found.gaps);
         let unexplained: Vec<_> = gaps
             .filter(|gap| self.sync != SyncLevel::None || !is_lost(gap, known))

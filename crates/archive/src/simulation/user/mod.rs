@@ -5,10 +5,14 @@ mod task;
 mod track;
 
 use taran::{Client, ClientBuilder, Connecting, Counter, Pending, Progress};
-use taran_archive_client::{ArchiveConnecting, ArchiveConnection, ArchiveContext, ReplayParams};
+use taran_archive_client::protocol::{RecordingSignal, RecordingSignalEvent};
+use taran_archive_client::{
+    ArchiveConnecting, ArchiveConnection, ArchiveContext, ArchiveEvent, ReplayParams,
+    ReplicationParams,
+};
 use taran_sim::{AfterKill, CycleContext, HostEnv, Process, Violation};
 
-use super::journal::Journal;
+use super::journal::{Journal, Role};
 use replay::ReplayCheck;
 pub(super) use replay::WantedReplay;
 use task::{Task, location};
@@ -19,6 +23,8 @@ const RETRY_NS: i64 = 100_000_000;
 /// Ports of recorded streams.
 const STREAM_PORT: u16 = 40_500;
 const SPIED_PORT: u16 = 40_600;
+/// Stream of requests to archives.
+const CONTROL_STREAM: i32 = 10;
 /// First port of replays.
 const REPLAY_PORT: u16 = 42_000;
 
@@ -37,8 +43,25 @@ pub(super) enum Media {
 #[derive(Clone, Debug)]
 pub(super) struct Addresses {
     pub(super) own: String,
+    /// Address of the archive that records the streams.
     pub(super) archive: String,
+    /// True if the user's archive is on the same host.
     pub(super) is_local: bool,
+    /// The archive to which the user is connected.
+    pub(super) role: Role,
+}
+
+/// A replication that was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WantedReplication {
+    /// Recording of the source.
+    pub(super) source: i64,
+    /// Recording of the replica to extend.
+    pub(super) destination: Option<i64>,
+    pub(super) stop: Option<i64>,
+    /// Session of the replay; `None` for that of the recording, which must not be in use on the network: observers of the
+    /// network tell streams by session and stream id.
+    pub(super) session_id: Option<i32>,
 }
 
 enum ClientState {
@@ -62,6 +85,11 @@ pub(super) struct UserProcess {
     tracks: Vec<Track>,
     tasks: Vec<Task>,
     replays: Vec<ReplayCheck>,
+    /// Active replications by id, with their sources.
+    replications: Vec<(i64, i64)>,
+    signals: Vec<RecordingSignalEvent>,
+    /// The error that came last without a request.
+    last_error: String,
     /// Replays are not read.
     holds_replays: bool,
     wants_all_stopped: bool,
@@ -87,6 +115,9 @@ impl UserProcess {
             tracks: Vec::new(),
             tasks: Vec::new(),
             replays: Vec::new(),
+            replications: Vec::new(),
+            signals: Vec::new(),
+            last_error: String::new(),
             holds_replays: false,
             wants_all_stopped: false,
             counters: Vec::new(),
@@ -110,7 +141,10 @@ impl UserProcess {
 
     /// Returns true if nothing is under way.
     pub(super) fn is_idle(&self) -> bool {
-        self.tasks.is_empty() && self.replays.is_empty() && !self.wants_all_stopped
+        self.tasks.is_empty()
+            && self.replays.is_empty()
+            && self.replications.is_empty()
+            && !self.wants_all_stopped
     }
 
     pub(super) fn has_published_all(&self) -> bool {
@@ -269,6 +303,7 @@ impl UserProcess {
         let call = connection.truncate_recording(recording_id, position);
         let known = journal.recording(recording_id);
         known.floor = known.floor.min(position);
+        known.was_truncated = true;
         self.tasks
             .push(Task::Truncate(recording_id, position, call));
         true
@@ -331,6 +366,45 @@ impl UserProcess {
         true
     }
 
+    /// Replicates a recording of the source to the user's archive.
+    pub(super) fn replicate(&mut self, wanted: WantedReplication) -> bool {
+        let Addresses { own, archive, .. } = &self.addresses;
+        let source = format!(
+            "aeron:udp?endpoint={archive}:{}",
+            super::archive::CONTROL_PORT
+        );
+        let mut params =
+            ReplicationParams::new().source_response_channel(format!("aeron:udp?endpoint={own}:0"));
+        if let Some(destination) = wanted.destination {
+            params = params.destination(destination);
+        }
+        if let Some(stop) = wanted.stop {
+            params = params.stop_position(stop);
+        }
+        if let Some(session_id) = wanted.session_id {
+            params = params.session_id(session_id);
+        }
+        let Some(connection) = self.connection() else {
+            return false;
+        };
+        let call = connection.replicate(wanted.source, &source, CONTROL_STREAM, &params);
+        self.tasks.push(Task::Replicate(wanted, call));
+        true
+    }
+
+    /// Stops a replication.
+    pub(super) fn stop_replication(&mut self) -> bool {
+        let Some((id, _)) = self.replications.first().copied() else {
+            return false;
+        };
+        let Some(connection) = self.connection() else {
+            return false;
+        };
+        let call = connection.try_stop_replication(id);
+        self.tasks.push(Task::Stopped(call));
+        true
+    }
+
     pub(super) fn list(&mut self, journal: &Journal) -> bool {
         let floors = journal
             .recordings()
@@ -363,6 +437,7 @@ impl UserProcess {
     pub(super) fn close(&mut self) {
         self.tasks.clear();
         self.replays.clear();
+        self.replications.clear();
         self.tracks.clear();
         self.counters.clear();
         self.link = Link::Idle(i64::MAX);
@@ -421,6 +496,7 @@ impl UserProcess {
                     own,
                     archive,
                     is_local,
+                    ..
                 } = &self.addresses;
                 let base = ArchiveContext::new();
                 let archive_context = if *is_local {
@@ -452,13 +528,41 @@ impl UserProcess {
             },
             Link::Connected(connection) => {
                 let work = connection.poll(now_ns);
-                while connection.next_event().is_some() {}
+                while let Some(event) = connection.next_event() {
+                    match event {
+                        ArchiveEvent::Signal(signal) => self.signals.push(signal),
+                        ArchiveEvent::Error(error) => self.last_error = error.to_string(),
+                        _ => {}
+                    }
+                }
                 if !connection.is_connected() {
+                    // Their ends are not told.
+                    self.replications.clear();
                     self.link = Link::Idle(now_ns + RETRY_NS);
                 }
                 work
             }
             Link::Idle(_) => 0,
+        }
+    }
+
+    /// Takes note of what became of replications. Their ids come with answers before.
+    fn take_signals(&mut self, journal: &mut Journal) {
+        for signal in std::mem::take(&mut self.signals) {
+            let of_signal = |(id, _): &(i64, i64)| *id == signal.correlation_id;
+            let Some(at) = self.replications.iter().position(of_signal) else {
+                continue;
+            };
+            match signal.signal {
+                RecordingSignal::REPLICATE | RecordingSignal::EXTEND => {
+                    journal.on_replica(signal.recording_id, self.replications[at].1);
+                }
+                RecordingSignal::ReplicateEnd => {
+                    self.replications.swap_remove(at);
+                    journal.counts.replications_ended += 1;
+                }
+                _ => {}
+            }
         }
     }
 
@@ -496,6 +600,7 @@ impl UserProcess {
         let journal = context.shared::<Journal>();
         work += self.poll_tracks(journal);
         work += self.poll_tasks(now_ns, journal)?;
+        self.take_signals(journal);
         work += self.poll_replays(now_ns, journal)?;
         if self.wants_all_stopped
             && self.tasks.is_empty()
@@ -510,8 +615,12 @@ impl UserProcess {
 
 impl Process for UserProcess {
     fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
+        context.shared::<Journal>().select(self.addresses.role);
         let done = self.cycle(context);
-        done.map_err(|violation| context.shared::<Journal>().explain(violation))
+        let journal = context.shared::<Journal>();
+        let done = done.map_err(|violation| journal.explain(violation));
+        journal.select(Role::Source);
+        done
     }
 
     fn agents(&self, agents: &mut Vec<usize>) {
@@ -532,12 +641,14 @@ impl Process for UserProcess {
             ClientState::Closed => "closed".to_owned(),
         };
         format!(
-            "user at {}: client {client}, archive {}, {} tracks, {} tasks, {} replays",
+            "user at {}: client {client}, archive {}, {} tracks, {} tasks, {} replays, {} replications, last error: {}",
             self.addresses.own,
             self.is_connected(),
             self.tracks.len(),
             self.tasks.len(),
-            self.replays.len()
+            self.replays.len(),
+            self.replications.len(),
+            self.last_error
         )
     }
 }

@@ -7,7 +7,7 @@ use taran_archive_client::{Call, Recording, RecordingSubscription, ReplaySession
 use taran_sim::Violation;
 
 use super::super::journal::Journal;
-use super::{Media, SPIED_PORT, UserProcess, WantedReplay};
+use super::{Media, SPIED_PORT, UserProcess, WantedReplay, WantedReplication};
 
 /// A request without an answer yet.
 pub(super) enum Task {
@@ -21,6 +21,7 @@ pub(super) enum Task {
     Replay(WantedReplay, String, i32, Call<ReplaySession>),
     List(Vec<(i64, i64)>, Call<Vec<Recording>>),
     ListSubscriptions(Call<Vec<RecordingSubscription>>),
+    Replicate(WantedReplication, Call<i64>),
     Done,
 }
 
@@ -130,6 +131,16 @@ impl UserProcess {
                     if let Some(found) = checked(result, journal)? {
                         check_listing(&floors, &found, journal)?;
                         journal.last_listing = found;
+                    }
+                    Task::Done
+                }
+            },
+            Task::Replicate(wanted, mut call) => match call.poll() {
+                None => Task::Replicate(wanted, call),
+                Some(result) => {
+                    if let Some(id) = checked(result, journal)? {
+                        journal.counts.replications += 1;
+                        self.replications.push((id, wanted.source));
                     }
                     Task::Done
                 }

@@ -28,7 +28,8 @@ impl Track {
             match pending.poll() {
                 None => return 0,
                 Some(Ok(publication)) => {
-                    journal.on_session(publication.session_id(), self.stream_id);
+                    let is_networked = self.media != Media::Ipc;
+                    journal.on_session(publication.session_id(), self.stream_id, is_networked);
                     self.publication = Some(publication);
                 }
                 Some(Err(_)) => {}

@@ -1,13 +1,13 @@
-//! A catalog store that applies one change per duty cycle, in virtual time.
+//! A catalog store that applies one change per duty cycle of the caller, without a thread.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::conductor::{CatalogStore, StoreStatus, Ticket};
+use super::catalog_store::{CatalogStore, StoreStatus, Ticket};
 use crate::files::{CatalogFile, Change};
 
 /// The half of the store that applies changes.
-pub(super) struct StoreState {
+pub(crate) struct StoreState {
     file: Option<CatalogFile>,
     changes: VecDeque<Change>,
     submitted: Ticket,
@@ -16,7 +16,7 @@ pub(super) struct StoreState {
 }
 
 impl StoreState {
-    pub(super) fn new(file: CatalogFile) -> Self {
+    pub(crate) fn new(file: CatalogFile) -> Self {
         Self {
             file: Some(file),
             changes: VecDeque::new(),
@@ -27,7 +27,7 @@ impl StoreState {
     }
 
     /// Applies a change, if there is one; returns the amount of work.
-    pub(super) fn step(&mut self) -> usize {
+    pub(crate) fn step(&mut self) -> usize {
         let (Some(file), Some(change)) = (&mut self.file, self.changes.front()) else {
             return 0;
         };
@@ -54,10 +54,10 @@ impl StoreState {
 }
 
 /// The conductor's half of the store.
-pub(super) struct SteppedStore(Arc<Mutex<StoreState>>);
+pub(crate) struct SteppedStore(Arc<Mutex<StoreState>>);
 
 impl SteppedStore {
-    pub(super) fn new(state: Arc<Mutex<StoreState>>) -> Self {
+    pub(crate) fn new(state: Arc<Mutex<StoreState>>) -> Self {
         Self(state)
     }
 
