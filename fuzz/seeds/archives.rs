@@ -15,6 +15,7 @@ use taran_archive_client::protocol::{
     ReplicateRequest2, Request, SourceLocation, StartRecordingRequest2,
 };
 use taran_fuzz::script::Composer;
+use taran_fuzz::targets;
 use taran_protocol::frame::{DataHeader, FrameHeader, FrameType};
 use taran_sim::disk::{SimDisk, SimDiskOptions};
 use taran_storage::{Disk, OpenOptions};
@@ -29,6 +30,8 @@ pub(crate) fn seeds() -> Vec<Seed> {
     let mut seeds = files();
     seeds.extend(messages());
     seeds.extend(hostile());
+    seeds.extend(hostile_clients());
+    seeds.extend(hostile_sources());
     seeds
 }
 
@@ -333,5 +336,94 @@ fn hostile() -> Vec<Seed> {
         Seed::new("archive_client", "challenged", challenged.done()),
         Seed::new("archive_client", "refused", refused.done()),
         Seed::new("archive_client", "calls", calls.done()),
+    ]
+}
+
+/// Scripts with each request, with the fields of valid ones.
+fn hostile_clients() -> Vec<Seed> {
+    // Structured: the kind, the channel, the recording, no changes.
+    let structured = |kind: usize, channel: u8, recording: u8| {
+        Composer::new()
+            .u8(1)
+            .u8(kind as u8)
+            .u8(channel)
+            .known(recording)
+            .u8(0)
+    };
+    let kinds = &targets::archive_requests::REQUESTS;
+    let each = kinds.iter().enumerate().map(|(index, (template, ..))| {
+        let script = structured(index, (index % 12) as u8, 0).u8(0xE1).done();
+        Seed::new("archive_requests", format!("request-{template}"), script)
+    });
+    let all = (0..kinds.len())
+        .step_by(2)
+        .fold(Composer::new(), |script, index| {
+            script.raw(&structured(index, 0, (index % 2) as u8).done())
+        });
+    let raw = requests()
+        .into_iter()
+        .fold(Composer::new(), |script, request| {
+            let request = bytes(|buffer| request.encode(buffer).expect("it is short"));
+            script.u8(0xA0).u8(0).chunk(&request)
+        });
+    // A replay with its subscriber, a bound that moves, and data meanwhile.
+    let bounded = kinds
+        .iter()
+        .position(|(template, ..)| *template == 18)
+        .expect("it is in the table");
+    let replayed = Composer::new()
+        .u8(0xC2)
+        .u8(0)
+        .raw(&structured(bounded, 0, 0).done())
+        .u8(0xE1)
+        .u8(0xC1)
+        .known(1)
+        .u8(0xE2)
+        .u8(0xC0)
+        .u8(200)
+        .u8(0xE3);
+    each.chain([
+        Seed::new("archive_requests", "all", all.done()),
+        Seed::new("archive_requests", "raw", raw.done()),
+        Seed::new("archive_requests", "replayed", replayed.done()),
+    ])
+    .collect()
+}
+
+/// Scripts of source archives, from the connection to the data.
+fn hostile_sources() -> Vec<Seed> {
+    let time = |script: Composer| script.u8(0xE1).u8(0xE1).u8(0xE1);
+    // The session, the descriptor with seven values, a position, the session of the replay.
+    let answer = |script: Composer| time(script).u8(2).known(0);
+    let described = |script: Composer| {
+        let script = time(script).u8(2);
+        (0..7).fold(script, |script, _| script.known(0))
+    };
+    let replayed = |choice: u8| {
+        let script = described(answer(Composer::new().u8(choice)));
+        let script = answer(answer(script));
+        (0..4).fold(script, |script, _| script.u8(0x60).u8(100).u8(20))
+    };
+    let ended = |choice: u8| time(replayed(choice)).u8(0xC0).u8(0xE4).done();
+    vec![
+        Seed::new("archive_source", "ipc", ended(0)),
+        Seed::new("archive_source", "udp", ended(2)),
+        Seed::new("archive_source", "extending", ended(8)),
+        Seed::new("archive_source", "live", ended(0x30)),
+        Seed::new(
+            "archive_source",
+            "refused",
+            time(Composer::new().u8(0)).u8(0).known(0).done(),
+        ),
+        Seed::new(
+            "archive_source",
+            "silent",
+            Composer::new().u8(0).u8(0xE4).u8(0xE4).done(),
+        ),
+        Seed::new(
+            "archive_source",
+            "revoked",
+            replayed(0).u8(0xC2).u8(0xE2).u8(0x60).u8(9).u8(9).done(),
+        ),
     ]
 }

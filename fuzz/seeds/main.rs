@@ -80,7 +80,9 @@ mod tests {
                 "archive_import" => targets::archive_import::run,
                 "archive_mark" => targets::archive_mark::run,
                 "archive_messages" => targets::archive_messages::run,
+                "archive_requests" => targets::archive_requests::run,
                 "archive_segments" => targets::archive_segments::run,
+                "archive_source" => targets::archive_source::run,
                 other => panic!("{other} is no target of archives"),
             };
             run(&seed.bytes);

@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod allocation;
+pub mod archive;
 pub mod client;
 pub mod driver;
 pub mod log;

@@ -227,6 +227,16 @@ impl DriverFixture {
         self.held = allocation::held();
     }
 
+    /// Records the allocated bytes as the baseline of [`check_held`](Self::check_held).
+    pub fn set_held_baseline(&mut self) {
+        self.held = allocation::held();
+    }
+
+    /// Connects another client in invoker mode.
+    pub fn connect(&self) -> Client {
+        connect(&self.storage, &self.clock)
+    }
+
     /// Checks that at most `most` bytes are allocated beyond the baseline.
     ///
     /// # Panics
