@@ -1,8 +1,11 @@
 //! Our driver or the official C driver, alone or embedded under our client. Driver options are environment variables.
 
 mod c;
+mod first;
 mod idle;
+mod keys;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +40,8 @@ enum Implementation {
 enum Task {
     /// Run a driver until the end of standard input
     Run,
+    /// Write a key pair that trusts itself into a directory
+    Keys { directory: PathBuf },
     /// Measure round trips at a fixed rate, with both ends in this process
     Echo {
         #[command(flatten)]
@@ -44,6 +49,11 @@ enum Task {
         /// Messages per second
         #[arg(long, default_value_t = 100_000)]
         rate: u64,
+    },
+    /// Measure the time to the first message of new channels
+    First {
+        #[command(flatten)]
+        common: Common,
     },
     /// Run an end of a benchmark next to idle streams
     Beside {
@@ -62,9 +72,14 @@ fn main() -> ExitCode {
     let stop = end_with_parent();
     conclude(match &arguments.task {
         Task::Run => run(arguments.driver, &stop).map(|()| None),
+        Task::Keys { directory } => keys::write(directory).map(|()| None),
         Task::Echo { common, rate } => {
             let config = common.echo(*rate, embed(arguments.driver));
             echo::run(&config, &stop).map(|report| report.as_ref().map(bench::echoed))
+        }
+        Task::First { common } => {
+            let spec = common.side(embed(arguments.driver), stop);
+            first::run(&spec, Duration::from_millis(common.measure_ms))
         }
         Task::Beside { idle, end } => beside(*idle, end, arguments.driver, stop),
         Task::End(end) => beside(0, end, arguments.driver, stop),

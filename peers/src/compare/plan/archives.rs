@@ -197,6 +197,7 @@ fn echo(cases: &mut Vec<Case>) {
             mode: Mode::Default,
             length: 288,
             options: &[],
+            is_secured: false,
         },
         rate,
         is_recorded,

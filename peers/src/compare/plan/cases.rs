@@ -33,9 +33,9 @@ const ECHO_RATES: [u64; 3] = [1_000, 10_000, 100_000];
 const MODES: [(Mode, &str); 2] = [(Mode::Invoker, "invoker"), (Mode::Shared, "shared")];
 
 /// Figure indices of round trips.
-const P50: usize = 0;
+pub(super) const P50: usize = 0;
 const P90: usize = 1;
-const P99: usize = 2;
+pub(super) const P99: usize = 2;
 
 /// Returns all measurements.
 pub(crate) fn all() -> Vec<Case> {
@@ -46,6 +46,7 @@ pub(crate) fn all() -> Vec<Case> {
     defaults(&mut cases);
     scale(&mut cases);
     super::archives::add(&mut cases);
+    super::secured::add(&mut cases);
     cases
 }
 
@@ -111,6 +112,7 @@ fn clients(cases: &mut Vec<Case>) {
             mode: Mode::Beside,
             length,
             options: &[],
+            is_secured: false,
         };
         let all = |task: &Task| {
             [Taran, Java, C]
@@ -156,6 +158,7 @@ fn defaults(cases: &mut Vec<Case>) {
                     mode: Mode::Default,
                     length,
                     options,
+                    is_secured: false,
                 };
                 let task = Task::Echo(setup(&[]), rate);
                 let (ours, spinning, java, c) = (0, 1, 2, 3);
@@ -190,6 +193,7 @@ fn defaults(cases: &mut Vec<Case>) {
             mode: Mode::Default,
             length,
             options: &[],
+            is_secured: false,
         };
         cases.push(with_c_baseline(
             format!("defaults stream udp {length}B"),
@@ -308,7 +312,7 @@ fn with_c_baseline<F: IntoIterator<Item = Target>>(
     }
 }
 
-fn subject(implementation: Implementation, task: &Task, baseline: usize) -> Subject {
+pub(super) fn subject(implementation: Implementation, task: &Task, baseline: usize) -> Subject {
     Subject {
         label: implementation.to_string(),
         implementation,
@@ -317,12 +321,13 @@ fn subject(implementation: Implementation, task: &Task, baseline: usize) -> Subj
     }
 }
 
-fn tuned(place: Place, mode: Mode, length: usize) -> DriverSetup {
+pub(super) fn tuned(place: Place, mode: Mode, length: usize) -> DriverSetup {
     DriverSetup {
         place,
         mode,
         length,
         options: TUNED,
+        is_secured: false,
     }
 }
 
@@ -403,6 +408,9 @@ mod tests {
             "archive replay ipc 1344B",
             "archive echo recorded 100000/s 288B",
             "archive restart 10000",
+            "secure echo invoker 100000/s 288B",
+            "secure echo beside others 10000/s 288B",
+            "secure stream invoker 1344B",
         ] {
             assert!(with_targets.iter().any(|case| case == name), "{name}");
         }

@@ -2,6 +2,7 @@
 
 mod archives;
 mod cases;
+mod secured;
 mod targets;
 
 use serde::Serialize;
@@ -45,6 +46,8 @@ pub(crate) enum Task {
     Stream(DriverSetup, Topology),
     /// Driver: round trips at a fixed rate in messages per second.
     Echo(DriverSetup, u64),
+    /// Driver: from a publication on a new channel to its first message.
+    First(DriverSetup),
     /// Driver: the highest rate at which the 99th percentile of round trips is below one millisecond.
     Ceiling(DriverSetup),
     /// Driver: CPU load without clients.
@@ -57,6 +60,34 @@ pub(crate) enum Task {
     Ring(usize),
     /// Archive, with our client.
     Archive(ArchiveTask),
+    /// Neither driver nor client: round trips over another encrypted protocol, over the loopback.
+    Encrypted {
+        /// The protocol.
+        protocol: Protocol,
+        /// Messages per second.
+        rate: u64,
+        /// Payload bytes of a message.
+        length: usize,
+    },
+}
+
+/// An encrypted protocol that is in common use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// TLS 1.3 over TCP.
+    Tls,
+    /// QUIC.
+    Quic,
+}
+
+impl Protocol {
+    /// Returns its name in the arguments of the benchmark program.
+    pub(crate) fn argument(self) -> &'static str {
+        match self {
+            Protocol::Tls => "tls",
+            Protocol::Quic => "quic",
+        }
+    }
 }
 
 /// Quantity that figures measure.
@@ -88,6 +119,8 @@ pub(crate) struct DriverSetup {
     pub(crate) length: usize,
     /// Options that differ from the defaults.
     pub(crate) options: &'static [(&'static str, &'static str)],
+    /// Every channel is encrypted and authenticated; our driver only.
+    pub(crate) is_secured: bool,
 }
 
 /// Raised for the official drivers, whose default is small. Our driver has no limit by default; the option would impose one.
@@ -100,10 +133,11 @@ impl Task {
             Task::Stream(setup, _)
             | Task::Echo(setup, _)
             | Task::Ceiling(setup)
+            | Task::First(setup)
             | Task::ClientStream(setup)
             | Task::ClientPing(setup) => Some(setup),
             Task::Archive(ArchiveTask::Echo { setup, .. }) => Some(setup),
-            Task::Idle | Task::Ring(_) | Task::Archive(_) => None,
+            Task::Idle | Task::Ring(_) | Task::Archive(_) | Task::Encrypted { .. } => None,
         }
     }
 }
@@ -188,7 +222,9 @@ impl Case {
     /// Returns the quantity that its figures measure, the same for all subjects.
     pub(crate) fn kind(&self) -> Kind {
         match self.subjects.first().map(|first| &first.task) {
-            Some(Task::Echo(..) | Task::ClientPing(_)) => Kind::RoundTrips,
+            Some(
+                Task::Echo(..) | Task::First(_) | Task::ClientPing(_) | Task::Encrypted { .. },
+            ) => Kind::RoundTrips,
             Some(Task::Idle) => Kind::Load,
             Some(Task::Archive(task)) => task.kind(),
             _ => Kind::Rate,

@@ -244,6 +244,7 @@ impl Run {
             mode: Mode::Default,
             length: 0,
             options: &[],
+            is_secured: false,
         };
         let drivers = Drivers::start(self.implementation, &setup, &Testbed::new(&setup.place)?)?;
         Archiving::beside(self.implementation, drivers, archive_dir)
@@ -297,6 +298,7 @@ impl Run {
             mode: Mode::Default,
             length: 0,
             options: &[],
+            is_secured: false,
         };
         let drivers = Drivers::start(self.implementation, &setup, &Testbed::new(&setup.place)?)?;
         // The driver has work of its own at its start.

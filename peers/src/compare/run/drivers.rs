@@ -11,12 +11,16 @@ use crate::process::{Program, directory};
 use crate::subject::Implementation;
 use crate::testbed::{End, Testbed};
 
+use super::keys::Keys;
+
 /// Cores of the two ends.
 pub(super) const CORES: [usize; 2] = [0, 1];
 
 /// Driver processes: none if the drivers are embedded in the benchmark, otherwise one, or one at each end.
 pub(super) struct Drivers {
     running: Vec<Running>,
+    /// The key that all of them share, if they are secured.
+    keys: Option<Keys>,
     /// True if a single driver has a core of its own, so that both ends share the other one.
     ends_share_core: bool,
 }
@@ -38,13 +42,16 @@ impl Drivers {
             (_, true) => &[End::Near, End::Far],
             (_, false) => &[End::Far],
         };
+        let keys = setup.is_secured.then(Keys::generate).transpose()?;
         let mut running = Vec::new();
         for &end in ends {
-            running.push(Running::start(implementation, setup, testbed, end)?);
+            let started = Running::start(implementation, setup, keys.as_ref(), testbed, end);
+            running.push(started?);
         }
         Ok(Drivers {
             ends_share_core: setup.mode != Mode::Beside && running.len() == 1,
             running,
+            keys,
         })
     }
 
@@ -68,14 +75,17 @@ impl Drivers {
             .map(|running| running.directory.clone())
     }
 
-    /// Adds the Aeron directory of an end's driver to the arguments of a benchmark.
-    pub(super) fn add_directory(&self, command: &mut Command, end: End) {
+    /// Adds the Aeron directory of an end's driver to the arguments of a benchmark, or the key of the driver that it embeds to
+    /// its environment.
+    pub(super) fn add_to(&self, command: &mut Command, end: End) {
         let running = match end {
             End::Near => self.running.first(),
             End::Far => self.running.last(),
         };
         if let Some(running) = running {
             command.arg("--aeron-dir").arg(&running.directory);
+        } else if let Some(keys) = &self.keys {
+            keys.add_to(command);
         }
     }
 }
@@ -84,6 +94,7 @@ impl Running {
     fn start(
         implementation: Implementation,
         setup: &DriverSetup,
+        keys: Option<&Keys>,
         testbed: &Testbed,
         end: End,
     ) -> Result<Running, String> {
@@ -99,6 +110,9 @@ impl Running {
         command.env("AERON_DIR", &directory);
         set_options(&mut command, &options);
         set_options(&mut command, &[("aeron.dir.delete.on.shutdown", "true")]);
+        if let Some(keys) = keys {
+            keys.add_to(&mut command);
+        }
         let mut running = Running {
             program: Program::start(testbed.at(end, core, &command), "the driver")?,
             directory,

@@ -3,6 +3,7 @@
 mod archives;
 mod ceiling;
 mod drivers;
+mod keys;
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +13,7 @@ use taran_bench::ring::{self, RingConfig};
 use taran_peers::measured::Measured;
 
 use crate::interrupt;
-use crate::plan::{DriverSetup, Mode, Subject, Task, Topology};
+use crate::plan::{DriverSetup, Mode, Protocol, Subject, Task, Topology};
 use crate::process::Program;
 use crate::subject::{ClientArguments, Implementation, program};
 use crate::testbed::{End, Place, Testbed};
@@ -42,11 +43,17 @@ pub(crate) fn once(subject: &Subject, measure_ms: u64) -> Result<Measured, Strin
         Task::Stream(setup, topology) => run.stream(setup, *topology),
         Task::Echo(setup, rate) => run.echo(setup, *rate),
         Task::Ceiling(setup) => ceiling::highest(|rate| run.echo(setup, rate)),
+        Task::First(setup) => run.first(setup),
         Task::Idle => run.idle(),
         Task::ClientStream(setup) => run.client(setup, ["publish", "subscribe"]),
         Task::ClientPing(setup) => run.client(setup, ["ping", "pong"]),
         Task::Ring(length) => run.ring(*length),
         Task::Archive(task) => run.archive(task),
+        Task::Encrypted {
+            protocol,
+            rate,
+            length,
+        } => run.encrypted(*protocol, *rate, *length),
     }
 }
 
@@ -75,7 +82,7 @@ impl Run {
             }
             command.args(["--cpus", &drivers.core(end).to_string()]);
             self.add_durations(&mut command, setup, topology);
-            drivers.add_directory(&mut command, end);
+            drivers.add_to(&mut command, end);
             testbed.at(end, None, &command)
         };
         ends(
@@ -98,8 +105,23 @@ impl Run {
             .args(["--reply-channel", &testbed.reply_channel()])
             .args(["--cpus", &cores.join(",")]);
         self.add_durations(&mut command, setup, Topology::ONE);
-        drivers.add_directory(&mut command, End::Near);
+        drivers.add_to(&mut command, End::Near);
         let mut program = Program::start(testbed.at(End::Near, None, &command), "the round trips")?;
+        measured(&mut program, None)
+    }
+
+    fn first(&self, setup: &DriverSetup) -> Result<Measured, String> {
+        let testbed = Testbed::new(&setup.place)?;
+        let drivers = Drivers::start(self.implementation, setup, &testbed)?;
+        let mut command = Command::new(program("drivers"));
+        command
+            .args(["--driver", self.implementation.name(), "first"])
+            .args(["--channel", &testbed.channel()])
+            .args(["--cpus", &drivers.core(End::Near).to_string()]);
+        self.add_durations(&mut command, setup, Topology::ONE);
+        drivers.add_to(&mut command, End::Near);
+        let mut program =
+            Program::start(testbed.at(End::Near, None, &command), "the first messages")?;
         measured(&mut program, None)
     }
 
@@ -109,6 +131,7 @@ impl Run {
             mode: Mode::Default,
             length: 0,
             options: &[],
+            is_secured: false,
         };
         let drivers = Drivers::start(self.implementation, &setup, &Testbed::new(&setup.place)?)?;
         let id = drivers.id().ok_or("no driver")?;
@@ -160,6 +183,21 @@ impl Run {
         };
         let rate = ring::run(&config).map_err(|error| error.to_string())?;
         Ok(Measured::of(rate))
+    }
+
+    /// Runs both ends of another protocol, each with a core.
+    fn encrypted(&self, protocol: Protocol, rate: u64, length: usize) -> Result<Measured, String> {
+        let mut command = Command::new(program("encrypted"));
+        command
+            .arg(protocol.argument())
+            .args(["--rate", &rate.to_string()])
+            .args(["--length", &length.to_string()])
+            .args(["--measure-ms", &self.measure_ms.to_string()])
+            .args(["--warmup-ms", &WARM_UP.to_string()])
+            .args(["--cpus", &CORES.map(|core| core.to_string()).join(",")]);
+        let testbed = Testbed::new(&Place::Loopback)?;
+        let mut program = Program::start(testbed.at(End::Near, None, &command), "the round trips")?;
+        measured(&mut program, None)
     }
 
     fn add_durations(&self, command: &mut Command, setup: &DriverSetup, topology: Topology) {
