@@ -38,6 +38,10 @@ impl ClockJumps {
     }
 
     /// Returns the monotonic time in nanoseconds, at most a second behind that of the agent that asks.
+    #[cfg_attr(
+        not(feature = "secure"),
+        allow(dead_code, reason = "only transport security asks for it")
+    )]
     #[inline]
     pub(crate) fn nanos(&self) -> u64 {
         // Nothing is published with it: a key is some milliseconds younger or older.
