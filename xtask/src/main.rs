@@ -4,6 +4,7 @@
 
 mod api;
 mod archive;
+mod browser;
 mod compare;
 mod consensus;
 mod fuzz;
@@ -153,6 +154,11 @@ const TASKS: &[Task] = &[
         name: "lint-packaging",
         help: "check images, units, manifests and workflows (needs Python, systemd-analyze and actionlint; does with what there is)",
         run: packaging::lint,
+    },
+    Task {
+        name: "browser",
+        help: "look at the page of the console in headless Chromium (needs chromium and Python)",
+        run: browser::run,
     },
     Task {
         name: "slices",

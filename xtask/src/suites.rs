@@ -280,6 +280,15 @@ const SUITES: &[Suite] = &[
         &[&["packaging/", ".github/"]],
         run(&["xtask", "lint-packaging"], minutes(5)),
     ),
+    quick(
+        "console in a browser",
+        &[&[
+            "crates/cli/src/console/",
+            "crates/cli/src/http/",
+            "crates/cli/tests/browser/",
+        ]],
+        run(&["xtask", "browser"], minutes(5)),
+    ),
     nightly_only("Debian package", run(&["xtask", "deb"], minutes(30))),
     nightly_only(
         "property tests",
@@ -597,6 +606,7 @@ mod tests {
                 "fuzz FIX",
                 "consensus",
                 "packaging",
+                "console in a browser",
                 "power cuts"
             ]
         );

@@ -1,37 +1,12 @@
 //! Keys and labels of the archive's counters (`docs/spec/archive.md` §4.6).
 
 use crate::config::ArchiveThreadingMode;
+pub(crate) use crate::type_id;
 
 /// Maximum length of a label in bytes.
 const LABEL_LENGTH: usize = 380;
 /// Maximum length of a source identity in the key of a position counter, in bytes.
 const SOURCE_IDENTITY_LENGTH: usize = 88;
-
-/// Type ids of the archive's counters.
-pub(crate) mod type_id {
-    pub(crate) const RECORDING_POSITION: i32 = 100;
-    pub(crate) const ERRORS: i32 = 101;
-    pub(crate) const CONTROL_SESSIONS: i32 = 102;
-    pub(crate) const MAX_CYCLE_TIME: i32 = 103;
-    pub(crate) const CYCLE_TIME_EXCEEDED: i32 = 104;
-    pub(crate) const RECORDER_MAX_WRITE_TIME: i32 = 105;
-    pub(crate) const RECORDER_TOTAL_WRITE_BYTES: i32 = 106;
-    pub(crate) const RECORDER_TOTAL_WRITE_TIME: i32 = 107;
-    pub(crate) const REPLAYER_MAX_READ_TIME: i32 = 108;
-    pub(crate) const REPLAYER_TOTAL_READ_BYTES: i32 = 109;
-    pub(crate) const REPLAYER_TOTAL_READ_TIME: i32 = 110;
-    pub(crate) const RECORDING_SESSIONS: i32 = 111;
-    pub(crate) const REPLAY_SESSIONS: i32 = 112;
-    pub(crate) const CONTROL_SESSION: i32 = 113;
-    // Taran's own.
-    pub(crate) const HELD_RECORDINGS: i32 = 2101;
-    pub(crate) const PURGED_BY_RETENTION: i32 = 2102;
-    /// A client's: position up to which a named consumer has read a recording.
-    pub(crate) const CONSUMER_POSITION: i32 = 2103;
-    pub(crate) const UNAVAILABLE_RECORDINGS: i32 = 2104;
-    pub(crate) const DAMAGED_RECORDINGS: i32 = 2105;
-    pub(crate) const VERIFIED_BYTES: i32 = 2106;
-}
 
 /// Type id, key and label of a counter to allocate.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,6 +29,7 @@ mod session;
 #[cfg(test)]
 mod simulation;
 mod slots;
+pub mod type_id;
 
 pub use config::{ArchiveConfig, ArchiveThreadingMode, ConfigError, DiskFullPolicy, StreamConfig};
 pub use launch::{Archive, ArchiveBuilder, ArchiveError};

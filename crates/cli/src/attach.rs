@@ -64,8 +64,8 @@ pub(crate) enum AttachError {
     #[error(transparent)]
     Option(#[from] OptionError),
     #[error(
-        "no driver is running: {} does not exist (waited {waited:?}). Start one with 'taran driver', or give the \
-        directory of a running one with --aeron-dir or AERON_DIR", path.display()
+        "no driver is running: {} does not exist{}. Start one with 'taran driver', or give the \
+        directory of a running one with --aeron-dir or AERON_DIR", path.display(), waiting(waited)
     )]
     NoDriver { path: PathBuf, waited: Duration },
     #[error("{0}. Give the directory of a running driver with --aeron-dir or AERON_DIR")]
@@ -76,8 +76,8 @@ pub(crate) enum AttachError {
     )]
     Version { path: PathBuf, found: Version },
     #[error(
-        "{} cannot be read: {source} (waited {waited:?}). Its driver died during startup, or another program wrote \
-        the file: remove the directory and start the driver again", path.display()
+        "{} cannot be read: {source}{}. Its driver died during startup, or another program wrote \
+        the file: remove the directory and start the driver again", path.display(), waiting(waited)
     )]
     Cnc {
         path: PathBuf,
@@ -268,7 +268,7 @@ fn wait(directory: &Path, timeout: Duration) -> Result<Opened, AttachError> {
             Ok(opened) => return Ok(opened),
             Err(error) => error,
         };
-        if !is_transient(&error) || start.elapsed() >= timeout {
+        if !error.is_transient() || start.elapsed() >= timeout {
             return Err(error);
         }
         thread::sleep(RETRY_INTERVAL.min(timeout));
@@ -310,18 +310,28 @@ fn open_cnc(directory: &Path, waited: Duration) -> Result<Cnc, AttachError> {
     })
 }
 
-/// Returns true if the error can be caused by a driver that is still starting.
-fn is_transient(error: &AttachError) -> bool {
-    match error {
-        AttachError::NoDriver { .. } => true,
-        AttachError::Memory(error) => matches!(
-            error,
-            MemoryError::Empty { .. } | MemoryError::Truncated { .. }
-        ),
-        AttachError::Cnc { source, .. } => source.is_not_ready(),
-        AttachError::Option(_)
-        | AttachError::Version { .. }
-        | AttachError::Ring { .. }
-        | AttachError::Command { .. } => false,
+impl AttachError {
+    /// Returns true if the error can be caused by a driver that is still starting.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Self::NoDriver { .. } => true,
+            Self::Memory(error) => matches!(
+                error,
+                MemoryError::Empty { .. } | MemoryError::Truncated { .. }
+            ),
+            Self::Cnc { source, .. } => source.is_not_ready(),
+            Self::Option(_) | Self::Version { .. } | Self::Ring { .. } | Self::Command { .. } => {
+                false
+            }
+        }
+    }
+}
+
+/// Returns a remark on the time for which a driver was waited for; none if it was not.
+fn waiting(waited: &Duration) -> String {
+    if waited.is_zero() {
+        String::new()
+    } else {
+        format!(" (waited {waited:?})")
     }
 }

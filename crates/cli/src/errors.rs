@@ -1,6 +1,5 @@
 //! `taran errors`: the distinct errors of a driver, oldest first (docs/spec/uri-and-configuration.md §5.6).
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,11 +7,10 @@ use std::time::SystemTime;
 
 use clap::Args;
 use serde::Serialize;
-use taran_core::error_log::{ErrorObservation, read};
 use taran_core::memory::Region;
 
 use crate::attach::{self, Attached, Target};
-use crate::date;
+use crate::error_log;
 use crate::failure::Failure;
 use crate::input;
 use crate::output;
@@ -58,25 +56,18 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Observed {
-    observations: i32,
-    first_observation_ms: i64,
-    last_observation_ms: i64,
-    error: String,
-}
-
 /// Prints the errors.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.previous {
         return previous(arguments);
     }
     if let Some(file) = &arguments.file {
-        show(&load(file, arguments.offset)?, arguments.json)?;
+        let log = load(file, arguments.offset)?;
+        error_log::show(&error_log::read(&log), arguments.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let attached = Attached::open(&arguments.target)?;
-    show(&attached.cnc.error_log, arguments.json)?;
+    error_log::show(&error_log::read(&attached.cnc.error_log), arguments.json)?;
     attached.check_alive()?;
     Ok(ExitCode::SUCCESS)
 }
@@ -154,41 +145,6 @@ fn saved_files(place: &Path, directory: &Path) -> Vec<PathBuf> {
     files.into_iter().map(|(_, path)| path).collect()
 }
 
-fn show(log: &Region, json: bool) -> Result<(), Failure> {
-    if !json {
-        return output::text(&report(log));
-    }
-    let mut errors = Vec::new();
-    read(log, 0, |error| {
-        errors.push(Observed {
-            observations: error.count,
-            first_observation_ms: error.first_ms,
-            last_observation_ms: error.last_ms,
-            error: error.text.clone(),
-        });
-    });
-    output::json(&errors)
-}
-
-fn report(log: &Region) -> String {
-    let mut text = String::new();
-    let distinct = read(log, 0, |error| observation(&mut text, error));
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "\n{distinct} distinct errors observed.");
-    text
-}
-
-fn observation(text: &mut String, error: &ErrorObservation) {
-    let _ = writeln!(
-        text,
-        "***\n{} observations from {} to {} for:\n{}",
-        error.count,
-        date::format(error.first_ms),
-        date::format(error.last_ms),
-        printable::lines(&error.text)
-    );
-}
-
 /// Copies the file into memory, so that read permission suffices.
 fn load(path: &Path, offset: usize) -> Result<Region, Failure> {
     let bytes = input::read(path)
@@ -206,34 +162,4 @@ fn load(path: &Path, offset: usize) -> Result<Region, Failure> {
     let region = Region::anonymous(log.len()).map_err(|error| Failure::Other(error.to_string()))?;
     region.write(0, log);
     Ok(region)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use taran_core::error_log::ErrorLog;
-
-    #[test]
-    fn report_lists_and_counts_distinct_errors() {
-        let region = Region::anonymous(4096).unwrap();
-        let mut log = ErrorLog::open(region.clone());
-        let _ = log.record(1_000, 0, "one");
-        let _ = log.record(2_000, 0, "two");
-        let _ = log.record(3_000, 0, "one");
-        let text = report(&region);
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 8, "{text}");
-        assert_eq!(lines[0], "***");
-        assert!(lines[1].starts_with("2 observations from 19"), "{text}");
-        assert!(lines[1].ends_with(" for:"), "{text}");
-        assert_eq!(lines[2], "one");
-        assert!(lines[4].starts_with("1 observations from 19"), "{text}");
-        assert_eq!(lines[5..], ["two", "", "2 distinct errors observed."]);
-    }
-
-    #[test]
-    fn report_of_empty_log_counts_zero_errors() {
-        let region = Region::anonymous(4096).unwrap();
-        assert_eq!(report(&region), "\n0 distinct errors observed.\n");
-    }
 }

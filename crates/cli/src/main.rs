@@ -6,21 +6,26 @@ mod archive;
 mod attach;
 mod backlog;
 mod bench;
+mod client_label;
 mod cluster;
 mod config;
+mod console;
 mod date;
 mod doctor;
 mod driver;
 mod driver_info;
+mod error_log;
 mod errors;
 mod failure;
 mod fix;
 mod generate;
 mod help;
+mod http;
 mod input;
 mod interrupt;
 #[cfg(feature = "secure")]
 mod keys;
+mod live;
 mod log;
 mod loss;
 mod members;
@@ -28,6 +33,7 @@ mod output;
 mod printable;
 mod recordings;
 mod sbe;
+mod scale;
 mod start_line;
 mod stat;
 mod streams;
@@ -66,6 +72,8 @@ enum Command {
     Stat(Box<stat::Arguments>),
     /// Show the streams of a driver on a live screen, with rates, lags and losses
     Top(top::Arguments),
+    /// Show drivers on a web page: who publishes to whom, rates, lags, losses, and what needs attention
+    Console(console::Arguments),
     /// Show the distinct errors of a driver
     Errors(errors::Arguments),
     /// Show the streams of a driver with all their counters
@@ -137,6 +145,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => failure::exit_code(bench::run(&arguments)),
         Command::Stat(arguments) => failure::exit_code(stat::run(&arguments)),
         Command::Top(arguments) => failure::exit_code(top::run(&arguments)),
+        Command::Console(arguments) => failure::exit_code(console::run(&arguments)),
         Command::Errors(arguments) => failure::exit_code(errors::run(&arguments)),
         Command::Streams(arguments) => failure::exit_code(streams::run(&arguments)),
         Command::Backlog(arguments) => failure::exit_code(backlog::run(&arguments)),

@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
 }
 
 /// Backlog of a stream.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Backlog {
     pub(crate) session_id: i32,
     pub(crate) stream_id: i32,
@@ -80,15 +80,16 @@ pub(crate) struct Backlog {
     pub(crate) limited_by: Option<Verdict>,
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Publisher {
     pub(crate) registration_id: i64,
+    pub(crate) client_id: i64,
     pub(crate) position: i64,
     /// Bytes that it may still write before back-pressure.
     pub(crate) window: i64,
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Sender {
     pub(crate) registration_id: i64,
     pub(crate) position: i64,
@@ -96,18 +97,21 @@ pub(crate) struct Sender {
     pub(crate) backlog: i64,
     /// Bytes that flow control still lets it send.
     pub(crate) window: i64,
+    pub(crate) naks_received: i64,
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Receiver {
     pub(crate) registration_id: i64,
     pub(crate) position: i64,
     pub(crate) high_water_mark: i64,
+    pub(crate) naks_sent: i64,
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Subscriber {
     pub(crate) registration_id: i64,
+    pub(crate) client_id: i64,
     pub(crate) position: i64,
     /// Bytes available but not consumed.
     pub(crate) backlog: i64,
@@ -116,20 +120,20 @@ pub(crate) struct Subscriber {
 /// Prints the backlog of every stream.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let attached = Attached::open(&arguments.target)?;
-    let mut samples = Samples::of(&attached);
+    let mut samples = Samples::new();
     if !arguments.watch {
-        samples.take();
+        samples.take(&attached);
         // The positions of a driver that has ended do not move.
         if attached.check_alive().is_ok() {
             thread::sleep(arguments.sample);
         }
-        show(&samples.take(), arguments.json, false)?;
+        show(&samples.take(&attached), arguments.json, false)?;
         attached.check_alive()?;
         return Ok(ExitCode::SUCCESS);
     }
     let clear = !arguments.json && io::stdout().is_terminal();
     loop {
-        show(&samples.take(), arguments.json, clear)?;
+        show(&samples.take(&attached), arguments.json, clear)?;
         attached.check_alive()?;
         thread::sleep(arguments.interval);
     }
@@ -147,25 +151,23 @@ fn show(backlogs: &[Backlog], json: bool, clear: bool) -> Result<(), Failure> {
     })
 }
 
-/// Samples of a driver's positions.
-pub(crate) struct Samples<'a> {
-    attached: &'a Attached,
+/// Samples of the positions of one driver.
+pub(crate) struct Samples {
     history: History<verdict::Observed>,
     start: Instant,
 }
 
-impl<'a> Samples<'a> {
-    pub(crate) fn of(attached: &'a Attached) -> Self {
+impl Samples {
+    pub(crate) fn new() -> Self {
         Self {
-            attached,
             history: History::new(),
             start: Instant::now(),
         }
     }
 
-    /// Takes a sample. Returns the backlog of each stream.
-    pub(crate) fn take(&mut self) -> Vec<Backlog> {
-        let counters = self.attached.counters();
+    /// Takes a sample of the driver. Returns the backlog of each stream.
+    pub(crate) fn take(&mut self, attached: &Attached) -> Vec<Backlog> {
+        let counters = attached.counters();
         let positions = StreamPositions::read(&counters);
         let progress: HashMap<_, _> =
             verdict::observe(&mut self.history, &positions, self.start.elapsed())
@@ -179,7 +181,7 @@ impl<'a> Samples<'a> {
                 .as_ref()
                 .and_then(|publisher| positions.publication(publisher.registration_id));
             backlog.limited_by = publication.map(|publication| {
-                Verdict::of(publication, &positions, &self.attached.directory, |key| {
+                Verdict::of(publication, &positions, &attached.directory, |key| {
                     progress.get(&key).copied()
                 })
             });
@@ -196,6 +198,7 @@ impl Backlog {
             let position = value(type_id::PUBLISHER_POSITION).unwrap_or(limit.value);
             Publisher {
                 registration_id: limit.registration_id,
+                client_id: limit.client_id,
                 position,
                 window: ahead(limit.value, position),
             }
@@ -210,6 +213,7 @@ impl Backlog {
                 value(type_id::SENDER_LIMIT).unwrap_or(sent.value),
                 sent.value,
             ),
+            naks_received: value(type_id::SENDER_NAKS_RECEIVED).unwrap_or(0),
         });
         let receiver = stream
             .first(type_id::RECEIVER_POSITION)
@@ -217,6 +221,7 @@ impl Backlog {
                 registration_id: received.registration_id,
                 position: received.value,
                 high_water_mark: value(type_id::RECEIVER_HIGH_WATER_MARK).unwrap_or(received.value),
+                naks_sent: value(type_id::RECEIVER_NAKS_SENT).unwrap_or(0),
             });
         // Over IPC and for spies, a subscriber can read up to what was published or sent.
         let available = receiver
@@ -228,6 +233,7 @@ impl Backlog {
             .of_type(type_id::SUBSCRIBER_POSITION)
             .map(|subscriber| Subscriber {
                 registration_id: subscriber.registration_id,
+                client_id: subscriber.client_id,
                 position: subscriber.value,
                 backlog: available.map_or(0, |available| ahead(available, subscriber.value)),
             })

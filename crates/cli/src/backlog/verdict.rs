@@ -14,6 +14,7 @@ use taran_protocol::log::LogMetadata;
 
 use super::history::{History, Progress};
 use crate::printable;
+use crate::scale;
 
 /// Length of the metadata at the end of a log, in bytes.
 const METADATA_LENGTH: usize = size_of::<LogMetadata>();
@@ -28,7 +29,7 @@ pub(super) enum Observed {
 }
 
 /// Limit of a publication: what it is, and the progress of its cause.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Verdict {
     /// See [`LimitedBy::kind`].
     kind: &'static str,
@@ -42,7 +43,7 @@ pub(crate) struct Verdict {
     bytes_per_second: Option<f64>,
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Subscriber {
     registration_id: i64,
     client_id: i64,
@@ -87,6 +88,33 @@ impl Verdict {
     }
 }
 
+#[cfg(test)]
+impl Verdict {
+    /// Returns a verdict of a kind, with this text.
+    pub(crate) fn of_text(kind: &'static str, text: &str) -> Self {
+        Self {
+            kind,
+            text: text.to_owned(),
+            subscriber: None,
+            still_ms: None,
+            bytes_per_second: None,
+        }
+    }
+}
+
+impl Verdict {
+    /// Returns the word for programs, see [`LimitedBy::kind`].
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Returns the milliseconds for which the limiting subscriber, or else the publisher, has not moved, as far as it was
+    /// observed.
+    pub(crate) fn still_ms(&self) -> Option<u64> {
+        self.still_ms
+    }
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&printable::one_line(&self.text))
@@ -128,10 +156,10 @@ fn text(limited_by: &LimitedBy, progress: Option<Progress>) -> String {
     if let Some(still) = still {
         text += &format!(", {stops} {}", duration(still));
         if let Some(rate) = rate {
-            text += &format!(", was {}", bytes_per_second(rate));
+            text += &format!(", was {}", scale::bytes_per_second(rate));
         }
     } else if let Some(rate) = rate {
-        text += &format!(", {moves} {}", bytes_per_second(rate));
+        text += &format!(", {moves} {}", scale::bytes_per_second(rate));
     }
     text
 }
@@ -142,16 +170,6 @@ fn duration(duration: Duration) -> String {
         0 => format!("{:.1} s", duration.as_secs_f64()),
         seconds => format!("{seconds} s"),
     }
-}
-
-/// `950 B/s`, `1.2 MB/s`.
-fn bytes_per_second(rate: f64) -> String {
-    for (unit, scale) in [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)] {
-        if rate >= scale {
-            return format!("{:.1} {unit}", rate / scale);
-        }
-    }
-    format!("{rate:.0} B/s")
 }
 
 /// Reads the metadata of a publication's log, without mapping the log. A log that cannot be read yields nothing.

@@ -16,6 +16,8 @@ use clap::{Args, Subcommand};
 use crate::failure::Failure;
 use crate::values;
 
+pub(crate) use node::{ELECTION_CLOSED, LEADER, state_name};
+
 /// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\

@@ -17,9 +17,9 @@ use crate::failure::Failure;
 /// Interval between two looks.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Role of a member that leads, or is elected to.
-const LEADER: i64 = 2;
+pub(crate) const LEADER: i64 = 2;
 /// State of an election that is over.
-pub(super) const ELECTION_CLOSED: i64 = 17;
+pub(crate) const ELECTION_CLOSED: i64 = 17;
 /// Time after which a question is asked again.
 const REPEAT: Duration = Duration::from_secs(1);
 
@@ -35,7 +35,7 @@ const STATES: [&str; 7] = [
 ];
 
 /// Returns the name of a state of the consensus module.
-pub(super) fn state_name(value: i64) -> String {
+pub(crate) fn state_name(value: i64) -> String {
     let name = usize::try_from(value).ok().and_then(|at| STATES.get(at));
     name.map_or_else(|| value.to_string(), |name| (*name).to_owned())
 }

@@ -12,7 +12,7 @@ use taran_cluster::files::{EntryKind, Mark, RecordingLogEntry};
 
 use super::node::{mark, recording_log as read_log};
 use super::{Recovery, Stored};
-use crate::date;
+use crate::error_log::{self, DistinctError};
 use crate::failure::Failure;
 use crate::output;
 use crate::printable;
@@ -217,41 +217,10 @@ fn end_of_recording(mark: &Mark, recording_id: i64, timeout: Duration) -> Result
 
 /// Shows the errors in the mark file.
 pub(super) fn errors(stored: &Stored) -> Result<ExitCode, Failure> {
-    #[derive(Serialize)]
-    struct Observed {
-        observations: i32,
-        first_observation_ms: i64,
-        last_observation_ms: i64,
-        error: String,
-    }
     let (path, _, bytes) = mark(&stored.dir)?;
     let errors = Mark::errors(&bytes)
         .map_err(|reason| Failure::Other(format!("{}: {reason}", path.display())))?;
-    let observed: Vec<_> = errors
-        .into_iter()
-        .map(|error| Observed {
-            observations: error.count,
-            first_observation_ms: error.first_ms,
-            last_observation_ms: error.last_ms,
-            error: error.text,
-        })
-        .collect();
-    if stored.json {
-        output::json(&observed)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut text = String::new();
-    for error in &observed {
-        let _ = writeln!(
-            text,
-            "{} times from {} to {}: {}",
-            error.observations,
-            date::format(error.first_observation_ms),
-            date::format(error.last_observation_ms),
-            printable::lines(&error.error)
-        );
-    }
-    let _ = writeln!(text, "{} distinct errors", observed.len());
-    output::text(&text)?;
+    let errors: Vec<DistinctError> = errors.iter().map(DistinctError::from).collect();
+    error_log::show(&errors, stored.json)?;
     Ok(ExitCode::SUCCESS)
 }

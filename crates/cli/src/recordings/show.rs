@@ -10,6 +10,7 @@ use taran_archive_client::Recording;
 use super::place::{self, Directory, Place, disk};
 use super::{Describe, List, other};
 use crate::date;
+use crate::error_log::{self, DistinctError};
 use crate::failure::Failure;
 use crate::output;
 use crate::printable;
@@ -262,42 +263,10 @@ pub(super) fn mark(directory: &Directory) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-#[derive(Debug, Serialize)]
-struct ShownError<'a> {
-    observations: i32,
-    first_ms: i64,
-    last_ms: i64,
-    text: &'a str,
-}
-
 /// Shows the errors in the mark file.
 pub(super) fn errors(directory: &Directory) -> Result<ExitCode, Failure> {
     let (_, _, errors) = MarkFileInfo::read(&*disk(), directory.path()?).map_err(other)?;
-    let shown: Vec<ShownError<'_>> = errors
-        .iter()
-        .map(|error| ShownError {
-            observations: error.count,
-            first_ms: error.first_ms,
-            last_ms: error.last_ms,
-            text: &error.text,
-        })
-        .collect();
-    if directory.json {
-        output::json(&shown)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut text = String::new();
-    for error in &shown {
-        let _ = writeln!(
-            text,
-            "{} observations from {} to {}:\n{}\n",
-            error.observations,
-            date::format(error.first_ms),
-            date::format(error.last_ms),
-            printable::lines(error.text),
-        );
-    }
-    let _ = writeln!(text, "{} distinct errors", shown.len());
-    output::text(&text)?;
+    let errors: Vec<DistinctError> = errors.iter().map(DistinctError::from).collect();
+    error_log::show(&errors, directory.json)?;
     Ok(ExitCode::SUCCESS)
 }

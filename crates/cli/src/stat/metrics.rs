@@ -16,6 +16,7 @@ use super::exposition::{DIRECTORY, Families, Family, Format, Label, family};
 use super::filter::Filter;
 use crate::attach::{AttachError, Attached, DriverState};
 use crate::backlog::verdict::log_state;
+use crate::client_label::ClientLabel;
 use crate::streams::model::channel;
 
 /// Returns all metrics of one driver.
@@ -326,29 +327,6 @@ fn add_limit(
     );
 }
 
-/// The parts of the label of a client's heartbeat; empty if absent.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct ClientLabel<'a> {
-    name: &'a str,
-    version: &'a str,
-    commit: &'a str,
-}
-
-impl<'a> ClientLabel<'a> {
-    /// Parses `client-heartbeat: id=7 name=risk version=1.51.0 commit=abc`.
-    fn parse(label: &'a str) -> Self {
-        let part = |text: &'a str, key| text.split_once(key).map_or((text, ""), |parts| parts);
-        let (rest, commit) = part(label, " commit=");
-        let (rest, version) = part(rest, " version=");
-        let (_, name) = part(rest, " name=");
-        Self {
-            name,
-            version,
-            commit,
-        }
-    }
-}
-
 fn add_system(families: &mut Families, counter: SystemCounter, value: i64) {
     let metric = counter.metric();
     let family = Family {
@@ -398,22 +376,4 @@ fn scaled(value: i64, digits: u32) -> String {
     let magnitude = value.unsigned_abs();
     let (whole, part) = (magnitude / unit, magnitude % unit);
     format!("{sign}{whole}.{part:0width$}", width = digits as usize)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn client_label_is_split_into_its_parts() {
-        let label = "client-heartbeat: id=7 name=risk engine version=1.51.0 commit=abc";
-        let expected = ClientLabel {
-            name: "risk engine",
-            version: "1.51.0",
-            commit: "abc",
-        };
-        assert_eq!(ClientLabel::parse(label), expected);
-        let unnamed = ClientLabel::parse("client-heartbeat: id=7");
-        assert_eq!(unnamed, ClientLabel::default());
-    }
 }

@@ -1,12 +1,10 @@
 //! `taran stat`: the counters of a driver, live (docs/spec/uri-and-configuration.md §5.5).
 
-mod connection_slots;
 mod exposition;
 mod filter;
 mod frame;
 mod json;
 mod metrics;
-mod request;
 mod serve;
 
 use std::io::{self, IsTerminal};

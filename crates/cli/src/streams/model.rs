@@ -22,6 +22,8 @@ pub(crate) struct StreamCounter {
     pub(crate) type_id: i32,
     pub(crate) name: String,
     pub(crate) registration_id: i64,
+    /// Client of the publication or subscription; -1 or 0 if the counter belongs to the driver.
+    pub(crate) client_id: i64,
     pub(crate) value: i64,
 }
 
@@ -70,6 +72,7 @@ pub(crate) fn collect(counters: &CountersReader) -> Vec<Stream> {
                     type_id: meta.type_id,
                     name: name(meta),
                     registration_id: key.registration_id,
+                    client_id: meta.owner_id,
                     value,
                 });
         }

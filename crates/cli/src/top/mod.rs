@@ -1,6 +1,5 @@
 //! `taran top`: the streams of a driver on a live screen, with rates, lags and losses.
 
-mod model;
 mod screen;
 mod terminal;
 
@@ -14,9 +13,9 @@ use clap::{Args, ValueEnum};
 use crate::attach::{Attached, DriverState, Target};
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::live::Sampler;
 use crate::values;
 
-use model::Sampler;
 use screen::{Action, Screen};
 use terminal::Terminal;
 
@@ -84,12 +83,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let attached = Attached::open(&arguments.target)?;
     let stop = interrupt::flag()?;
-    let mut sampler = Sampler::of(&attached);
+    let mut sampler = Sampler::new();
     let mut screen = Screen::new(arguments.sort, arguments.filter.clone(), arguments.nonzero);
     let mut terminal = Terminal::enter()?;
     while !stop.load(Ordering::Relaxed) && attached.state() == DriverState::Alive {
         let sampled = Instant::now();
-        let sample = sampler.take();
+        let sample = sampler.take(&attached);
         terminal.draw(|size| screen.lines(&sample, size))?;
         while !stop.load(Ordering::Relaxed) {
             let left = arguments.interval.saturating_sub(sampled.elapsed());

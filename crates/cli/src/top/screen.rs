@@ -6,8 +6,9 @@
 use std::cmp::Reverse;
 
 use super::Order;
-use super::model::{Sample, StreamRow};
+use crate::live::{Sample, StreamRow};
 use crate::printable;
+use crate::scale;
 
 /// Lines above the streams: driver, rates, selection, headings.
 const HEAD: usize = 4;
@@ -167,9 +168,9 @@ impl Screen {
             .iter()
             .filter(|row| !self.nonzero || row.rate.is_some_and(|rate| rate > 0.0) || row.lag > 0)
             .filter(|row| {
-                row.channel.contains(&self.filter)
-                    || row.stream_id.to_string().contains(&self.filter)
-                    || row.session_id.to_string().contains(&self.filter)
+                row.backlog.channel.contains(&self.filter)
+                    || row.backlog.stream_id.to_string().contains(&self.filter)
+                    || row.backlog.session_id.to_string().contains(&self.filter)
             })
             .collect();
         // Rates as whole bytes: they have an order. The sort is stable, and streams come ordered by their ids.
@@ -178,7 +179,9 @@ impl Screen {
             Order::Lag => rows.sort_by_key(|row| Reverse(row.lag)),
             Order::Loss => rows
                 .sort_by_key(|row| Reverse((row.lost, row.naks_per_second.unwrap_or(0.0) as u64))),
-            Order::Stream => rows.sort_by_key(|row| (row.stream_id, row.session_id)),
+            Order::Stream => {
+                rows.sort_by_key(|row| (row.backlog.stream_id, row.backlog.session_id));
+            }
         }
         rows
     }
@@ -235,54 +238,45 @@ fn totals(sample: &Sample) -> String {
 
 fn heading() -> String {
     format!(
-        "{:>11} {:>11} {:>9} {:>8} {:>6} {:>8}  LIMIT / CHANNEL",
+        "{:>11} {:>11} {:>10} {:>8} {:>6} {:>8}  LIMIT / CHANNEL",
         "STREAM", "SESSION", "RATE", "LAG", "NAK/s", "LOST"
     )
 }
 
 fn cells(row: &StreamRow) -> String {
-    let limit = match row.limit.as_str() {
+    let limit = match row.limit().as_str() {
         "" => String::new(),
         limit => format!("{limit}; "),
     };
     format!(
-        "{:>11} {:>11} {:>9} {:>8} {:>6} {:>8}  {limit}{}",
-        row.stream_id,
-        row.session_id,
+        "{:>11} {:>11} {:>10} {:>8} {:>6} {:>8}  {limit}{}",
+        row.backlog.stream_id,
+        row.backlog.session_id,
         of_bytes(row.rate),
-        scaled(row.lag as f64),
+        scale::number(row.lag as f64),
         of_events(row.naks_per_second),
-        scaled(row.lost as f64),
-        row.channel
+        scale::number(row.lost as f64),
+        row.backlog.channel
     )
 }
 
 /// Returns bytes per second, or a dash as long as there is no rate.
 fn of_bytes(rate: Option<f64>) -> String {
-    rate.map_or("-".to_owned(), |rate| format!("{}B/s", scaled(rate)))
+    rate.map_or("-".to_owned(), scale::bytes_per_second)
 }
 
 fn of_events(rate: Option<f64>) -> String {
     rate.map_or("-".to_owned(), |rate| match rate {
         rate if rate > 0.0 && rate < 10.0 => format!("{rate:.1}"),
-        rate => scaled(rate),
+        rate => scale::number(rate),
     })
-}
-
-/// `0`, `950`, `1.2k`, `3.4M`, `5.6G`: powers of 1,000, at most five characters below a thousand tera.
-fn scaled(value: f64) -> String {
-    for (unit, scale) in [("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)] {
-        // What rounds to a thousand of the unit below belongs to this one.
-        if value >= scale * 0.9995 {
-            return format!("{:.1}{unit}", value / scale);
-        }
-    }
-    format!("{value:.0}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backlog::Backlog;
+    use crate::backlog::verdict::Verdict;
 
     const TERMINAL: Size = Size {
         width: 80,
@@ -291,9 +285,12 @@ mod tests {
 
     fn stream(stream_id: i32, rate: f64, lag: i64) -> StreamRow {
         StreamRow {
-            stream_id,
-            session_id: -2_000_000_000,
-            channel: format!("aeron:udp?endpoint=localhost:{}", 40_000 + stream_id),
+            backlog: Backlog {
+                stream_id,
+                session_id: -2_000_000_000,
+                channel: format!("aeron:udp?endpoint=localhost:{}", 40_000 + stream_id),
+                ..Backlog::default()
+            },
             rate: Some(rate),
             naks_per_second: Some(0.0),
             lag,
@@ -330,8 +327,8 @@ mod tests {
     #[test]
     fn lines_fit_every_size() {
         let mut long = stream(7, 1e18, i64::MAX);
-        long.channel = "x".repeat(500);
-        long.limit = "é".repeat(200);
+        long.backlog.channel = "x".repeat(500);
+        long.backlog.limited_by = Some(Verdict::of_text("publisher", &"é".repeat(200)));
         let sample = sample(vec![long; 300]);
         for width in [0, 1, 20, 80, 200] {
             for height in [0, 1, 3, 5, 24] {
@@ -349,7 +346,7 @@ mod tests {
     #[test]
     fn lines_show_the_driver_and_its_streams() {
         let mut row = stream(1001, 12_345_678.0, 32_768);
-        row.limit = "limited by subscriber 88".to_owned();
+        row.backlog.limited_by = Some(Verdict::of_text("subscriber", "limited by subscriber 88"));
         row.naks_per_second = Some(0.5);
         row.lost = 1_400;
         let mut sample = sample(vec![row]);
@@ -369,12 +366,12 @@ mod tests {
         );
         assert_eq!(
             texts[1],
-            "sent 1.0MB/s  received -  NAKs -/s  retransmits -/s  errors 3 (taran errors)"
+            "sent 1.0 MB/s  received -  NAKs -/s  retransmits -/s  errors 3 (taran errors)"
         );
         assert_eq!(texts[2], "1 of 1 streams, order: lag");
         assert_eq!(
             texts[4],
-            "       1001 -2000000000  12.3MB/s    32.8k    0.5     1.4k  limited by subscriber 88; \
+            "       1001 -2000000000  12.3 MB/s    32.8k    0.5     1.4k  limited by subscriber 88; \
              aeron:udp?endpoint=localhost:41001"
         );
         assert!(texts[23].starts_with("q end"), "{texts:?}");
@@ -452,7 +449,7 @@ mod tests {
     #[test]
     fn control_characters_of_channels_are_replaced() {
         let mut row = stream(1, 0.0, 0);
-        row.channel = "aeron:ipc\x1b[2J".to_owned();
+        row.backlog.channel = "aeron:ipc\x1b[2J".to_owned();
         let lines = screen(Order::Rate).lines(&sample(vec![row]), TERMINAL);
         assert!(texts(&lines)[HEAD].ends_with("aeron:ipc?[2J"));
     }

@@ -3,6 +3,7 @@
 mod bench;
 mod commit;
 mod config;
+mod console;
 mod doctor;
 mod documents;
 mod driver;

@@ -128,7 +128,7 @@ fn leader_is_described_suspended_resumed_and_shut_down_after_snapshots() {
         member
             .verb("errors", &[])
             .stdout
-            .ends_with("0 distinct errors\n")
+            .ends_with("\n0 distinct errors observed.\n")
     );
     let mut plan = Value::Null;
     await_true("an answer of the archive", || {

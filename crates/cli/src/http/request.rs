@@ -3,14 +3,40 @@
 /// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 64;
 
-/// Method, path and accepted formats of a request.
+/// Head of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) is_head: bool,
-    pub(super) is_get: bool,
-    pub(super) path: String,
-    /// Value of the header `Accept`; the values of several such headers are joined. `None` if there is none.
-    pub(super) accept: Option<String>,
+pub(crate) struct Request {
+    pub(crate) is_head: bool,
+    pub(crate) is_get: bool,
+    pub(crate) path: String,
+    /// Part of the target behind the first question mark; empty if there is none.
+    pub(crate) query: String,
+    headers: Vec<(String, String)>,
+}
+
+impl Request {
+    /// Returns the value of a header; the values of several headers of this name are joined by commas. `None` if there is
+    /// none.
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
+        let values: Vec<&str> = self
+            .headers
+            .iter()
+            .filter(|(present, _)| present.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+            .collect();
+        (!values.is_empty()).then(|| values.join(","))
+    }
+}
+
+#[cfg(test)]
+impl Request {
+    /// Parses a complete head.
+    pub(crate) fn parse(text: &str) -> Self {
+        match parse_head(text.as_bytes()) {
+            ParsedHead::Complete(request) => request,
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 /// Result of parsing the bytes received so far.
@@ -30,11 +56,13 @@ pub(super) fn parse_head(bytes: &[u8]) -> ParsedHead {
     match request.parse(bytes) {
         Ok(httparse::Status::Complete(_)) => {
             let method = request.method.unwrap_or("");
+            let (path, query) = split(request.path.unwrap_or(""));
             ParsedHead::Complete(Request {
                 is_head: method == "HEAD",
                 is_get: method == "GET",
-                path: path_of(request.path.unwrap_or("")).to_owned(),
-                accept: accept_of(request.headers),
+                path: path.to_owned(),
+                query: query.to_owned(),
+                headers: headers_of(request.headers),
             })
         }
         Ok(httparse::Status::Partial) => ParsedHead::Partial,
@@ -43,22 +71,21 @@ pub(super) fn parse_head(bytes: &[u8]) -> ParsedHead {
     }
 }
 
-fn accept_of(headers: &[httparse::Header<'_>]) -> Option<String> {
-    let accepts: Vec<_> = headers
-        .iter()
-        .filter(|header| header.name.eq_ignore_ascii_case("accept"))
-        .map(|header| String::from_utf8_lossy(header.value))
-        .collect();
-    (!accepts.is_empty()).then(|| accepts.join(","))
+fn headers_of(headers: &[httparse::Header<'_>]) -> Vec<(String, String)> {
+    let owned = |header: &httparse::Header<'_>| {
+        let value = String::from_utf8_lossy(header.value);
+        (header.name.to_owned(), value.into_owned())
+    };
+    headers.iter().map(owned).collect()
 }
 
-/// Returns the path of a request target. Proxies put the server before it (RFC 9112 §3.2.2).
-fn path_of(target: &str) -> &str {
-    let path = match target.strip_prefix("http://") {
+/// Returns path and query of a request target. Proxies put the server before the path (RFC 9112 §3.2.2).
+fn split(target: &str) -> (&str, &str) {
+    let target = match target.strip_prefix("http://") {
         Some(rest) => rest.find('/').map_or("/", |start| &rest[start..]),
         None => target,
     };
-    path.split('?').next().unwrap_or("")
+    target.split_once('?').unwrap_or((target, ""))
 }
 
 #[cfg(test)]
@@ -72,15 +99,26 @@ mod tests {
         b"GET /metrics?a=b HTTP/1.1\r\nHost: localhost:9464\r\nAccept: text/plain;q=0.5\r\n\r\n";
 
     #[test]
-    fn path_of_absolute_target_omits_the_server() {
-        for (target, path) in [
-            ("/metrics", "/metrics"),
-            ("/metrics?a=b", "/metrics"),
-            ("http://localhost:9464/metrics?a", "/metrics"),
-            ("http://localhost", "/"),
+    fn split_of_absolute_target_omits_the_server() {
+        for (target, path, query) in [
+            ("/metrics", "/metrics", ""),
+            ("/metrics?a=b?c", "/metrics", "a=b?c"),
+            ("http://localhost:9464/metrics?a", "/metrics", "a"),
+            ("http://localhost", "/", ""),
         ] {
-            assert_eq!(path_of(target), path);
+            assert_eq!(split(target), (path, query));
         }
+    }
+
+    #[test]
+    fn header_joins_values_of_one_name() {
+        let head = b"GET / HTTP/1.1\r\naccept: a\r\nHost: x\r\nACCEPT: b\r\n\r\n";
+        let ParsedHead::Complete(request) = parse_head(head) else {
+            panic!("the head is complete");
+        };
+        assert_eq!(request.header("Accept").as_deref(), Some("a,b"));
+        assert_eq!(request.header("host").as_deref(), Some("x"));
+        assert_eq!(request.header("Origin"), None);
     }
 
     #[test]
@@ -96,7 +134,11 @@ mod tests {
             is_head: false,
             is_get: true,
             path: "/metrics".to_owned(),
-            accept: Some("text/plain;q=0.5".to_owned()),
+            query: "a=b".to_owned(),
+            headers: vec![
+                ("Host".to_owned(), "localhost:9464".to_owned()),
+                ("Accept".to_owned(), "text/plain;q=0.5".to_owned()),
+            ],
         };
         assert_eq!(parse_head(SCRAPE), ParsedHead::Complete(request));
     }

@@ -1,0 +1,200 @@
+//! The rules that a request has to meet: host, site and token.
+
+use std::net::IpAddr;
+
+use super::token::Token;
+use crate::http::Request;
+
+/// Rules for requests.
+#[derive(Debug)]
+pub(super) struct Access {
+    token: Option<Token>,
+    /// Names, besides `localhost`, that a request may be for.
+    hosts: Vec<String>,
+    /// Name of the cookie with the token. Cookies of a host are sent to all of its ports, so the port is part of it.
+    cookie: String,
+}
+
+/// Rule that a request does not meet.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The request is for this name, which may belong to another site.
+    Host(String),
+    /// A page of another site has made the request.
+    Site,
+    /// There is no token, or another one.
+    Token,
+}
+
+impl Access {
+    pub(super) fn new(token: Option<Token>, hosts: Vec<String>, port: u16) -> Self {
+        Self {
+            token,
+            hosts,
+            cookie: format!("taran-console-{port}"),
+        }
+    }
+
+    /// Checks the host, which a page of another site could have pointed to this server by its name service (DNS rebinding).
+    /// An IP address cannot be pointed elsewhere.
+    pub(super) fn check_host(&self, request: &Request) -> Result<(), Refusal> {
+        let host = request.header("Host").unwrap_or_default();
+        let name = name_of(&host);
+        let is_allowed = name.parse::<IpAddr>().is_ok()
+            || std::iter::once("localhost")
+                .chain(self.hosts.iter().map(String::as_str))
+                .any(|allowed| name.eq_ignore_ascii_case(allowed));
+        if is_allowed {
+            Ok(())
+        } else {
+            Err(Refusal::Host(host))
+        }
+    }
+
+    /// Checks that no page of another site has made the request; browsers tell so. Such a page could not read the response, but
+    /// hold connections.
+    pub(super) fn check_site(request: &Request) -> Result<(), Refusal> {
+        match request.header("Sec-Fetch-Site").as_deref() {
+            None | Some("same-origin" | "none") => Ok(()),
+            Some(_) => Err(Refusal::Site),
+        }
+    }
+
+    /// Checks the token: in the cookie, or after `Authorization: Bearer`.
+    pub(super) fn check_token(&self, request: &Request) -> Result<(), Refusal> {
+        let Some(token) = &self.token else {
+            return Ok(());
+        };
+        let bearer = request.header("Authorization");
+        let bearer = bearer
+            .as_deref()
+            .and_then(|value| value.strip_prefix("Bearer "));
+        let cookies = request.header("Cookie").unwrap_or_default();
+        let cookie = cookies
+            .split([';', ','])
+            .filter_map(|cookie| cookie.trim().split_once('='))
+            .find_map(|(name, value)| (name == self.cookie).then_some(value));
+        if [bearer, cookie]
+            .into_iter()
+            .flatten()
+            .any(|it| token.is(it))
+        {
+            Ok(())
+        } else {
+            Err(Refusal::Token)
+        }
+    }
+
+    /// Returns the cookie for a request whose query has the token.
+    pub(super) fn log_in(&self, request: &Request) -> Option<String> {
+        let token = self.token.as_ref()?;
+        let given = request
+            .query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("token="))?;
+        token.is(given).then(|| {
+            let name = &self.cookie;
+            format!("{name}={given}; Path=/; HttpOnly; SameSite=Strict")
+        })
+    }
+}
+
+/// Returns a host without its port, and an IPv6 address without its brackets.
+fn name_of(host: &str) -> &str {
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or("");
+    }
+    host.split(':').next().unwrap_or("").trim_end_matches('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(headers: &str) -> Request {
+        Request::parse(&format!(
+            "GET /?token=0123456789abcdef HTTP/1.1\r\n{headers}\r\n"
+        ))
+    }
+
+    fn access(token: bool) -> Access {
+        let token = token.then(|| Token::parse("0123456789abcdef").unwrap());
+        Access::new(token, vec!["desk.example".to_owned()], 8080)
+    }
+
+    #[test]
+    fn check_host_takes_addresses_localhost_and_given_names() {
+        let access = access(false);
+        for host in [
+            "127.0.0.1:8080",
+            "127.0.0.1",
+            "[::1]:8080",
+            "192.0.2.7:1",
+            "localhost:8080",
+            "LocalHost",
+            "desk.example.:8080",
+        ] {
+            let request = request(&format!("Host: {host}\r\n"));
+            assert_eq!(access.check_host(&request), Ok(()), "{host}");
+        }
+        for host in [
+            "evil.example:8080",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "",
+            "localhost,evil.example",
+        ] {
+            let refused = access.check_host(&request(&format!("Host: {host}\r\n")));
+            assert_eq!(refused, Err(Refusal::Host(host.to_owned())));
+        }
+        assert!(access.check_host(&request("")).is_err());
+    }
+
+    #[test]
+    fn check_site_refuses_pages_of_other_sites() {
+        for (headers, is_ok) in [
+            ("", true),
+            ("Sec-Fetch-Site: same-origin\r\n", true),
+            ("Sec-Fetch-Site: none\r\n", true),
+            ("Sec-Fetch-Site: same-site\r\n", false),
+            ("Sec-Fetch-Site: cross-site\r\n", false),
+        ] {
+            assert_eq!(
+                Access::check_site(&request(headers)).is_ok(),
+                is_ok,
+                "{headers}"
+            );
+        }
+    }
+
+    #[test]
+    fn check_token_takes_cookie_or_bearer() {
+        let access = access(true);
+        for (headers, is_ok) in [
+            (
+                "Cookie: a=b; taran-console-8080=0123456789abcdef; c=d\r\n",
+                true,
+            ),
+            ("Authorization: Bearer 0123456789abcdef\r\n", true),
+            ("Cookie: taran-console-8081=0123456789abcdef\r\n", false),
+            ("Cookie: taran-console-8080=0123456789abcdee\r\n", false),
+            ("Authorization: Basic 0123456789abcdef\r\n", false),
+            ("", false),
+        ] {
+            let checked = access.check_token(&request(headers));
+            assert_eq!(checked.is_ok(), is_ok, "{headers}");
+        }
+    }
+
+    #[test]
+    fn log_in_with_token_gives_a_cookie() {
+        let cookie = access(true).log_in(&request("")).unwrap();
+        assert_eq!(
+            cookie,
+            "taran-console-8080=0123456789abcdef; Path=/; HttpOnly; SameSite=Strict"
+        );
+        let wrong = Request::parse("GET /?a=b&token=0123456789abcdee HTTP/1.1\r\n\r\n");
+        assert_eq!(access(true).log_in(&wrong), None);
+        assert_eq!(access(false).log_in(&request("")), None);
+    }
+}
