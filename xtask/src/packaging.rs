@@ -193,6 +193,17 @@ pub(crate) fn lint(arguments: &[String]) -> TaskResult {
     } else {
         missing.push("promtool (Debian package prometheus)");
     }
+    if runs("prometheus", &["--version"]) {
+        checked += 1;
+        let test = ["test", "--locked", "-p", "taran-cli", "--test", "command"];
+        super::run(Command::new("cargo").args(test).args([
+            "--",
+            "--ignored",
+            "dashboard_queries",
+        ]))?;
+    } else {
+        missing.push("prometheus");
+    }
     if checked == 0 {
         return Ok(Completion::Skipped(format!("needs {}", missing.join(", "))));
     }

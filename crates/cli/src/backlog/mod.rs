@@ -36,7 +36,8 @@ bytes. Counters are read one after the other while messages flow, so small value
 
 The last line of a publication tells what limits it: a subscriber of this driver, with its client; the flow control of
 receivers in other drivers; the congestion window; the sender of the driver; that no receiver is connected; or only its
-publisher. Rates are those between two samples, and times those since the command has seen a movement.
+publisher. A line with the remedy follows, if there is something to do. Rates are those between two samples, and times those
+since the command has seen a movement.
 
   taran backlog                         once, from two samples
   taran backlog -w                      every second, until interrupted
@@ -282,6 +283,9 @@ fn report(backlogs: &[Backlog]) -> String {
         }
         if let Some(verdict) = &backlog.limited_by {
             let _ = writeln!(text, "{verdict}");
+            if let Some(remedy) = verdict.remedy() {
+                let _ = writeln!(text, "  remedy: {remedy}");
+            }
         }
         text.push('\n');
     }

@@ -35,6 +35,8 @@ pub(crate) struct Verdict {
     kind: &'static str,
     /// The verdict as text.
     text: String,
+    /// Remedy, if something limits the publication.
+    remedy: Option<&'static str>,
     /// The limiting subscriber.
     subscriber: Option<Subscriber>,
     /// Time for which the limiting subscriber, or else the publisher, has not moved, as far as it was observed.
@@ -71,6 +73,7 @@ impl Verdict {
         Self {
             kind: limited_by.kind(),
             text: text(&limited_by, progress),
+            remedy: remedy(&limited_by),
             subscriber: match &limited_by {
                 LimitedBy::Subscriber(subscriber) => Some(Subscriber {
                     registration_id: subscriber.registration_id,
@@ -95,6 +98,7 @@ impl Verdict {
         Self {
             kind,
             text: text.to_owned(),
+            remedy: None,
             subscriber: None,
             still_ms: None,
             bytes_per_second: None,
@@ -106,6 +110,11 @@ impl Verdict {
     /// Returns the word for programs, see [`LimitedBy::kind`].
     pub(crate) fn kind(&self) -> &'static str {
         self.kind
+    }
+
+    /// Returns what to do; `None` if nothing but its publisher limits the publication.
+    pub(crate) fn remedy(&self) -> Option<&'static str> {
+        self.remedy
     }
 
     /// Returns the milliseconds for which the limiting subscriber, or else the publisher, has not moved, as far as it was
@@ -141,6 +150,29 @@ pub(super) fn observe(
         .collect();
     history.end_sample(now);
     progress
+}
+
+fn remedy(limited_by: &LimitedBy) -> Option<&'static str> {
+    Some(match limited_by {
+        LimitedBy::Subscriber(_) => {
+            "look at that process: it does not poll, or too slowly; end it, or let it subscribe with tether=false if it may miss \
+             messages"
+        }
+        LimitedBy::NoReceiver => {
+            "start a subscriber of this channel and stream id; if one runs, 'taran errors' on both machines tells why they do not \
+             connect"
+        }
+        LimitedBy::FlowControl { .. } => {
+            "a receiver is slow: see its machine; if none may hold back the others, use fc=max"
+        }
+        LimitedBy::CongestionWindow { .. } => {
+            "the path loses data or is long: see 'taran loss' at the receiver; in a network of your own, use cc=static"
+        }
+        LimitedBy::Sender { .. } => {
+            "the sender has too little processor time, or the network refuses datagrams: see 'taran doctor' and 'taran errors'"
+        }
+        _ => return None,
+    })
 }
 
 fn text(limited_by: &LimitedBy, progress: Option<Progress>) -> String {

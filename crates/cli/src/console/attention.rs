@@ -141,7 +141,8 @@ fn of_limit(stream: &Stream) -> Option<(Severity, &'static str, String)> {
         }
         _ => Severity::Warning,
     };
-    let text = format!("{}: {limit}", name(stream));
+    let remedy = limit.remedy().map(|remedy| format!("; {remedy}"));
+    let text = format!("{}: {limit}{}", name(stream), remedy.unwrap_or_default());
     Some((severity, limit.kind(), text))
 }
 

@@ -19,6 +19,7 @@ mod attach;
 mod channels;
 mod datagrams;
 mod directories;
+mod drills;
 mod floods;
 mod garbage;
 mod mounts;

@@ -4,6 +4,7 @@ mod bench;
 mod commit;
 mod config;
 mod console;
+mod dashboard;
 mod doctor;
 mod documents;
 mod driver;

@@ -249,13 +249,13 @@ fn stat_errors_and_version_print_json() {
 }
 
 /// A `taran stat --listen` process, killed when dropped.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
-    fn start(command: &mut Command) -> Server {
+    pub(crate) fn start(command: &mut Command) -> Server {
         let mut child = command
             .stdout(Stdio::piped())
             .spawn()
