@@ -66,21 +66,21 @@ const RETENTIONS: [(Retention, Options); 4] = [
     (Retention::None, &[]),
     (
         Retention::Bytes {
-            bytes: 100_000,
+            bytes: 20_000,
             has_consumer: false,
         },
         &[
-            ("taran.archive.retention", "* bytes=100000"),
+            ("taran.archive.retention", "* bytes=20000"),
             ("taran.archive.retention.interval", "500ms"),
         ],
     ),
     (
         Retention::Bytes {
-            bytes: 100_000,
+            bytes: 20_000,
             has_consumer: true,
         },
         &[
-            ("taran.archive.retention", "* bytes=100000 consumers=risk"),
+            ("taran.archive.retention", "* bytes=20000 consumers=risk"),
             ("taran.archive.retention.interval", "500ms"),
         ],
     ),
