@@ -385,6 +385,15 @@ pub enum Problem {
         composite: String,
         constant: u64,
     },
+    #[error(
+        "schemaId of {composite} is constant {constant}, which differs from the id {id} of the schema; messages carry neither, \
+         and readers take {id}"
+    )]
+    OtherSchemaId {
+        id: u64,
+        composite: String,
+        constant: u64,
+    },
     #[error("composite {0} contains varData and can be used only for <data>")]
     VarDataInField(String),
     #[error("{what} after varData in composite {composite} has no effect")]
@@ -465,6 +474,7 @@ impl Problem {
             | Self::NoMaxValue { .. }
             | Self::MaxValueIsNull { .. }
             | Self::WideEnumeration(_)
+            | Self::OtherSchemaId { .. }
             | Self::BehindVarData { .. }
             | Self::DataOptional
             | Self::DeprecatedBeyond { .. }

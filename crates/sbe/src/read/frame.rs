@@ -50,6 +50,28 @@ pub(super) fn header(
     })
 }
 
+/// Gives a constant schema id of a header the value of the schema's own id, and reports a difference. Messages carry neither.
+pub(super) fn with_schema_id(
+    mut header: HeaderLayout,
+    id: u64,
+    position: &Position,
+    problems: &mut Problems,
+) -> HeaderLayout {
+    if let Some(constant) = &mut header.schema_id.constant
+        && *constant != id
+    {
+        let composite = header.kind.name.clone();
+        let constant = std::mem::replace(constant, id);
+        let problem = Problem::OtherSchemaId {
+            id,
+            composite,
+            constant,
+        };
+        problems.add(position, problem);
+    }
+    header
+}
+
 /// Placeholder slot without limits.
 const ANY: Slot = Slot {
     offset: 0,

@@ -68,7 +68,8 @@ pub(crate) fn schema(root: &Element, problems: &mut Problems) -> Option<Schema> 
     }
     let mut types = Types::collect(root, is_whole, problems);
     let all_types = types.resolve_all(problems);
-    let header = frame::header(root, &header_type, &mut types, problems);
+    let header = frame::header(root, &header_type, &mut types, problems)
+        .map(|header| frame::with_schema_id(header, id.into(), &root.position, problems));
     let mut messages = Vec::new();
     let (mut names, mut ids) = (NamesInUse::default(), NamesInUse::default());
     let mut any_messages = false;

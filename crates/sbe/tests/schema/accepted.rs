@@ -3,6 +3,7 @@
 use taran_sbe::model::{Constant, Presence, Primitive, Scalar, TypeKind};
 
 use taran_sbe::compile;
+use taran_sbe::decode::Decoder;
 use taran_sbe::xml::NoFiles;
 
 use crate::accepted;
@@ -188,11 +189,30 @@ fn header_and_dimension_members_can_be_constant() {
     let header = reported(7).expect("it is right").schema.header;
     assert_eq!(header.schema_id.constant, Some(7));
     assert_eq!((header.length, header.version.offset), (6, 4));
-    let wrong = reported(8).expect_err("it is another one").to_string();
+}
+
+/// As in the official tool, whose readers do not look at the constant.
+#[test]
+fn constant_schema_id_of_another_schema_is_a_warning() {
+    let text = crate::text("", r#"<message name="M" id="1"/>"#);
+    let plain = r#"<type name="schemaId" primitiveType="uint16"/>"#;
+    let member = r#"<type name="schemaId" primitiveType="uint16" presence="constant">8</type>"#;
+    let compiled = compile("", &NoFiles(&text.replace(plain, member))).expect("it is accepted");
+    let warnings: Vec<String> = compiled.warnings.iter().map(ToString::to_string).collect();
     assert!(
-        wrong.ends_with("the id 7 does not match schemaId of messageHeader, which is constant 8"),
-        "{wrong}"
+        warnings[0].ends_with(
+            "schemaId of messageHeader is constant 8, which differs from the id 7 of the schema; messages carry neither, and \
+             readers take 7"
+        ),
+        "{warnings:?}"
     );
+    assert_eq!(compiled.schema.header.schema_id.constant, Some(7));
+    // Block length 0, template id 1, version 0: the header has no schema id.
+    let decoder = Decoder::new(&compiled.schema);
+    let message = decoder
+        .message(&[0, 0, 1, 0, 0, 0])
+        .expect("it is a message");
+    assert_eq!((message.template_id, message.schema_id), (1, 7));
 }
 
 #[test]
