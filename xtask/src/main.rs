@@ -15,6 +15,7 @@ mod packages;
 mod packaging;
 mod properties;
 mod protections;
+mod python;
 mod readme;
 mod sanitizers;
 mod sbe;
@@ -144,6 +145,11 @@ const TASKS: &[Task] = &[
         name: "power-cuts",
         help: "[--cuts N] [--seed S] [--defects]: cut the power under a log writer on a simulated disk a million times",
         run: |arguments| sim::power_cuts(arguments).map(ran),
+    },
+    Task {
+        name: "python",
+        help: ": build the wheel of the Python package, check its types and run its tests (needs Python 3.11 with venv)",
+        run: python::python,
     },
     Task {
         name: "deb",

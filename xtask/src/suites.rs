@@ -289,6 +289,11 @@ const SUITES: &[Suite] = &[
         ]],
         run(&["xtask", "browser"], minutes(5)),
     ),
+    quick(
+        "Python package",
+        &[&["bindings/python/", "crates/client/"]],
+        run(&["xtask", "python"], SLICE),
+    ),
     nightly_only("Debian package", run(&["xtask", "deb"], minutes(30))),
     nightly_only(
         "property tests",
@@ -607,6 +612,7 @@ mod tests {
                 "consensus",
                 "packaging",
                 "console in a browser",
+                "Python package",
                 "power cuts"
             ]
         );
