@@ -9,6 +9,8 @@
 //!   and cuts trains of datagrams.
 //! * [`ArpPacket`], [`NeighbourSolicitation`], [`NeighbourAdvertisement`], [`Addresses`] and [`MembershipReport`] write the
 //!   frames of control protocols.
+//! * [`NeighbourTable`] and [`RouteTable`] are state machines of bounded size: they take the time as an argument and return
+//!   decisions.
 //!
 //! # Why no existing crate
 //! smoltcp 0.13 parses strictly and without copies. It has no VLAN tags and no IGMPv3. Its neighbour cache holds addresses that
@@ -28,6 +30,8 @@ mod group;
 mod icmp;
 mod ip;
 mod nd;
+mod neighbour;
+mod route;
 mod template;
 mod udp;
 
@@ -43,6 +47,8 @@ pub use group::{
 pub use icmp::{Addresses, Echo, IcmpMessage, Quote, Unreachable};
 pub use ip::{IPV4_LENGTH, IPV6_LENGTH, IpHeader};
 pub use nd::{NeighbourAdvertisement, NeighbourSolicitation, solicited_node};
+pub use neighbour::{NeighbourCounters, NeighbourOutput, NeighbourTable, Resolution};
+pub use route::{Hop, Prefix, Route, RouteError, RouteTable};
 pub use template::{
     BuildError, ChecksumOffload, MAX_HEADER_LENGTH, PathError, Train, UdpPath, UdpTemplate,
 };
