@@ -373,9 +373,11 @@ fn console_follows_a_driver_through_its_life() {
 
     let driver = Driver::start(directory.path(), &[]);
     let traffic = Traffic::over_udp(directory.path(), 1001, 3);
-    let moved = events.sample("a stream", |sample| {
+    // The client adds its name to its counter a moment later.
+    let moved = events.sample("a stream and a name", |sample| {
         state(sample, 0) == "alive"
             && sample["drivers"][0]["streams"][0]["subscribers"][0].is_object()
+            && sample["drivers"][0]["clients"][0]["name"] != ""
     });
     let shown = &moved["drivers"][0];
     assert_eq!(shown["info"]["pid"], driver.pid());
@@ -386,7 +388,8 @@ fn console_follows_a_driver_through_its_life() {
     assert_eq!(stream["publisher"]["client_id"], client);
     assert_eq!(stream["subscribers"][0]["client_id"], client);
     assert_eq!(shown["clients"][0]["client_id"], client);
-    assert!(!text(&shown["clients"][0]["name"]).is_empty());
+    let process = format!("[{}]", std::process::id());
+    assert!(text(&shown["clients"][0]["name"]).ends_with(&process));
 
     // Messages that nothing reads: the lag, then the verdict.
     let stuck = events.sample("a stuck subscriber", |sample| {
