@@ -231,7 +231,7 @@ pub(super) struct Journal {
     has_replica: bool,
     ledgers: BTreeMap<i32, Ledger>,
     sessions: BTreeMap<i32, i32>,
-    /// Streams that were published on the network.
+    /// Streams that were published, or replayed to a replica, on the network with the session of their publisher.
     networked: BTreeSet<i32>,
     /// Ranges of streams that a power cut may have damaged without a trace, in any archive.
     suspects: BTreeMap<i32, Vec<(i64, i64)>>,
@@ -306,6 +306,11 @@ impl Journal {
             }
             Retention::Age => known.highest,
         }
+    }
+
+    /// Returns true if retention may delete whole recordings.
+    pub(super) fn retention_deletes(&self) -> bool {
+        self.record.retention == Retention::Age
     }
 
     /// Takes note of frames that may be damaged.
@@ -383,6 +388,10 @@ impl Journal {
         if known.is_some_and(|known| known.is_suspect(position)) {
             return Ok(());
         }
+        // The user that asked for this replica was lost before it knew the recording.
+        if self.role == Role::Replica && stream_id == 0 {
+            return Ok(());
+        }
         // A replica has what its source had.
         let of_stream = self.suspects.get(&stream_id).into_iter().flatten();
         if self.role == Role::Replica
@@ -407,10 +416,12 @@ impl Journal {
         }
     }
 
-    /// Returns a session for a replay of a stream that is on the network with its own.
+    /// Returns the session for the replay of a replication; `None` for that of the recording, which only the first replay of a
+    /// stream may have, and only if its publisher is not on the network. Observers of the network tell streams by session and
+    /// stream id.
     pub(super) fn new_session_of(&mut self, stream_id: i32) -> Option<i32> {
-        let is_networked = self.networked.contains(&stream_id);
-        is_networked.then(|| 1_000_000 + self.new_replay_number())
+        let is_used = !self.networked.insert(stream_id);
+        is_used.then(|| 1_000_000 + self.new_replay_number())
     }
 
     pub(super) fn recording(&mut self, recording_id: i64) -> &mut Known {

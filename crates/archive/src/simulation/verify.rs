@@ -145,7 +145,9 @@ impl RecoveredFiles<'_> {
             .recovered
             .iter()
             .find(|found| found.recording_id == id);
+        let may_be_gone = journal.retention_deletes();
         let known = journal.recording(id);
+        known.may_be_gone |= may_be_gone;
         known.stream_id = descriptor.stream_id;
         if stop == NULL_VALUE {
             return violation(format!(

@@ -59,8 +59,7 @@ pub(super) struct WantedReplication {
     /// Recording of the replica to extend.
     pub(super) destination: Option<i64>,
     pub(super) stop: Option<i64>,
-    /// Session of the replay; `None` for that of the recording, which must not be in use on the network: observers of the
-    /// network tell streams by session and stream id.
+    /// Session of the replay; `None` for that of the recording.
     pub(super) session_id: Option<i32>,
 }
 
