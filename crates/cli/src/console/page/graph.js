@@ -15,17 +15,10 @@ const FLAT = { node: 22, gap: 6 };
 const MAX_TALL = 10;
 const CHARACTER = 6.9;
 
-/** Identity of a stream in the network: the same in each driver that sends or receives it. */
-function streamKey(row) {
-  const { stream } = row;
-  const isLocal = stream.sender === null && stream.receiver === null;
-  return isLocal ? `${row.index}/${stream.session_id}/${stream.stream_id}` : `${stream.session_id}/${stream.stream_id}`;
-}
-
 function nodesOf(rows) {
   const streams = new Map();
   for (const row of rows) {
-    const key = streamKey(row);
+    const key = row.group;
     const node = streams.get(key) ?? { key, rows: [], from: new Map(), to: new Map(), hasPublisher: false, hasReceiver: false };
     streams.set(key, node);
     node.rows.push(row);
@@ -129,7 +122,7 @@ export function drawGraph(element, rows, severalDrivers, onSelect) {
   const edges = s('g', {});
   const nodes = s('g', {});
   for (const node of streams) {
-    const { stream } = node.rows[0];
+    const { stream } = node.rows.find((row) => row.publisher !== null) ?? node.rows[0];
     const state = worst(node);
     const flow = Math.max(...node.rows.map((row) => row.stream.rate ?? 0));
     const y = node.middle;

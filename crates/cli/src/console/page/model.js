@@ -53,9 +53,38 @@ function smoothed(series) {
   return mean < 0.05 ? 0 : 100 + Math.round(Math.log(mean) / Math.log(1.2));
 }
 
+/**
+ * Gives each row its stream: rows of one driver with the same ids, and rows of several drivers if the stream is sent over the
+ * network. A publication and its subscriptions may name their channel in different words, and a spy names it as a spy.
+ */
+function join(rows) {
+  const localKey = ({ index, stream }) => `${index}/${stream.session_id}/${stream.stream_id}`;
+  const isSent = new Set(rows.filter(({ stream }) => stream.sender !== null || stream.receiver !== null).map(localKey));
+  const groups = new Map();
+  for (const row of rows) {
+    const key = localKey(row);
+    row.group = isSent.has(key) ? `${row.stream.session_id}/${row.stream.stream_id}` : key;
+    const group = groups.get(row.group) ?? { from: new Set(), to: new Set(), isSent: false, limit: null };
+    groups.set(row.group, group);
+    if (row.publisher !== null) {
+      group.from.add(row.publisher.name);
+    }
+    row.subscribers.forEach(({ name }) => group.to.add(name));
+    group.isSent ||= row.stream.sender !== null && row.state !== 'alone';
+    group.limit ??= row.stream.limited_by?.text ?? null;
+  }
+  for (const row of rows) {
+    const { from, to, isSent: goesOn, limit } = groups.get(row.group);
+    row.from = from.size > 0 ? [...from].join(', ') : 'other machines';
+    row.to = to.size > 0 ? [...to].join(', ') : goesOn ? 'other machines' : 'nobody';
+    row.limit = limit ?? 'its publisher is on another machine';
+  }
+  return rows;
+}
+
 /** Makes the rows of a sample. */
 export function rowsOf(sample, feed) {
-  return sample.drivers.flatMap((driver, index) => {
+  return join(sample.drivers.flatMap((driver, index) => {
     const names = new Map(driver.clients.map((client) => [client.client_id, client.name]));
     return driver.streams.map((stream) => {
       const publisher = stream.publisher && {
@@ -76,7 +105,7 @@ export function rowsOf(sample, feed) {
       const weights = { rate: smoothed(series.rate), lag: smoothed(series.lag), naks: smoothed(series.naks), lost: stream.lost };
       return { id: stream.id, weights, driver, index, stream, publisher, subscribers, haystack, state: stateOf(driver, stream), place: shortDirectory(driver.directory) };
     });
-  });
+  }));
 }
 
 /** Returns the rows that pass the filter, in order. Each word of the filter has to be found. */

@@ -157,15 +157,13 @@ export class Streams {
     const channel = cells.stream.querySelector('.channel');
     text(channel, stream.channel);
     set(channel, 'title', `${stream.channel}, session ${stream.session_id}`);
-    const subscribers = row.subscribers.map((subscriber) => subscriber.name);
-    const to = subscribers.length > 0 ? subscribers.join(', ') : stream.sender !== null && row.state !== 'alone' ? 'other machines' : 'nobody here';
     const place = this.severalDrivers ? `, ${row.place}` : '';
-    text(cells.stream.querySelector('.who'), `${row.publisher?.name ?? 'other machines'} → ${to}${place}`);
+    text(cells.stream.querySelector('.who'), `${row.from} → ${row.to}${place}`);
     text(cells.rate, rate(stream.rate));
     text(cells.lag, bytes(stream.lag));
     text(cells.naks, events(stream.naks_per_second));
     text(cells.lost, bytes(stream.lost));
-    text(cells.limit.firstChild, stream.limited_by?.text ?? 'received here; its publisher is elsewhere');
+    text(cells.limit.firstChild, row.limit);
     drawSparkline(cells.history.firstChild, SPARK_SLOTS, this.feed.stream(row.id).rate);
     this.refreshDetails(element, row);
   }
@@ -282,7 +280,7 @@ function drawDetails(element, row, feed) {
   for (const subscriber of row.subscribers) {
     list.push([`subscriber ${subscriber.registration}`, `${subscriber.name}, ${grouped(subscriber.backlog)} bytes behind`]);
   }
-  list.push(['limit', stream.limited_by?.text ?? 'known where its publisher is']);
+  list.push(['limit', row.limit]);
   keyed(facts, list.flatMap(([name, value], index) => [{ key: `t${index}`, tag: 'dt', value: name }, { key: `d${index}`, tag: 'dd', value }]),
     (item) => item.key, (item) => h(item.tag, item.tag === 'dd' ? { class: 'mono' } : {}), (item, { value }) => text(item, value));
   text(command, `taran backlog -w -d ${driver.directory}`);
