@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names the shared library for the dynamic linker.
 
 fn main() {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Archives: files, messages, and scripts of a hostile archive.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! FIX dictionaries, messages, and scripts for the session machine.
 
 use crate::Seed;

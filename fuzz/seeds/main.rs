@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes the first inputs of each target into a folder, composed from our own frames, commands and layouts:
 //! `cargo run --bin seeds FOLDER` makes `FOLDER/TARGET/NAME`.
 

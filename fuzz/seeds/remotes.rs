@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Scripts of remote attackers and hostile processes, for targets with whole drivers and clients.
 
 use taran_fuzz::script::Composer;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Schemas of Simple Binary Encoding, and messages by them: one of each kind, of a random version and with random content,
 //! as the tests of generated codecs make them.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Transport security: frames, items, key files, stories of two keepers.
 
 use taran_secure::Secret;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Memory: error logs, loss reports, counters, `cnc.dat`.
 
 use taran_core::error_log::ErrorLog;

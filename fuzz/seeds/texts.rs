@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Texts: channels, property files, tables of names.
 
 use taran_protocol::option::{client_options, driver_options};

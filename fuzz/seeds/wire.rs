@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames, one of each kind.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

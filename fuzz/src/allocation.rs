@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Allocation counter, with which targets limit the memory that an input may cost.
 
 use std::alloc::{GlobalAlloc, Layout, System};

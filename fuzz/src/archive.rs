@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A whole archive in memory and virtual time, over the driver of the fuzzer, with a well-behaved client whose session the
 //! inputs must not disturb.
 

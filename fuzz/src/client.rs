@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Client of a hostile driver: the memory that a driver shares with its clients, without a driver.
 
 use std::path::Path;

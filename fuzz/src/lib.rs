@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Fuzz targets for all external input: the network, memory shared with other processes, files and texts.
 //!
 //! A target is a function of arbitrary bytes. It asserts invariants that hold for all inputs: bounded work and memory,

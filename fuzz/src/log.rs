@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes of a hostile process to a log buffer, generated from scripts.
 
 use taran::{Header, Subscription};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Shared memory with arbitrary contents.
 
 use std::cell::OnceCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Scripts: inputs that are read as a sequence of operations and values.
 //!
 //! [`Script`] reads scripts and [`Composer`] writes them, so that seeds can be composed of real frames and commands. Reading

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State that is reused for many inputs, because its creation takes longer than its use.
 //!
 //! The cause of a failure may be an earlier input. All inputs since the creation of the state (the story) are recorded in a

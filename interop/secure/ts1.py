@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Second implementation of the derivations and frames of docs/spec/transport-security.md, written from that page alone.
 
 `ts1.py --write FILE` makes the test vectors, and `ts1.py --check FILE` compares the file with what this program computes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Shared code of the programs of this package.
 //!
 //! * `compare` runs the other programs and writes their results as tables, JSON and an HTML page.

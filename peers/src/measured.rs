@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Result of a benchmark program, printed as JSON on its last line.
 
 use hdrhistogram::Histogram;

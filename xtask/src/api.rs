@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask api`: compares the public API of the crates with the snapshots in `docs/api`, so that a change of what
 //! applications build on is seen in review. The API is read from the documentation as JSON, which the nightly toolchain writes.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask archive`: random worlds with an archive, and a crash at each operation of a script; see docs/testing.md.
 
 use std::process::Command;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask browser`: the page of `taran console` in headless Chromium.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask consensus`: random schedules of the consensus core alone, with all invariants checked, or with `--states` the
 //! searches from its stories; see docs/consensus.md.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask fuzz`: builds and runs the fuzz targets with a stable toolchain.
 //!
 //! The coverage pass is available in the stable compiler, and `libfuzzer-sys` contains the source of libFuzzer (which needs a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of `crates/cli` with higher counts than in a normal test run: thousands of killed processes and opened publications.
 
 use std::process::Command;

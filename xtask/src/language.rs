@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Test only: comments, names and documents use plain technical English (CONTRIBUTING.md, "Style").
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tasks of the project: `cargo xtask NAME`.
 
 #![forbid(unsafe_code)]
@@ -11,6 +12,8 @@ mod fuzz;
 mod kills;
 #[cfg(test)]
 mod language;
+#[cfg(test)]
+mod licences;
 mod packages;
 mod packaging;
 mod properties;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packages that a check supports, each with its selection of tests.
 
 /// Package, and the arguments of `cargo test` that select its tests.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask deb` and `cargo xtask lint-packaging`: the Debian package, and checks of the files in `packaging` and
 //! `.github`.
 

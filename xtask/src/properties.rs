@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask properties`: runs the property tests with new random seeds. The gate uses one fixed seed, so that a random case
 //! does not fail an unrelated change.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Removes the protections of transport security one at a time: each time a test has to fail.
 
 use std::fs;

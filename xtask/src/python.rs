@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask python`: builds the wheel of the Python package in a virtual environment and tests it there.
 
 use std::fs;

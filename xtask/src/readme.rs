@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs the commands of README.md exactly as written there: `cargo xtask readme`.
 //!
 //! The commands are parsed from the page's code blocks, so the page and the gate cannot drift apart.

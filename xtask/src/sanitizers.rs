@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sanitizers and Miri of the nightly toolchain. Without the toolchain they are skipped.
 
 use std::path::Path;

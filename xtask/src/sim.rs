@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random scenarios: generated from seeds, with all invariants checked; see docs/testing.md.
 
 use std::process::Command;

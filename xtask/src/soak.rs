@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask soak [--minutes M | --seconds S]`: builds the test `soak` of `taran-cli` and runs it in network namespaces of its
 //! own.
 

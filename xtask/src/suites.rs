@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The expensive test suites, declared once: the gate runs a slice of those that a change can affect
 //! (`cargo xtask slices`), the nightly run all of them in full (`cargo xtask nightly`).
 

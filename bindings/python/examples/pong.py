@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sends each message back to another process, the example ping, until that one has gone.
 
 Needs a running driver (`taran driver`).

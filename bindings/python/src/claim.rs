@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Claims: messages that are written in place.
 
 use std::sync::{Arc, Mutex, PoisonError};

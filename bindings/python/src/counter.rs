@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters: those of the client, and all of the driver.
 
 use pyo3::prelude::*;

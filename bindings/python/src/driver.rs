@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A media driver in the process of the caller.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Exceptions: one class per reason, all derived from `taran.Error`.
 
 use pyo3::create_exception;

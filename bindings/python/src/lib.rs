@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Python package `taran`: the client and an embedded driver.
 //!
 //! `python/taran/_taran.pyi` has the types and documentation for Python; a test checks it against this module.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Publications, shared and exclusive.
 
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Subscriptions: polls.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the installed package; `cargo xtask python` runs them with a wheel that it builds."""
 
 import os

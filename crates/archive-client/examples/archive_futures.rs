@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Asks an archive from an asynchronous task. Needs a driver and an archive in the default directory. Any runtime will do.
 
 use std::pin::pin;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Watches the position of a recording, also when the archive dies and comes back. Argument: recording id.
 
 use std::time::Duration;

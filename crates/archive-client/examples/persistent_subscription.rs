@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads a recording from its start, and live from then on. Arguments: recording id, live channel, stream id.
 
 use taran::{Clock, SystemClock};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Records a stream and replays it. Needs a driver and an archive in the default directory, for example the official
 //! `ArchivingMediaDriver`.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Prints what an archive tells everyone about its recordings. Argument: channel of its events, with an own endpoint. The
 //! archive needs `aeron.archive.recording.events.enabled=true` and `aeron.archive.recording.events.channel`.
 

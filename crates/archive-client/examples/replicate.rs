@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Copies a recording of another archive to the own one. Arguments: control channel of the other archive, recording id.
 
 use taran_archive_client::protocol::RecordingSignal;

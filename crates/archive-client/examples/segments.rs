@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Deletes the oldest segments of a recording, and lists what is left. Arguments: recording id, bytes to keep.
 
 use taran_archive_client::protocol::RecordingSignal;

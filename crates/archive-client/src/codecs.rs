@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! SBE codecs of the archive's schemas, version 13 of the control protocol and version 2 of the mark file.
 //!
 //! [`protocol`](crate::protocol) has typed messages on top of them.

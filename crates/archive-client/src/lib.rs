@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Client of an Aeron archive (`docs/spec/archive.md`).
 //!
 //! An archive records streams to disk and replays them. Clients send requests on a control stream and receive responses,

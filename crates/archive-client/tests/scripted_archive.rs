@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients on an archive that does what a test says, over a real driver.
 
 #![expect(clippy::unwrap_used, reason = "tests report failures by panics")]

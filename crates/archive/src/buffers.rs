@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Buffers for blocks of frames, shared by all recordings or replays.
 
 use taran_storage::AlignedBuf;

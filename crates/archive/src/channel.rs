@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Channels that an archive derives from those of its clients (`docs/spec/archive.md` §1.3, §1.4, §2.3, §5.1).
 
 use std::fmt::Display;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Steps of the wall clock.
 
 use taran_core::clock::Now;

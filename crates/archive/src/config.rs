@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Configuration of an archive: values of all options, and the rules between them (`docs/spec/archive.md` §8.1).
 //!
 //! Options are declared in `taran_protocol::option`; [`ArchiveConfig::new`] checks what concerns more than one of them.

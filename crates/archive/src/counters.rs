@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Keys and labels of the archive's counters (`docs/spec/archive.md` §4.6).
 
 use crate::config::ArchiveThreadingMode;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests of an agent to its disk queue.
 
 use std::collections::VecDeque;

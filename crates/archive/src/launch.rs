@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Starting and ending an archive (`docs/spec/archive.md` §3.8).
 
 use std::fs::File;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An Aeron archive (`docs/spec/archive.md`): records streams to disk and replays them.
 //!
 //! * [`Archive`] is a running archive, beside a media driver; [`ArchiveConfig`] its configuration.

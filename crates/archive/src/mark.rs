@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Keeping the mark file of a running archive up to date (`docs/spec/archive.md` §3.7).
 
 use crate::files::MarkFile;

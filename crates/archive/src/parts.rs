@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An archive whose agents the caller runs, with disk, memory, time and random numbers of the caller.
 
 use std::sync::mpsc::channel;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Retention: rules that say how much of a recording is kept.
 
 use taran_protocol::uri::value::{parse_duration_ns, parse_size};

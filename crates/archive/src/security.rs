@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Authentication of clients and authorisation of their requests (`docs/spec/archive.md` §9).
 //!
 //! A program that embeds an archive supplies its own implementations; the defaults accept all.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Work items of an agent, whose slots are part of the tokens of their disk requests.
 
 /// Items in slots that are used again.

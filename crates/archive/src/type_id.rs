@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Type ids of the counters of an archive (`docs/spec/archive.md` §4.6).
 
 /// Recorded position of an active recording.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs the examples of the archive client on an archive.
 
 #![forbid(unsafe_code)]

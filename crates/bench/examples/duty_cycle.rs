@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Measures the cost of an idle duty cycle of an invoked driver (`INVOKER`): first without streams, then with a
 //! connected publication and subscription over the loopback interface.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Measures scheduling gaps: time during which a thread that never blocks does not run. They bound the percentiles of
 //! any round trip measured on this machine.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Measures the message rate of a single-producer single-consumer ring between two cores. It is the reference for
 //! streams over shared memory.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Traits for client libraries, so that several libraries can be measured under the same load.
 
 use std::time::{Duration, Instant};

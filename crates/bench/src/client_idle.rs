@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Idle strategy of the benchmark's own threads.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Histograms in the text format of the public `HdrHistogram` plotter (`.hgrm`).
 
 use std::io::{self, Write};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Load generator: scheduled load, histograms, reports.
 
 #![forbid(unsafe_code)]

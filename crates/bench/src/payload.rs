@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Payload of a benchmark message: due time, sequence number, and filler bytes that reveal damage.
 
 /// Length of the due time and the sequence number; the minimum length of a message.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The ping-pong benchmark: at most one message is in flight. It measures the latency of the data path without
 //! queueing.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Result of an echo run: a table for people and an exit code for scripts.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Message rate of a single-producer single-consumer ring between two cores: what a machine allows for streams over
 //! shared memory.
 

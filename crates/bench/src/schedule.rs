@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Due times of messages at a fixed rate, independent of how earlier messages were handled.
 
 use std::time::Duration;

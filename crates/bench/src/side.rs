@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One side of a benchmark: a client, and an embedded driver unless a running one is used.
 
 use std::fmt;

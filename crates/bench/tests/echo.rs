@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Short echo benchmarks over each medium and threading mode: every message is echoed.
 
 use std::sync::Arc;

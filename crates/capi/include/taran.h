@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * taran.h: client of a media driver that speaks Aeron 1.51, and an embedded driver.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The frame of each call from C: panics end here, errors become codes, arguments are checked.
 
 use std::ffi::{CStr, c_char, c_void};

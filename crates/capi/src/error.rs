@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Error codes, and the error of the last call of each thread.
 
 use std::cell::RefCell;

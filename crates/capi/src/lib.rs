@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! C interface of the client and of an embedded driver: `include/taran.h` and the libraries `libtaran.so` and `libtaran.a`.
 //!
 //! The header is generated from this crate by cbindgen, and `tests/header.rs` checks that it is current. Its head states the

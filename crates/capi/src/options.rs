@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Options and handlers of a client or an embedded driver.
 
 use std::ffi::{c_char, c_void};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Publications, shared and exclusive, and claims.
 
 use std::ffi::c_char;

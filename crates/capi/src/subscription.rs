@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Subscriptions: polls and the handlers of images.
 
 use std::ffi::{c_char, c_void};

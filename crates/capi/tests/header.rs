@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `include/taran.h` is what cbindgen makes of this crate.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking

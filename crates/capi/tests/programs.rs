@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! C programs against header and library: the examples, the whole surface used well and badly, and the death of a driver.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The commit that sources are of, in a package of the registry and in a Git checkout.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sets `TARAN_COMMIT` for the program: the variable of that name, or the commit of the sources.
 
 mod commit;

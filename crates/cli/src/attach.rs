@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Read access to a driver's `cnc.dat` from outside, without a client session.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Labels of the heartbeats of clients.
 
 /// The parts of the label of a client's heartbeat; empty if absent.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Timestamps as the tools print them (docs/spec/uri-and-configuration.md §5.6).
 
 use chrono::{Local, TimeZone};

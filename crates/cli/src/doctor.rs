@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran doctor`: checks whether the machine is fit for low latency.
 
 use std::fs;

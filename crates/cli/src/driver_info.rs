@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran driver-info`: identity and state of a driver, and its termination (docs/spec/uri-and-configuration.md §5.4,
 //! §5.5).
 

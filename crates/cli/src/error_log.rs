@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Distinct errors of a driver, an archive or a member of a cluster, as the tools show them.
 
 use std::fmt::Write as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran errors`: the distinct errors of a driver, oldest first (docs/spec/uri-and-configuration.md §5.6).
 
 use std::fs;

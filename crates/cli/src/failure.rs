@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors and exit codes of the tools.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran completions` and `taran manual`: files made from the description of the command line.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The description of the command line: help texts that fit the terminal.
 
 use clap::{Command, CommandFactory};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! SIGINT and SIGTERM end a command in an orderly way, so that embedded drivers delete their files and replays end.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A driver and its streams, with rates from one sample to the next, for the live views.
 //!
 //! Contract: each [`Sampler::take`] takes the driver and yields one [`Sample`]. Rates are those since the sample before; the first

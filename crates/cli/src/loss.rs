@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran loss`: the loss report of a driver (docs/spec/uri-and-configuration.md §5.6).
 
 use std::collections::HashMap;

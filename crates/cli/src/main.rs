@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The `taran` command: one module for each subcommand.
 
 #![forbid(unsafe_code)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Output of the tools: text for people, or one JSON document per line for programs.
 
 use std::io::{self, Write};

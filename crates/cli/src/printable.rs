@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Untrusted text, made safe for terminals and for line-based output. Channels and error texts come from clients and
 //! from the network; they could move the cursor or imitate lines of the output.
 

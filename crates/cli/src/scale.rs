@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Numbers with prefixes for powers of 1,000.
 
 /// `0`, `950`, `1.2k`, `3.4M`, `5.6G`: at most six characters below a thousand tera.

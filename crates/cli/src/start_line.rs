@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The line that a process prints when it has started: what runs, where, and how.
 
 use std::fmt::Display;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values of the tools' command-line arguments.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran version`: the versions of this program and of the supported protocols.
 
 use std::io::{self, Write};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Verifies that the data path allocates nothing: offers, claims, sender, receiver, polls, and the duty cycles of the
 //! conductors, under a counting allocator. So do recordings and replays of an archive.
 //!

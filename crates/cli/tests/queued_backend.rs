@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whole drivers on a backend with queues and frames of its own: each agent uses only the queue that it owns, in every
 //! threading mode. The backend fails if two threads use one queue.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Drivers with transport security over real sockets, in every threading mode, and key files that change.
 
 #![cfg(feature = "secure")]

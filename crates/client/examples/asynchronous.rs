@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Asynchronous commands to the driver, polled and as futures.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.

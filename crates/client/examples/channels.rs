@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Channels: building with validation, parsing, and modification. Needs no driver.
 
 use std::time::Duration;

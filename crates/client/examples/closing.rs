@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ways to close: close, revoke, reject, and loss of the driver.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.

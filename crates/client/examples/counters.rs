@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters: 64-bit values that every process on the machine can read.
 //!
 //! Needs a running driver: `cargo run --release -- driver`. Watch with `cargo run -- stat`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Exclusive publications: a single writer with its own session, and replay of a recorded stream.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The first program of the README: sends and receives a message over UDP.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.

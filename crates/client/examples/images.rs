@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Images: polling the streams of a subscription separately.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.

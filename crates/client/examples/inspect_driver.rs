@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Inspection of a driver without connecting to it, and a termination request.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.

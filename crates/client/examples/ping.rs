@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Measures round trips to another process, the example `pong`, and prints their percentiles.
 //!
 //! Needs a running driver; start `pong` first:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Shared publications: all kinds of offers.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.

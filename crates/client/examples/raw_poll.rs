@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Recording of a stream by raw polls, which let the kernel copy from the log file.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.

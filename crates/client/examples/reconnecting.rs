@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reconnecting: publication and subscription are made anew on each driver, and the application sends again what was not
 //! received.
 //!

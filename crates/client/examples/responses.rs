@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Response channels: a server responds to each client on a separate stream, through the client's firewall.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Driver, client and an agent of the program on one thread. Launches its own driver.
 
 use taran::{Client, Pending, Publication, Subscription};

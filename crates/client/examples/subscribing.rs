@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Subscriptions: all kinds of polls for messages.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Multi-destination subscription (MDS): one subscription to several channels that are added at run time.
 //!
 //! Needs a running driver: `cargo run --release -- driver`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams and sinks of messages in asynchronous tasks, here on tokio.
 //!
 //! Needs the feature `async` and a running driver: `cargo run --release -- driver`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Configuration of a client: options and handlers.
 
 use std::path::{Path, PathBuf};

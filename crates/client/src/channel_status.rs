@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The status of a channel, read from the driver's counters (`docs/spec/shared-memory.md §5.9`).
 
 use std::net::SocketAddr;

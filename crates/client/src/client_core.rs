@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The state that all handles of one client share, and its connection to the driver.
 //!
 //! Contract: user threads send commands ([`ClientCore::request`], [`ClientCore::send_or_queue`]) and close resources.

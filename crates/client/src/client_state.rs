@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State of a client: open, or closed for a reason.
 
 use std::sync::OnceLock;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Closing a client, by the application or because the driver was lost.
 //!
 //! In both cases all resources of the client are closed first, then the close handlers run, then all callbacks are

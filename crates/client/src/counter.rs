@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters that applications allocate.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handlers that the application registers.
 //!
 //! All handlers run on the client conductor: on its thread, or on the thread that invokes it. They may use the client

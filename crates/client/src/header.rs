@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The header of a fragment or of an assembled message.
 
 use taran_protocol::frame::{DATA_HEADER_LENGTH, DataHeader, FrameType};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The check, without a lock, that a duty cycle has nothing to do.
 
 use std::sync::atomic::{AtomicI64, Ordering};

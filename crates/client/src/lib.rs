@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Low-latency messaging that speaks Aeron: the client library.
 //!
 //! Messages are sent in *streams*: each [`Subscription`] to a channel and stream id receives, in order, what each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limits of publications, diagnosed from the counters of their driver.
 
 use std::collections::{BTreeMap, HashMap};

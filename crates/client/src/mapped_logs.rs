@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The logs that this client has mapped, by path.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Results of commands that the driver has not answered yet.
 //!
 //! The user holds a [`Pending`], the conductor the corresponding [`Completer`]. The conductor completes each one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The commands in flight and the open resources of a client.
 //!
 //! One lock guards the registry. It is never held while a callback runs, a file is mapped or a resource is dropped,

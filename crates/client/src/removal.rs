@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Removal of resources, by handle or by registration id.
 
 use std::sync::Arc;

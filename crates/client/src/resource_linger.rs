@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Keeps the logs of closed publications and ended images mapped for the resource linger time.
 //!
 //! This is not needed for safety: a log stays mapped while any handle refers to it. Unmapping hundreds of megabytes

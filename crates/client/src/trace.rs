@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Events for the crate `tracing`, with the feature of that name. None is on the data path.
 //!
 //! The target is `taran`. Levels: `error` for what the error handler gets, `warn` for a lost or silent driver, `info` for

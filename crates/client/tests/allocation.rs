@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Offering, claiming and polling do not allocate.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking, also in its helpers

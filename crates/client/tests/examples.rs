@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs each example with its own driver.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking

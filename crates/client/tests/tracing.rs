@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Events of the feature `tracing`.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking, also in its helpers

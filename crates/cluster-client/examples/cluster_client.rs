@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sends lines of standard input to a cluster, and prints what it answers.
 //!
 //! ```text

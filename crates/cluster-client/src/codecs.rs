@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! SBE codecs of the cluster's protocol, version 16.
 //!
 //! [`protocol`](crate::protocol) has typed messages on top of them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Client of an Aeron cluster (`docs/spec/cluster.md` §2).
 //!
 //! A cluster is a replicated state machine. A client opens a *session* with its leader, sends messages on the ingress stream, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Replicated state machine that speaks Aeron Cluster (`docs/spec/cluster.md`).
 //!
 //! * [`module`] runs a member: the consensus module, with a service in the same process.

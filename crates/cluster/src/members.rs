@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Members of a cluster (`docs/spec/cluster.md` §1.2).
 
 use std::fmt::{self, Display, Formatter, Write as _};

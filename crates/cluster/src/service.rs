@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Services: user state machines that run in the process of the consensus module, or in a container of their own
 //! (`docs/spec/cluster.md` §7).
 

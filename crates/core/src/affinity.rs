@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CPU affinity and timer slack of threads.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Texts in shared memory: ASCII with a length, untrusted.
 
 use crate::memory::Region;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Time as a value: agents receive [`Now`] and read no clock.
 //!
 //! A runner reads its [`Clock`] once per duty cycle. [`SystemClock`] reads the machine's clocks; [`ManualClock`]

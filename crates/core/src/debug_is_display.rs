@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `Debug` of error types.
 
 /// Implements `Debug` of error types with the text of `Display`, which names all values and the remedy: a `main` that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Detection of an attached debugger, under which timeouts are meaningless.
 
 /// Returns true if a debugger (or another tracer) is attached to this process. False on systems that do not report it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The default Aeron directory (docs/spec/shared-memory.md §1.1).
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Shared memory, ring buffers, counters, agents and clocks.
 //!
 //! This crate has no knowledge of message semantics. All `unsafe` code for memory shared between processes is here, so

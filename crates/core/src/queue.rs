@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A bounded, wait-free single-producer single-consumer queue between two agents of one process.
 //!
 //! Each end keeps its own position and a copy of the other end's, and reads the other end's cache line only if the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Records of ring and broadcast buffers (docs/spec/shared-memory.md §3.1, §4.1): a header with length and type, a
 //! payload, and padding to the next multiple of the header length. A trailer with positions follows the records.
 

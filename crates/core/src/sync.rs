@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Atomics, fences and cells from one place, so that loom can check the lock-free pieces unmodified.
 //!
 //! A normal build uses the standard library. A build with `--cfg loom` uses loom's counterparts, which explore every

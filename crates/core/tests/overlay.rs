@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Overlays as other crates declare them: without any `unsafe` of their own.
 #![forbid(unsafe_code)]
 #![cfg(not(loom))]

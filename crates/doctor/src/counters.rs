@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters of the kernel, and their change over a time.
 
 use std::collections::BTreeMap;

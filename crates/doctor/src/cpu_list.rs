@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Lists of CPUs as Linux writes them.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Findings and the report of an examination.
 
 use std::fmt;

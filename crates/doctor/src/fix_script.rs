@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A shell script of all mends. It is printed, never run.
 
 use crate::finding::{Level, Mend, Report, quoted};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks of a machine: kernel command line, CPUs, memory, network, disks and limits, against what low latency needs
 //! (`docs/spec/benchmarks.md` §2.5, `docs/machine.md`).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Access to a machine: files of `/proc` and `/sys`, and the few facts that need a system call.
 
 use std::fs;

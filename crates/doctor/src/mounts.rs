@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The mount table.
 
 /// A mounted file system.

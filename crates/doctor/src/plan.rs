@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Purpose of a machine: what the checks compare it with.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Machines as text: recorded on a real one or made up, for tests and for reports of users.
 //!
 //! ```text

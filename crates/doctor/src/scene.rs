@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Observations that several checks share, and the way from an observation to a level.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! All checks on four machines, and on variants of them that deviate in one row.
 
 use std::path::PathBuf;

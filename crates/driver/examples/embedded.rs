@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Starts a driver and lets it run until standard input ends: `cargo run -p taran-driver --example embedded -- DIR`.
 
 use std::io::Read;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Jumps of the wall clock against the monotonic clock, which a resumed copy of a virtual machine shows
 //! (docs/spec/transport-security.md §2.3).
 //!

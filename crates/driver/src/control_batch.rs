@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Batch of control frames of many streams (heartbeats, repeated status messages), sent with one system call.
 //!
 //! Thousands of idle streams send ten heartbeats or five status messages per second each. One call per frame would take

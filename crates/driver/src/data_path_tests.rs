@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A sender and a receiver with a bad network between them, in virtual time and from one seed: every message arrives
 //! once, in order, intact. What the conductor does for them is done here in its simplest form.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Output of a driver for the program that runs it.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of starting and closing a driver.
 
 use std::fmt;

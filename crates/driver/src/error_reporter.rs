@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rate-limited reporting of errors on the data path.
 
 use std::mem::Discriminant;

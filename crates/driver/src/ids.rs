@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Hash tables keyed by session and stream ids.
 //!
 //! These ids come from untrusted peers, at network speed. The standard library's hash resists chosen keys, but costs as

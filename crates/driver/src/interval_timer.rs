@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Timer that an agent polls in its duty cycle.
 
 /// Timer that expires once per interval.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The media driver: conductor, sender and receiver.
 //!
 //! [`MediaDriver::launch`] starts a driver from a [`DriverContext`]. [`DriverParts::build`] creates its three agents

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Factors by which agents without sources of work prolong their parks (`Agent::park_multiplier`).
 
 /// Multiplier of a sender or receiver without endpoints: the conductor ends the park when it sends a command.

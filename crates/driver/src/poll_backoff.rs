@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Suppresses polling for a fixed time after an empty poll.
 
 /// Back-off after a poll that found nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Polling scheduler of an agent: the cost of a duty cycle depends on the number of active items, not on the total.
 //!
 //! Clients write to shared memory without notifying the driver, so every stream has to be polled. Active items, which

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Fake socket and other fixtures that tests of the agents share.
 
 pub(crate) mod many_streams;

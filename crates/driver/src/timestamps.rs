@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Timestamps in messages: nanoseconds since 1970, written into every frame that begins a message and has room for
 //! them. Send timestamps are written into the log, receive timestamps into the received datagrams (docs/spec/wire.md
 //! §7.1).

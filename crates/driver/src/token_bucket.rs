@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Token bucket: limits what untrusted peers can make the driver do or send.
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Agents of an embedding program beside those of the driver, in each threading mode, and the driver's diagnostics
 //! (docs/spec/uri-and-configuration.md §2.10).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Starting and closing a driver on real files, with real threads (docs/spec/shared-memory.md §1.3, docs/spec/uri-and-configuration.md §5.2).
 
 #![cfg(not(loom))] // needs the modules that start drivers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! ARP for IPv4 over Ethernet (RFC 826).
 
 use std::net::Ipv4Addr;

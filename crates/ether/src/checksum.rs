@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The Internet checksum (RFC 1071): sums of bytes in several parts, sums while copying, and incremental updates (RFC 1624).
 
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ethernet II frames with at most one VLAN tag (IEEE 802.1Q).
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Received frames: one function from bytes to what they say, with views of the bytes.
 
 use std::net::IpAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages about group membership: IGMP (RFC 1112, 2236, 3376) and MLD (RFC 2710, 3810), in one form for both.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! ICMP (RFC 792) and ICMPv6 (RFC 4443): echo, and the errors that concern datagrams.
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! IPv4 and IPv6 packets: headers, options, extension headers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ethernet, ARP, IPv4, IPv6, ND, UDP, ICMP, IGMP and MLD for network backends that exchange frames with a card, past the
 //! kernel's network stack (docs/spec/kernel-bypass.md). No backend uses this crate yet.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Neighbour solicitations and advertisements of IPv6 (RFC 4861).
 
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Neighbours on the link: which MAC address an IP address has (RFC 826, RFC 4861 section 7.3).
 
 use std::collections::{HashMap, VecDeque};

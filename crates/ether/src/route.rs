@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Routes: the next hop of a destination, and the MTU of its path.
 
 use std::collections::HashMap;

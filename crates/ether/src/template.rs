@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Headers of outgoing datagrams: made once per destination, patched per datagram in front of its payload.
 
 use std::net::{IpAddr, SocketAddr};

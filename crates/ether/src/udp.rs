@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! UDP datagrams (RFC 768).
 
 use std::net::{IpAddr, SocketAddr};

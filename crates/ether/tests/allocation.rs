@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Building and parsing datagrams, and resolving a known neighbour, do not allocate.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking, also in its helpers

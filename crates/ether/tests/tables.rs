@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tables of neighbours and routes, by scripts and with hostile peers.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking, also in its helpers

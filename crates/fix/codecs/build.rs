@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates the codecs.
 
 use taran_fix::build::{Build, BuildError};

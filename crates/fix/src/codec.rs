@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Support for generated codecs: one pass over a message, slots for its fields, groups as iterators.
 //!
 //! Generated decoders hold where each field is, not its value; values are parsed on access. Nothing is allocated.

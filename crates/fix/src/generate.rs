@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Dictionary to Rust code: one module per message with a decoder and an encoder, and the sets of values of fields.
 
 mod names;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! FIX: framing, dictionaries, generated codecs, and the session state machine.
 //!
 //! | module | contents |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Readers of dictionaries, and what they make of good and bad files.
 
 mod shared;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Acceptor against initiator over a link that splits, delays and drops: no gap, no duplicate, numbers that only rise.
 
 use std::collections::BTreeMap;

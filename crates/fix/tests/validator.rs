@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks of messages at run time: each reason of a Reject, and each choice.
 
 mod shared;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Several backends as one network.
 
 use std::os::fd::RawFd;

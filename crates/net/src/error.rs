@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of networks and transports, each with the address or option concerned.
 
 use std::io;

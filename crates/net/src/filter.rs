@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A layer that drops the datagrams that a filter rejects.
 
 use std::fmt::Debug;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Datagram backends behind one batch interface.
 //!
 //! A datagram is data, not a call: [`Transmit`] describes what to send (destination, bytes, segment size) and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Networks: factories of transports.
 
 use std::fmt::Debug;

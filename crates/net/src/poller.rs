@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Pollers: which transports of an agent may have received something, and waiting for that.
 
 use std::fmt::Debug;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Received datagrams, as data.
 
 use std::net::{Ipv4Addr, SocketAddr};

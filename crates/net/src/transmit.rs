@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Datagrams to send, as data.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The batch interface of a datagram backend.
 
 use std::fmt::Debug;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sending and receiving allocate nothing after set-up.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

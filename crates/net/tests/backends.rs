@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Several backends as one network: choice of a backend for each transport, and one poller for all.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

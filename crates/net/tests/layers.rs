@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A layer that expands and verifies datagrams conforms on sockets and on a backend with frames of its own.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands from clients to the driver, as records of the to-driver ring buffer (docs/spec/shared-memory.md §9.1).
 
 pub use crate::message::{DecodeError as CommandError, Malformed};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Error codes of driver responses and error frames, declared once (docs/spec/shared-memory.md §9.3).
 
 macro_rules! error_codes {

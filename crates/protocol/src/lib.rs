@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Aeron protocol: memory and wire layouts, positions, channel URIs, options, counters, commands and events.
 
 #![forbid(unsafe_code)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Encoding of commands and responses: consecutive fields, each aligned to four bytes, with text and bytes prefixed by
 //! a 32-bit length. [`messages!`] generates an enum, its decoder and its encoder from one table.
 

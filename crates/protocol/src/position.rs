@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Positions in a stream: conversion between 64-bit positions, term ids and term offsets (docs/spec/shared-memory.md
 //! §7.3 and the notation of docs/spec/wire.md).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Responses from the driver to clients, as records of the to-clients broadcast buffer. Every client reads every
 //! response and selects its own by id (docs/spec/shared-memory.md §9.2).
 

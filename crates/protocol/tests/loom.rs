@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loom models of appenders, readers, rotation and unblocking.
 //!
 //! Run with `cargo xtask loom`. Terms are 128 bytes here, so that they fill up after a few frames. Loom reports a race

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates the codecs.
 
 use taran_sbe::build::{Build, BuildError};

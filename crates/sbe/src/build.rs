@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Codecs made by a build script.
 //!
 //! In `build.rs`, with `taran-sbe` among the build dependencies:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Character encodings and their names.
 
 /// Character encoding.

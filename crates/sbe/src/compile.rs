@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compiles the text of a schema to a model or to a list of problems.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Simple Binary Encoding (SBE) 1.0: schema compiler, code generator, and a schema-driven decoder.
 //!
 //! Modules, each depending only on those above it:

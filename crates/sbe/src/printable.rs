@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sanitizing of schema text for source comments and machine-readable lines.
 
 /// Returns true if a character is visible and has no side effect. Control characters and the Unicode line and paragraph

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Problems in a schema.
 
 use std::collections::HashSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Code generation in build scripts.
 
 use std::fs;

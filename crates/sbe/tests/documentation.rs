@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Descriptions in a schema become plain text in the documentation of the codecs: no code that Cargo would run as a
 //! test of the crate that contains them, no links or HTML that rustdoc would warn of, and no markup.
 //!

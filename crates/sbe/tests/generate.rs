@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names that are not valid in Rust or conflict.
 
 #![expect(clippy::unwrap_used, reason = "tests")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Memory use is proportional to the size of the schema, even if names of enclosing elements or details of types are
 //! repeated for many elements.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Speed of the cipher alone: seals and opens datagrams from cache to cache on one thread.
 //!
 //! `cargo run --release -p taran-secure --example seal` prints the median of rounds that alternate between suites, and the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks of opened frames against what their key is for (docs/spec/transport-security.md §2.2).
 
 use taran_protocol::frame::{DATA_HEADER_LENGTH, DataHeader, Frame, FromBytes, StatusMessage};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Derivations of keys, identifiers and authenticators (docs/spec/transport-security.md §2.6, §3.1 and §3.3).
 
 use std::fmt;

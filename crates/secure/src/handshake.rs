@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handshake: Noise `IKpsk2` over a provider (docs/spec/transport-security.md §2.6 and §3.2).
 //!
 //! Contract: pure functions of keys, entropy and bytes. The initiator makes an [`Initiation`] and sends its INIT; the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! HKDF with SHA-256 (RFC 5869) over the HMAC of a provider.
 
 use zeroize::Zeroize;

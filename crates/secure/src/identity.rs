@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Identities and the texts of keys (docs/spec/transport-security.md §3.1 and §4.2).
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Transport security between drivers (docs/spec/transport-security.md): what crosses the network is sealed for drivers that
 //! trust each other's keys, and nothing else is taken.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limits of keys (docs/spec/transport-security.md §6.2).
 
 use crate::provider::Suite;

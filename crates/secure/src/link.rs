@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Transport keys of a link: protection of PAIR frames (docs/spec/transport-security.md §2.7).
 
 use std::fmt;

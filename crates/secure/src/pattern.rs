@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Patterns of addresses and streams in a trust file (docs/spec/transport-security.md §4.3).
 
 use std::fmt;

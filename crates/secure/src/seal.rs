@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Protection of datagrams: sealing and opening under one key (docs/spec/transport-security.md §2.2 to §2.4).
 //!
 //! Contract: [`SealKey::seal`] turns a plain datagram into a sealed one and takes the next counter, whatever becomes of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Secret bytes: wiped on drop, compared in constant time, never printed.
 
 use std::fmt;

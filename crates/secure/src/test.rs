@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Helpers of unit tests.
 
 /// Makes a test for each provider in the build.

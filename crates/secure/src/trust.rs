@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Trust store: the peers whose keys are trusted, and for what (docs/spec/transport-security.md §4.3).
 
 use std::collections::{HashMap, HashSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Replay window (docs/spec/transport-security.md §2.10).
 
 /// Number of counters that a window remembers.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Verifies that sealing and opening allocate nothing, under a counting allocator. Counts are per thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};

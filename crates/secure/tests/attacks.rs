@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Attacks on sealed datagrams: each ends in a refusal, and leaves the key as it was.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Vectors: those of `interop/secure/ts1.py`, a second implementation of docs/spec/transport-security.md, and those of
 //! Wycheproof and the RFCs for the primitives; for each provider in the build.
 

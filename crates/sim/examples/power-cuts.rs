@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Cuts the power under the log writer of `taran_sim::log_writer` until a number of cuts is reached, and prints the time; or
 //! searches for a planted defect. `cargo xtask power-cuts`.
 

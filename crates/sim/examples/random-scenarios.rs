@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs random scenarios of drivers and clients with streams, of a log writer, or of
 //! streams with full file systems; started by `cargo xtask sim`. See docs/testing.md.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The command that runs random scenarios of suites, many or one. `cargo xtask sim` starts a program with [`main`] and
 //! the suites that it knows; see docs/testing.md.
 

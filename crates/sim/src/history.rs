@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Events of a world in order.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Deterministic simulator of Taran: virtual time, a faulty network, memory and disks from one seed.
 //!
 //! A [`World`] has hosts, each with its own memory, [`disk`] and clocks, and [processes](process) on them, such as drivers and

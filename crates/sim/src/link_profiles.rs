@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random link faults of different severity.
 
 use std::time::Duration;

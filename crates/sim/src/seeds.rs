@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs a scenario with many seeds and prints how to repeat a failed seed.
 //!
 //! `TARAN_SIM_SEED=n` runs only that seed, `TARAN_SIM_SEEDS=n` runs n seeds instead of the default number, and

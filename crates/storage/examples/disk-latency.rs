@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Measures durable writes on a disk of the system: latency and throughput by block length and requests in flight.
 //!
 //! `cargo run --release -p taran-storage --example disk-latency -- [DIRECTORY [SECONDS_PER_ROW]]`

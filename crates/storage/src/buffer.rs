@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Buffers for direct I/O.
 
 use std::alloc::{Layout, handle_alloc_error};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of disks: operation, path, reason and remedy.
 
 use std::fmt;

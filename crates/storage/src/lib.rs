@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files and directories with explicit durability behind one interface, and an asynchronous queue for them.
 //!
 //! [`Disk`] and [`DiskFile`] are the interface: positional reads and writes, sync, names and their sync, reserved space,

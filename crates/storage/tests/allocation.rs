@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A queued request allocates nothing after set-up, on the owner's thread and on those of the queue.
 
 #![cfg(not(loom))]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Group commit and direct I/O.
 
 #![cfg(not(loom))]

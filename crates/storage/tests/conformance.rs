@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The conformance suites on the system's disk and on both queues over it.
 
 #![cfg(not(loom))]

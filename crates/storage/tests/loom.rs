@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Models of the threaded queue: submissions, completions and parks under every interleaving within the bounds
 //! (`cargo xtask loom taran-storage`).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The stream that the inputs must not disturb.
 
 use taran::{OfferError, Publication, Subscription};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A whole driver in memory and virtual time, a client of it with a stream that the inputs must not disturb, and remote
 //! hosts on the network.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Datagrams from scripts: arbitrary bytes, or frames whose fields are near valid ones.
 
 use taran_protocol::frame::{

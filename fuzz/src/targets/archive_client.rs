@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A hostile archive of a client: the source of a replication, or the archive of an application.
 
 use taran_archive_client::protocol::Event;

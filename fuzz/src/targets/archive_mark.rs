@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The mark file of an archive.
 
 use taran_archive::files::MarkFileInfo;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages of the control protocol of archives, in both directions.
 
 use taran_archive_client::protocol::{Event, RecordingEvent, Request};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A hostile client of a whole archive: requests with arbitrary fields, and arbitrary bytes, on a control session of its own.
 
 use std::cell::RefCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A hostile source archive of a replication, and of the replay that is recorded: false responses, descriptors, signals and
 //! data.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Output of a hostile driver to a client: events with arbitrary fields, arbitrary records, arbitrary bytes over the
 //! broadcast buffer, and false counters.
 

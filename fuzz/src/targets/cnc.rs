@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `cnc.dat` with arbitrary contents, read by tools and by a client that connects.
 //!
 //! An input is either the file itself, or the bytes that overwrite a small valid file.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A hostile client of a driver: commands with arbitrary fields, records of arbitrary bytes, and arbitrary bytes over the
 //! shared memory.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters overwritten by another process: readers, and a driver that continues to allocate counters.
 
 use std::time::Duration;

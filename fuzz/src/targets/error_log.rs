@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The distinct error log as tools read it: arbitrary bytes, and a damaged log that a driver continues to write.
 
 use taran_core::error_log::{self, ErrorLog};

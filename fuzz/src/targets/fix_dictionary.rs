@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! FIX dictionaries: each is accepted or rejected, and an accepted dictionary can be used.
 
 use taran_fix::dict::{Dictionary, describe, diff, read_text};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! FIX messages: frames in any bytes, and fields that decoders and the checker at run time judge alike.
 
 use std::sync::LazyLock;

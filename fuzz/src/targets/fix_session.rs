@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The FIX session machine by sequences of inputs: numbers only rise within an epoch, memory is bounded, messages are delivered
 //! once and in order.
 

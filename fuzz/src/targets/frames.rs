@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Datagrams, parsed: accepted frames are in bounds, and parse to the same values after they are written again.
 
 use taran_protocol::frame::{

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Datagrams of remote hosts to the socket for name resolution by gossip.
 
 use std::cell::RefCell;

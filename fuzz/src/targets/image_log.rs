@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Log buffers with arbitrary bytes written by another process while a client polls and offers: frames, metadata, positions
 //! and limits.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The loss report as tools read it.
 
 use taran_core::loss_report::{self, LossReport};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One module per target: `run` takes an input and panics if an invariant is violated.
 
 pub mod archive_catalog;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Property files and option values: an accepted value is unchanged when it is printed and parsed again, and any combination
 //! results in settings or a list of conflicts.
 

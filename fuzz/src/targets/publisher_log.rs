@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A hostile publisher of a driver: arbitrary bytes in the logs of its publications, which the sender scans, the conductor
 //! cleans, and spies and subscribers read, and arbitrary values of their counters.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A hostile subscriber of a driver: arbitrary bytes in the log of an image, which the receiver maps too. The receiver
 //! inserts frames there, receives segment runs directly into it, scans it for gaps and fills them.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Datagrams of remote hosts to each kind of receive endpoint: unicast, multicast, several transports, unreliable with cubic
 //! congestion control and timestamps, one session, responses.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Arbitrary bytes as messages of every schema with generated codecs: all elements are read.
 
 use std::fmt;

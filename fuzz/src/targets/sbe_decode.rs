@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages of Simple Binary Encoding, decoded by their schema: no byte outside of the message is read, and the memory of the
 //! decoded value is bounded.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Schemas of Simple Binary Encoding: each is accepted or rejected, and an accepted schema can be used.
 
 use taran_sbe::compile;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Datagrams and items of transport security by themselves: what the parser accepts is in bounds, and items read the same
 //! when they are written again.
 

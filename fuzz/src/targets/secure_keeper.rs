@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The keeper of a sender and the keeper of a receiver, with datagrams that are passed on, lost, changed, repeated or made up,
 //! and with time: bounded memory, bounded answers, no key that comes back, and in the end a stream that flows.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Key files and trust files: a result for any text, bounded allocation, and texts that read the same when printed.
 
 use taran_secure::identity::{Identity, parse_psk, parse_public_key, psk_text, public_key_text};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Datagrams of remote hosts to each kind of send endpoint: unicast, multicast, manual and dynamic destinations, minimum and tagged flow control, requests and responses.
 
 use std::cell::RefCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Channels as text: a parsed channel is unchanged when it is printed and parsed again, and an error names the invalid part.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

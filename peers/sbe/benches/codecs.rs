@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Time that each codec takes to write and to read each message.
 
 use std::hint::black_box;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The same three messages written and read by our codecs, by those of the official tool, and by prost.
 //!
 //! A reader sums all values of a message, so that the compiler cannot remove any of the work.

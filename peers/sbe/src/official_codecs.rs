@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The official tool's codecs.
 
 use official::book_codec::encoder::LevelsEncoder;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Our codecs.
 
 use taran_sbe::runtime::{DecodeError, EncodeError};

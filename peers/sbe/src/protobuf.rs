@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages that say the same in Protocol Buffers, by prost.
 
 use prost::Message;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Benchmarks, independent of the implementation of driver and client: arguments, runs and output.
 
 mod arguments;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Provenance of the results: commit, machine, time and size of the run.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Evaluation of all rounds: medians, spreads, ratios and targets.
 
 use std::fmt;

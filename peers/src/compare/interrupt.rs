@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handling of signals, so that an interrupted comparison cleans up its processes, namespaces and files.
 
 use std::sync::Arc;

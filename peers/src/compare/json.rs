@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! JSON output, the input of `--markdown`.
 
 use serde_json::{Value, json};

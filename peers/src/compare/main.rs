@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask compare`: benchmarks our driver and client against the official ones, alternating, on one machine.
 //!
 //! * `plan`: the measurements and their targets, as data.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The table of docs/performance.md, generated from result files: `cargo xtask compare --markdown PAGE FILE...`.
 //!
 //! The page is prose with a marked part. Only the marked part is replaced, so that prose and figures live on one page and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! HTML output: tables and percentile curves.
 
 use std::fmt::Write as _;

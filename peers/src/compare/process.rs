@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Child processes of a measurement.
 
 use std::io::{BufRead, BufReader, Read};

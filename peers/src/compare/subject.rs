@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Implementations and the programs that run for each.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Text output.
 
 use std::fmt::Write as _;

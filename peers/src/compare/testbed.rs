@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Testbeds: shared memory, loopback, or two network namespaces with a veth between them.
 
 use std::process::Command;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Prints the public items of a crate, one per line, from its documentation in JSON; see `cargo xtask api`.
 
 #![forbid(unsafe_code)]

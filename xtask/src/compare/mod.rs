@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask compare`: builds the official drivers and clients with the benchmarks, and runs these.
 
 mod needs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Build tools of the official C driver and client.
 
 use std::env;

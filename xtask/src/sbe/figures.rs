@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Costs of the codecs as a table, and the check that ours cost no more than the others.
 
 use std::fmt;

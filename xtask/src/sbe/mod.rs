@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask sbe-peers`: measures our SBE codecs against other codecs.
 
 mod figures;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Low-latency messaging that speaks Aeron: client and embedded media driver."""
 
 from ._taran import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Client of a media driver and embedded driver, in Rust."""
 
 from collections.abc import Callable, Mapping

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client for asynchronous tasks, on any runtime.
 //!
 //! Contract: a thread polls the connection, and completes the calls, whose wakers wake their tasks. A task that makes a

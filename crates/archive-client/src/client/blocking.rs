@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client that waits for the answers of the archive.
 
 use taran::idle::{Backoff, IdleStrategy};

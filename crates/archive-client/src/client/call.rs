@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Results of requests that the archive has not answered yet.
 
 use std::future::Future;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Channels that a client of an archive derives from those of its context (`docs/spec/archive.md` §1.2, §1.10).
 
 use taran::{ChannelUri, Param, UriError};

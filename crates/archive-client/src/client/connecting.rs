@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A connection attempt, over publications and subscriptions (`docs/spec/archive.md` §1.2).
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An established control session that is polled.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Options of a client.
 
 use std::sync::{Arc, Mutex, PoisonError};

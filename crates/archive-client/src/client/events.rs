@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Recording events (`docs/spec/archive.md` §4.4).
 
 use taran::{Client, CommandError, FragmentAssembler, PollError, Subscription};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients of an archive over crate `taran`: [`ArchiveConnection`] is polled, [`ArchiveClient`] blocks,
 //! [`AsyncArchive`] is for asynchronous tasks, [`ReconnectingArchive`] connects again when an archive was lost.
 

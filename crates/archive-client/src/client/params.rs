@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parameters and results of requests.
 
 use taran::{ChannelUri, Position, UriError};

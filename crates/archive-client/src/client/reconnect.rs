@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A connection that is made again when the archive is lost.
 //!
 //! Contract: [`ReconnectingArchive::do_work`] is called often, with the current time. It connects, polls the connection,

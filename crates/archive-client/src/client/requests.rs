@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The requests of a client, polled and blocking.
 
 use taran::Position;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Replays to response channels (`docs/spec/archive.md` §1.10).
 
 use taran::{CommandError, ExclusivePublication, Pending, Subscription};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reading a stream from the recording of an archive, and live from then on.
 
 mod counters;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::machine::{Action, Facts, ImageFacts, Machine, MachineOptions, ReplayKind, Switch};
 use super::{PersistentError, PersistentEvent, PersistentState, StartPosition};
 use crate::client::ReplaySession;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use std::fmt;
 
 /// Reason of a failed request: the `relevant_id` of a control response with the code `ERROR`

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages from an archive: responses and signals to one client, and recording events to all.
 
 use taran_sbe::runtime::EncodeError;

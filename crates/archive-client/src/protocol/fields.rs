@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Fields of messages as text.
 
 use std::fmt::{self, Formatter, Write};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Declaration of messages, from which structs, encoding and decoding derive.
 
 use taran_sbe::runtime::{DecodeError, EncodeError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages of the control protocol as plain values.
 //!
 //! [`Request`] is what clients send, [`Event`] is what archives send on response streams, [`RecordingEvent`] what they

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests, sent by clients on a control stream (`docs/spec/archive.md` §2).
 
 use taran_sbe::runtime::EncodeError;

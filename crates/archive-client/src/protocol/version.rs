@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use std::fmt;
 
 /// Version of the control protocol, or of a file: major, minor and patch in one number.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conversions between fields of codecs and those of messages.
 
 use taran_sbe::runtime::Text;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::MergeError;
 use crate::client::ReplaySession;
 use crate::session::RequestError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Replaying a recording and merging with its live stream, in one image.
 
 mod machine;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control sessions as state machines without I/O: inputs are messages, send results and the time; outputs are requests
 //! and decisions.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use crate::protocol::{NULL_VALUE, RecordingDescriptor, RecordingSubscriptionDescriptor};
 
 /// Description of a recording.

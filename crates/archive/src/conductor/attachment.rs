@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Attaching segment files before the start of a recording (`docs/spec/archive.md` §2.7).
 
 use taran_archive_client::protocol::ErrorCode;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Applying changes of the catalog to its file, off the conductor's thread.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Opening, polling and closing control sessions.
 
 use taran::{Counter, ExclusivePublication, ImageView, Pending};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Deleting segment files, one at a time (`docs/spec/archive.md` §2.7).
 
 use std::collections::VecDeque;

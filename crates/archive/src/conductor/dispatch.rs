@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decoding, admission and routing of requests (`docs/spec/archive.md` §1.6).
 
 use taran::ImageView;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Listings of recordings and recording subscriptions (`docs/spec/archive.md` §2.5).
 
 use taran_archive_client::protocol::{

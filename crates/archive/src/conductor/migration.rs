@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Moving segment files from one recording to another (`docs/spec/archive.md` §2.7).
 
 use std::collections::VecDeque;

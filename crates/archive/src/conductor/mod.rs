@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The conductor: control sessions, the catalog, and what recorder and replayer are told (`docs/spec/archive.md` §1, §2).
 //!
 //! Nothing here waits: commands to the driver are [`Pending`](taran::Pending) until they are answered, changes of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Starting, extending and stopping recordings (`docs/spec/archive.md` §2.3, §4.1).
 
 use taran::{Counter, Image, ImageHandlers, ImageView, Pending, Subscription};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Starting and stopping replays (`docs/spec/archive.md` §2.6, §5).
 
 use std::sync::Arc;

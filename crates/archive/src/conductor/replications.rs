@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Running replications: the client of the source archive, and the extension by its replay (`docs/spec/archive.md` §2.8, §6).
 
 mod source;

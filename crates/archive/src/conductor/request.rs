@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Fields that all requests of a session have, and results of requests.
 
 use std::fmt::Display;

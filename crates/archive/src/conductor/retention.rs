@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Retention: purges segments, or whole recordings, by the rules of the configuration.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests that change recordings: purging, detached segments, channels (`docs/spec/archive.md` §2.7).
 
 use taran_archive_client::protocol::ErrorCode;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A catalog store that applies one change per duty cycle of the caller, without a thread.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Time indexes: written while recordings are active, searched for replays from a time and for retention.
 //!
 //! An index is a help and no part of a recording: its failures are logged, and the recording goes on.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests of the conductor to its disk queue, and the truncation of recordings.
 
 use taran_archive_client::protocol::ErrorCode;

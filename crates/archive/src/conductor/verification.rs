@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Verification of recordings in the background: reads all frames again, with a budget of bytes per second.
 //!
 //! It has a thread of its own for the disk, reads past the page cache where the file system can do that, and pauses while

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Event log for troubleshooting (`aeron.event.archive.log`, `docs/spec/archive.md` §8.3).
 //!
 //! The conductor makes the lines of the events that are enabled; a thread writes them. A disabled event costs one bit test. If

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The thread that writes the event log.
 
 use std::fmt::Write as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checksums of frames and catalog entries (`docs/spec/archive.md` §3.4).
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A simulated disk whose power is cut before a chosen write, sync or change of names.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The fields of a recording in the catalog.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The mapping of positions of a recording to segment files (`docs/spec/archive.md` §2.7, §3.3).
 
 use taran_protocol::position::{TERM_LENGTH_MAX, TERM_LENGTH_MIN, TermGeometry, is_term_length};

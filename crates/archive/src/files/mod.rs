@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files of an archive (`docs/spec/archive.md` §3), byte-compatible with Aeron's.
 //!
 //! All access goes through [`Disk`](taran_storage::Disk), so that it can be simulated. Calls block for as long as the disk

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Recovery at the start of an archive: recordings that were active when it ended (`docs/spec/archive.md` §3.6).
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Making durable what an earlier process has written.
 
 use std::ops::Range;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files that keep bytes which were cut off from others.
 
 use std::ffi::OsString;

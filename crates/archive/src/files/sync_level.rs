@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sync levels (`docs/spec/archive.md` §3.5).
 
 use taran_storage::SyncKind;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames for tests of segment files.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The time index of a recording: a side file that maps times to positions, which Aeron's archives ignore.
 //!
 //! `<recording id>.time` has entries of 32 bytes, little-endian, in the order in which they were written:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The next segment file, made before it is needed.
 
 use std::path::PathBuf;

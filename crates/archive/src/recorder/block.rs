@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Blocks of frames on their way from an image to a segment file.
 
 use taran_protocol::frame::{DataHeader, FrameType};

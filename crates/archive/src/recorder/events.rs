@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Publication of the progress of recordings (`docs/spec/archive.md` §4.4).
 
 use taran::ExclusivePublication;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The recorder: copies images to segment files (`docs/spec/archive.md` §4).
 
 mod ahead;

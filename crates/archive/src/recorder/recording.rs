@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One recording: from its image to its writer.
 
 use taran::{Counter, Image};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The writer on a simulated disk.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames of a segment file, prepared for a replay publication.
 
 use taran_protocol::frame::{DataHeader, FrameType};

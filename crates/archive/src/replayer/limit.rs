@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limit of a replay.
 
 use taran::CountersReader;

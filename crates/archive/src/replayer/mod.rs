@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The replayer: sends recordings to publications (`docs/spec/archive.md` §5).
 
 mod batch;

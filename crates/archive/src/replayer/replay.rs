@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One replay: from segment files to its publication.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Channels of a replication (`docs/spec/archive.md` §6.5).
 
 use taran_protocol::uri::{ChannelUri, Media, Param, UriError};

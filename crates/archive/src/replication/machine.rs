@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decisions of a replication.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Replication: copies a recording of another archive, as a client of it (`docs/spec/archive.md` §6).
 //!
 //! [`Replication`] decides, without I/O; the conductor does what it decides. [`channels`] derives the channels.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control sessions (`docs/spec/archive.md` §1.5 to §1.9).
 
 mod response_queue;

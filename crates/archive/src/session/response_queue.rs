@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages to one client, in order, with back-pressure.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use taran_archive_client::protocol::Event;
 
 use super::response_queue::testing::TestStream;

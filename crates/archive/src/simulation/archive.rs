@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The process of an archive: its agents over a client, on the disk of its host.
 
 use std::collections::BTreeMap;

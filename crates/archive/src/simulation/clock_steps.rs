@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Steps of the wall clock, back and forth.
 
 use taran_sim::HostIndex;

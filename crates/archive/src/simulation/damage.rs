@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Starts with damaged and foreign files, and a catalog that has no room.
 
 use taran_archive_client::protocol::ErrorCode;

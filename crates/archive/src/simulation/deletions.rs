@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Purges and deletions of recordings that are being replayed.
 
 use taran_archive_client::protocol::ErrorCode;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An archive whose disk queues execute nothing any more.
 
 use std::sync::atomic::Ordering;

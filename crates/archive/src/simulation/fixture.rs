@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A world for one scenario.
 
 use std::path::Path;

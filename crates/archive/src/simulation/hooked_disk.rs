@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The disk of an archive in a simulation, with planted defects and power cuts at chosen operations.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Knowledge of the users of an archive: what was published, what was acknowledged, what was asked for.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Archives in simulated worlds: agents over a client over a simulated driver, on a simulated disk.
 //!
 //! Two hosts have a driver and a user each; the first one has the archive. Users publish streams over IPC and UDP, record,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Operations on an archive and its users in random worlds, beside power cuts and faults of disks.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Replicas and their sources.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Retention, time indexes and full disks, one scenario each.
 
 use taran_sim::HostIndex;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A crash at each write, sync and change of names of one workload.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use std::sync::{Arc, Mutex};
 
 use taran_sim::scenario::{Coverage, Failure, Scenario, silence_panics, without_panic_output};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Verification in the background, one scenario each.
 
 use super::archive::Settings;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks of the files of an archive against what its users know.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An archive on real file systems: ext4 and xfs on a loop device, and tmpfs. Each test mounts one in its own mount namespace, and
 //! says so and is skipped where that is not possible. `TARAN_REQUIRE_NAMESPACES=1` turns the skip of tmpfs into a failure.
 

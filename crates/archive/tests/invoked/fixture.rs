@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A driver, an archive and its client, each invoked on the thread of the test. Files are written by other threads.
 
 use std::path::PathBuf;

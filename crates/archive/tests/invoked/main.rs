@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An archive whose duty cycles the test decides.
 
 #![forbid(unsafe_code)]

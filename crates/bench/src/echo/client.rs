@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The client side: sends on schedule and measures round trips.
 
 use std::sync::atomic::Ordering;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Configuration of an echo run.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Prints a progress line per second on standard error, from its own thread so that the measured threads never format.
 
 use std::sync::Arc;

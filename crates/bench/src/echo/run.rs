@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs both sides or one of them, with the configured threads and drivers.
 
 use std::sync::Arc;

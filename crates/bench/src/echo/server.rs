@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The server side: sends everything back.
 
 use taran::{Action, OfferError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The throughput benchmark: one process publishes as fast as flow control allows, on one or several streams; another
 //! one receives, counts and checks.
 

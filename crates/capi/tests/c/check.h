@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Checks of the test programs: a failed one prints its line and ends the program. */
 #include <sched.h>
 #include <stdio.h>

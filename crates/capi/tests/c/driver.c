@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Runs a driver in the directory of the argument until standard input ends. */
 #include "check.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Exchanges a message over the driver of the argument, prints "ready", and expects the driver to be killed: each call then fails with
  * DRIVER_LOST, each handler is called once, and none after the close.

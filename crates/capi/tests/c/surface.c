@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Each function of the header, as it is meant to be used and as it is not, with a driver of its own. */
 #include "check.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran archive`: an archive as a process beside a media driver, or with one: a drop-in replacement for the official
 //! `io.aeron.archive.Archive` and `ArchivingMediaDriver` (`docs/spec/archive.md` §8).
 

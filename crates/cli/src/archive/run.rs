@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Life cycle of the archive process.
 
 use std::io;

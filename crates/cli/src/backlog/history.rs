@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Progress of positions from sample to sample.
 //!
 //! Contract: [`History::observe`] takes the positions of a sample, whose time is not before that of the one before, and

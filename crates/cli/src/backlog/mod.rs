@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran backlog`: how far each part of each stream lags behind (docs/spec/uri-and-configuration.md §5.7), and what limits
 //! each publication.
 

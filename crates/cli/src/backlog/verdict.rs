@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The limit of a publication, with its progress.
 
 use std::fmt;

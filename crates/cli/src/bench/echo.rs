@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran bench echo`: round-trip latency at a fixed rate.
 
 use std::io::{self, Write};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran bench`: the benchmarks of the load generator.
 
 mod echo;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values of the benchmarks' command-line arguments: durations, sizes, rates, cores, driver options.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The services `echo` and `count`.
 
 use std::collections::VecDeque;

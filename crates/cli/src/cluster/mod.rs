@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran cluster`: a member of a cluster as a process, beside a media driver and an archive, or with them: in place of the
 //! official consensus module and `ClusteredMediaDriver` (`docs/cluster.md`).
 

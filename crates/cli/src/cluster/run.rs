@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Life cycle of the process of a member.
 
 use std::io::{self, Write as _};

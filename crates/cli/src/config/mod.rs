@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran config`: the meaning, the values and the sources of options.
 
 mod explain;

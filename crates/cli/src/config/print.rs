@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran config print`.
 
 use std::fmt::Write as _;

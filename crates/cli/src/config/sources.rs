@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sources of the printed values: those of `taran driver`, `taran archive` or a client.
 
 use clap::Args;

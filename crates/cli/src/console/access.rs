@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The rules that a request has to meet: host, site and token.
 
 use std::net::IpAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Archives that use a driver, from their counters (docs/spec/archive.md §4.6).
 
 use std::collections::{BTreeMap, HashMap};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Troubles that need attention now, each with the command that tells more.
 
 use serde::Serialize;

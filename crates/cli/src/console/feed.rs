@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The samples that pages follow.
 //!
 //! Contract: [`Feed::publish`] takes the views of one thread, in order. [`Feed::follow`] runs on the thread of each page: it writes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rates, lags and NAKs of the last minutes.
 //!
 //! Contract: [`History::push`] takes each view in order; [`Serialize`] yields what a page needs that has just been opened: of each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Members of clusters that use a driver, from their counters (docs/spec/cluster.md §9.4).
 
 use std::collections::BTreeMap;

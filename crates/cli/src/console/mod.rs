@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran console`: a web page that shows drivers, live.
 //!
 //! One thread takes samples of all drivers with the read-only readers of the other tools and publishes each as JSON

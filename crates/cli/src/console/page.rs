@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The files of the page. They are parts of this program, so the page needs nothing from elsewhere.
 
 /// Content type of pages.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Replies of the console to requests.
 
 use std::sync::Arc;

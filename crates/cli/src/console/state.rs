@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! States of a driver's directory, as the page shows them.
 
 use serde::Serialize;

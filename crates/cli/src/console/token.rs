@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The token that requests from other machines need.
 
 use std::fmt;

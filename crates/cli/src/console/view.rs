@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Contents of a sample, as the page gets them.
 
 use serde::Serialize;

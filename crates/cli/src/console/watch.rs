@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The drivers that the console watches.
 //!
 //! Contract: each [`Watches::observe`] looks at every driver once and yields the [`View`]. It waits for none: a driver that is

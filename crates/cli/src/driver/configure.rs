@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Configuration of the driver: environment, property files, `-D`.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran driver`: the media driver as a process, a drop-in replacement for the official `aeronmd`
 //! (docs/spec/uri-and-configuration.md §5.1).
 

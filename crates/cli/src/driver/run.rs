@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Life cycle of the driver process.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Causes that stop the driver process: signals and a client's request.
 
 use std::io::{self, Read, Write};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran fix check`: problems of dictionaries.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran fix decode`: messages of a log.
 
 use std::fmt::Write as _;

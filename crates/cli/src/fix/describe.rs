@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran fix describe`: messages and fields of a dictionary.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran fix diff`: differences of two dictionaries.
 
 use std::path::{Path, PathBuf};

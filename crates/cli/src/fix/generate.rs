@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran fix generate`: Rust code for a dictionary.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran fix`: dictionaries and messages of FIX.
 
 mod check;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Bounded set of connections. When all slots are in use, a new connection evicts the oldest one that has not sent its
 //! request yet, so silent connections cannot block others.
 

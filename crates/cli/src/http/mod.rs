@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A small HTTP server for pages, metrics and event streams, read only.
 //!
 //! Each connection gets one response, then it is closed. Everything is bounded: the number of connections, the bytes of a

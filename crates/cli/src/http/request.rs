@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Incremental parser for the head of an HTTP request.
 
 /// Maximum number of headers of a request.

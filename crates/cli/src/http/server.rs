@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The server: accepts connections, reads requests, and sends what a handler replies.
 
 use std::borrow::Cow;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran keys check`.
 
 use std::process::ExitCode;

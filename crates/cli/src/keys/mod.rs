@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran keys`: identities and trust of drivers (docs/spec/transport-security.md §4.1).
 
 mod check;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Iterator over the frames of a log buffer.
 
 use taran_core::memory::Region;

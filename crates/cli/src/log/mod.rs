@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran log`: the contents of a log buffer (docs/spec/uri-and-configuration.md §5.8).
 
 mod frames;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Text and JSON output of a log buffer.
 
 use std::io::{self, Write};

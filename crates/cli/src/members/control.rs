@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Verbs that set a control toggle (docs/spec/cluster.md §9.2).
 
 use std::process::ExitCode;

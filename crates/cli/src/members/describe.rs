@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Verbs that show the state of a running member.
 
 use std::fmt::Write as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Verbs that change the files of a member that is stopped.
 
 use std::fs;

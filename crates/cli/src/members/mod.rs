@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran members`: state and control of a member of a cluster, through its files, counters and control stream
 //! (docs/spec/cluster.md §9.2 and §11.5).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A member, as its files and its driver show it.
 
 use std::io::ErrorKind;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Verbs that read the files of a member.
 
 use std::fmt::Write as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands that change the files of a stopped archive.
 
 use std::fmt::Write as _;

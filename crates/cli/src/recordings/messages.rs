@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames and messages as text or JSON.
 
 use std::fmt::Write as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran recordings`: the recordings of an archive, through its files (docs/spec/archive.md §10) or a control session (§1).
 
 mod change;

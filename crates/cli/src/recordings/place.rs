@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The place of an archive: a directory or a control channel.
 
 use std::net::{ToSocketAddrs, UdpSocket};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `purge`: deletes recordings or segments.
 
 use std::process::ExitCode;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reading recordings: `dump` and `tail`.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands that change nothing.
 
 use std::fmt::Write as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Recordings in one file: `export` and `import`.
 
 use std::fs::{self, File};

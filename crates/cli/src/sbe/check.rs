@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran sbe check`: reports all problems of schemas.
 
 use std::fmt::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran sbe decode`: prints messages.
 
 use std::io::{self, BufWriter, Read, Write};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran sbe describe`: the layout of messages.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran sbe diff`: the compatibility of two versions of a schema.
 
 use std::fmt::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran sbe generate`: generates Rust code for schemas.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran sbe`: Simple Binary Encoding schemas and messages.
 
 mod check;

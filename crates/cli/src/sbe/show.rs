@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Text output of messages: one line per value, indented by nesting depth.
 
 use std::fmt::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Input of schemas: files or standard input.
 
 use std::io::{self, Read};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Metrics as text: OpenMetrics 1.0.0, and the text format 0.0.4 of Prometheus for scrapers that do not ask for OpenMetrics.
 
 use std::fmt::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Text output of one refresh: a header and one line per counter.
 
 use std::collections::HashMap;

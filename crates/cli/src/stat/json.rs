@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! JSON output of one refresh.
 
 use serde::Serialize;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The counters as metrics.
 //!
 //! Each system counter is a metric family. Counters of streams, channels and clients are grouped into families by their

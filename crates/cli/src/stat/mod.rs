@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran stat`: the counters of a driver, live (docs/spec/uri-and-configuration.md §5.5).
 
 mod exposition;

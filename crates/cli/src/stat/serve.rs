@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! HTTP server for metrics.
 
 use super::exposition::Format;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran streams`: the streams of a driver with all their counters (docs/spec/uri-and-configuration.md §5.7).
 
 pub(crate) mod model;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The counters of a driver, grouped by stream.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran top`: the streams of a driver on a live screen, with rates, lags and losses.
 
 mod screen;

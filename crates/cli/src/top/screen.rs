@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The screen as lines of text, and what keys change on it.
 //!
 //! Contract: [`Screen::press`] takes a key and says whether the program goes on; [`Screen::lines`] yields the lines for a sample

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The terminal: its alternate screen, size and keys.
 
 use std::collections::VecDeque;

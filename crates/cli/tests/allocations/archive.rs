@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An archive, its driver and its client on one thread: recordings and replays allocate nothing, neither per message nor per
 //! block of messages. Files are written by other threads, whose allocations `crates/storage/tests/allocation.rs` counts.
 

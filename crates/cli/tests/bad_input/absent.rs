@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A driver that is absent, dead, of another version, or started twice.
 
 use std::time::Duration;

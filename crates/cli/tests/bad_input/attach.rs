@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients, socket addresses, and waiting.
 
 use std::net::SocketAddrV4;

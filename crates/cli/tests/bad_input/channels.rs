@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The complete table of accepted and rejected channels (docs/spec/uri-and-configuration.md §1.14,
 //! docs/differences-from-aeron.md), with a real driver.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Truncated and malformed datagrams increment the invalid-packets counter (14) and have no other effect; the streams
 //! that they name continue.
 

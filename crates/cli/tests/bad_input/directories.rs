@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Directories that cannot be written.
 
 use std::os::unix::fs::MetadataExt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The troubles of `docs/troubleshooting.md`: each is caused, and the command of the document names its cause and its remedy.
 
 use std::net::UdpSocket;

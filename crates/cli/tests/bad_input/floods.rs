@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Datagram floods at one port do not stop streams on other ports, nor valid ones on the same port.
 
 use std::net::{SocketAddr, UdpSocket};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Malformed datagrams: truncated, of other versions and types, with invalid lengths, offsets and fields.
 
 use taran_protocol::frame::{

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors from a user's point of view: absent drivers, unusable directories, lack of memory, invalid channels, occupied
 //! ports, malformed datagrams. Each yields a typed error whose text names the object, its value, the required value and
 //! the remedy. The tests use real drivers, clients and files.

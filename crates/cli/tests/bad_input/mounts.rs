@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Mount namespaces for tests that need their own file systems; other processes do not see their mounts.
 
 use std::process::{Command, Stdio};

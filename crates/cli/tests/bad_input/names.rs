@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Unknown host names and slow name resolution.
 
 use std::collections::VecDeque;

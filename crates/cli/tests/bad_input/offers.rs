@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages that are too long, and closed publications.
 
 use taran::{Client, ExclusivePublication, OfferError, Publication};

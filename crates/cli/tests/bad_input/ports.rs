@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ports and addresses that cannot be bound.
 
 use std::net::{Ipv4Addr, UdpSocket};

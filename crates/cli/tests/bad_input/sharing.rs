@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parameters that conflict with those of an existing resource. The error text contains both values and the remedy.
 
 use taran::ErrorCode;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A `/dev/shm` that is too small: 64 MiB, the default of containers, and less.
 
 use std::io::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Assertions on error texts.
 
 use std::fmt::Display;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The page of `taran console` in headless Chromium, driven by Playwright (`page.py`) through a live world of drivers and clients.
 //!
 //! `cargo xtask browser` runs these tests, with a Python that has Playwright in `TARAN_BROWSER_PYTHON` and the browser in

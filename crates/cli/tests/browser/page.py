@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looks at the page of a console in headless Chromium.
 
 Usage: page.py PART URL. Changes of the world are asked for by lines "please ..." on standard output, which are answered by a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients with streams that the page shows: a trading desk, and many streams.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran bench`: roles, exit codes, output and files. Measured figures are not checked, because the machine may be
 //! busy.
 

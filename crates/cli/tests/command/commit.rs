@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The commit of a build: found in a checkout and in a package.
 
 #[path = "../../build/commit.rs"]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran config`: the meaning of options and the sources of their values.
 
 use serde_json::Value;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran console` over HTTP: routes, headers, host, token, and what its event stream tells of drivers.
 
 use std::io::{BufRead, BufReader, Read, Write};

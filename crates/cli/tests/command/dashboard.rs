@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The Grafana dashboard of `packaging`: each of its queries gets data from a Prometheus that scrapes a live driver.
 
 use std::io::{Read, Write};

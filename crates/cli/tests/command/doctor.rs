@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran doctor`: exit codes, output formats, recorded machines.
 
 use serde_json::Value;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks of the documents: the tests, files, commands and specification sections that they name exist.
 
 use std::collections::{HashMap, HashSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran driver`: start, shutdown, rejected configurations.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The event log: its events, its destination, and its options.
 
 use std::path::Path;

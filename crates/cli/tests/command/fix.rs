@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran fix` with dictionaries and logs in files and on standard input.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Texts made from the description of the command line: help that fits the terminal, completions, manual pages.
 
 use std::fs;

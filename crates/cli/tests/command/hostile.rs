@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tools on files with arbitrary contents. The tools show or reject what other processes wrote there, on one line where
 //! the format has lines, and never crash.
 

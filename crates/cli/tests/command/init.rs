@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands as the first process of a container, which the kernel shields from signals without a handler.
 
 use std::fs;

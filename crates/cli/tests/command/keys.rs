@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran keys`: files, modes and exit codes.
 
 use std::fs::{self, Permissions};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The `taran` command as a process: exit codes and output.
 
 mod bench;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran members`: a running member of its own cluster, and its files once it has ended.
 
 use std::net::Ipv4Addr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Machine-readable counters: JSON, OpenMetrics text, and the same over HTTP, also for misbehaving clients.
 
 use std::collections::{HashMap, HashSet};

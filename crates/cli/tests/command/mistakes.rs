@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Mistakes of users: each is told, with the remedy, where it is made.
 
 use std::path::Path;

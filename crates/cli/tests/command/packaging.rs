@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The files in `packaging`: the command lines and properties in them, run with the real command.
 
 use std::path::{Path, PathBuf};

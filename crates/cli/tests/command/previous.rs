@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The errors of a driver that was killed: where the next one saves them, how many it keeps, and how they are shown.
 
 use std::fs;

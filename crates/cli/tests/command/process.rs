@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs `taran` processes in directories of their own.
 
 #[path = "../shared/signal.rs"]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The agents of a driver: threads, cores, idle strategies and cycle times.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran sbe` with schemas and messages in files and on standard input.
 
 use std::io::Write;

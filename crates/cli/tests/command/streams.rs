@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran streams`, `backlog`, `loss`, `log` and `driver-info`, with a running driver and with the files of one that
 //! has ended.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran stat`, `taran errors` and `taran version`, with drivers that run, have shut down, died, or never existed.
 
 use std::io::{BufRead, BufReader};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran top` on a terminal of its own.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking

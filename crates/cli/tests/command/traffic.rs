@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client with a stream that messages have been sent through, as input for the tools.
 
 use std::path::Path;

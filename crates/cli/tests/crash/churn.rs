@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Opens and closes many publications repeatedly; the driver's resources return to their initial level.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A driver that is killed is known to be dead at once, by its lock; one that is stopped is not dead.
 
 use std::time::{Duration, Instant};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Drivers that are killed at random moments while clients use them, and restarted in the same directory.
 
 use std::path::Path;

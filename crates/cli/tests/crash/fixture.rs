@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Test fixture: a driver with short timeouts, and the streams shared by surviving and killed clients.
 
 use std::net::Ipv4Addr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients are killed at random moments and at the worst ones. No other client receives a wrong byte or waits for long,
 //! and the driver recovers all resources.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Processes that die: many clients and drivers are killed, stopped and restarted, at random and at critical moments,
 //! while surviving processes are checked. Real processes, real files, real sockets on loopback.
 //!

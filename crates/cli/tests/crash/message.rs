@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages that identify their producer and sequence number, with contents derived from both.
 
 use std::collections::HashMap;

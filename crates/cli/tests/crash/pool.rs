@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs many victims concurrently: each slot starts one, kills it, and starts the next.
 
 use std::collections::BTreeMap;

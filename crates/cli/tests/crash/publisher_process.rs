@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client in its own process that publishes steadily and reports how it ended. The process is this test program,
 //! started again.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Resources held by a driver: counters, files, descriptors, memory.
 
 use std::collections::BTreeMap;

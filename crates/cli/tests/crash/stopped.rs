@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Processes stopped by `SIGSTOP` for less and for more than the timeout of their peer, then continued by `SIGCONT`.
 
 use std::net::Ipv4Addr;

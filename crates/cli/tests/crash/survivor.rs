@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Surviving clients: they send and receive on the streams that victims use, compare every byte, and measure delays.
 
 use std::fmt;

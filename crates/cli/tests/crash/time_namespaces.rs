@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Drivers and clients with unrelated monotonic clocks: time namespaces, as for containers migrated from another
 //! machine. Timestamps exchanged between processes are epoch times, which time namespaces do not change; durations are
 //! measured with the clock of each process.

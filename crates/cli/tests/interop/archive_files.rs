@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Directories of archives: written by the official archive and used by ours, and the other way round.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Directories that pass from an archive that was killed under load to one of the other implementation.
 
 use std::fs::{self, File};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The official archive client on `taran archive`, and the official tool on its files.
 
 use std::path::{Path, PathBuf};

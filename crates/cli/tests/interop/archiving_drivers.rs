@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran archive --driver`: driver and archive in one process, in place of the official `ArchivingMediaDriver`.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A Taran driver and an official one over UDP, in both directions, while the Taran side loses datagrams.
 
 use std::net::UdpSocket;

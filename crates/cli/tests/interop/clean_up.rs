@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Killed clients: the driver detects them and releases their resources, and other clients continue.
 
 use crate::drivers::Driver;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Both clients on both drivers: the same exchanges for each pair that includes a Taran component.
 
 use taran::Subscription;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Driver processes, Taran and official.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Exchanges between a publisher and a subscriber, each in Java or Rust; every byte is compared.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams with several receivers between a Taran driver and the official one, in both directions: multicast, manual
 //! and dynamic destinations, with each flow control (docs/spec/wire.md §2.3 to §2.9, §4).
 

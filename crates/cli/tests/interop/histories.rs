@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The official archive client on `taran archive`: requests that change recordings, with the same outcome as on the official
 //! archive; challenges and authorisation.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Official readers on the directory of a Taran driver, and its responses to the official client.
 
 use crate::drivers::Driver;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Finds or builds the official jar once, and runs it in other processes.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Spies, session-specific subscriptions and initial positions, with both clients on both drivers and between them.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loss injected by a Taran driver, congestion control and timestamps, between a Taran driver and the official one.
 
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Interoperation with the official Java driver and client. Skipped, with a message, if there is no JDK or Maven.
 
 #![expect(clippy::unwrap_used, reason = "tests report failures by panics")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Name resolution between Taran and official drivers, and streams addressed by driver names.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Multicast, destinations and sources over IPv6, between a Taran driver and the official one, in both directions.
 
 use std::net::UdpSocket;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Contents of messages, by the same rule as `Pattern.java`, so that either side can detect a wrong byte.
 
 /// Length of the producer and sequence number before a message, if several producers share a publication.

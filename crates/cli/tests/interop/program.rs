@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! External programs that communicate with a test by lines.
 
 use std::io::{BufRead, BufReader};

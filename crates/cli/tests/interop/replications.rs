@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Replication between `taran archive` and the official archive, in both directions.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests and responses on response channels, between a Taran driver and the official one, with both clients.
 
 use std::collections::HashMap;

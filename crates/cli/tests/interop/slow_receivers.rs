@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! DriverPair receivers on drivers of the other implementation, one of which does not consume: the effect of each group flow
 //! control (docs/spec/wire.md §4). Some wait for it and others continue without it; tags determine the required
 //! receivers.

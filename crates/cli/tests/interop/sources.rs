@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Multicast and multi-destination subscriptions between a Taran driver and the official one, in both directions
 //! (docs/spec/wire.md §2.3 to §2.7, §2.11).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams that are revoked, rejected, or not consumed. Official clients on both sides, on a Taran driver, and between
 //! it and the official one in both directions.
 

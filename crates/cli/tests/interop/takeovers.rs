@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Directories that pass from a killed Taran driver to the official one, and back. Official drivers have no lock file:
 //! the age of the heartbeat decides about them.
 

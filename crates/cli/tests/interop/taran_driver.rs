@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A Taran driver as an external process: `taran driver`, configured by `AERON_*` variables only, ended by the
 //! termination command. It must write nothing to standard error and record no unexpected error.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Untethered subscriptions of the Taran client on the official driver, on a Taran driver and between them
 //! (docs/spec/wire.md §2.10).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A Taran client in its own process, to be killed. The process is this test program, started again.
 
 use std::path::Path;

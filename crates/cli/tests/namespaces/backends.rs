@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The conformance suite of `taran-net` between two machines: datagrams cross a link rather than the loopback interface,
 //! which backends beside the kernel's sockets do not see.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Multicast groups across machines, and machines with several interfaces.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Datagrams dropped by the kernel.
 
 use taran_protocol::counter::SystemCounter;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A machine with a driver and a client.
 
 use std::time::{Duration, Instant};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Machines, as network namespaces, and the links between them.
 
 use std::fs::File;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Drivers on separate machines: each test creates network namespaces joined by virtual links, runs `taran driver` in
 //! each, and lets the kernel drop datagrams. These tests cover interfaces, multicast groups across machines, broken
 //! paths, and backends of `taran-net` between two machines. They are skipped, with a message, where namespaces are not available; with `TARAN_REQUIRE_NAMESPACES=1` they

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two paths between two machines, and broken links.
 
 use crate::machine_driver::{DrivenMachine, wait_until};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The walk-through of docs/security.md, "Two hosts in five minutes", run as it is written.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams of numbered messages whose order and contents are checked.
 
 use taran::{Publication, Subscription};

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Whether all that tests between machines do can be done here: two of them, and a cable that loses. Begun in a network and
 # a mount namespace of its own, with which all of it goes again.
 set -e

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A driver with a low limit on descriptors (`ulimit -n`).
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Real processes that exhaust system resources: commands fail with typed errors, streams continue, and everything
 //! recovers when resources are available again.
 //!

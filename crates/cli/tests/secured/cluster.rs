@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A cluster whose members and client talk over secured channels only: ingress, egress, consensus, log and archives.
 
 use std::time::Duration;

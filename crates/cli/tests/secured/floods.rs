@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Floods of each kind of frame at a secured driver, from one address: the answers are counted, memory is bounded, and a stream
 //! over the same ports stays exact.
 

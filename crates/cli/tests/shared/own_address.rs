@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Addresses for tests that run concurrently.
 
 use std::net::Ipv4Addr;

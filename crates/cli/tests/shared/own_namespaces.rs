@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Linux namespaces for single tests, isolated from other processes.
 
 use std::io::Write as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sends signals to processes started by a test.
 
 use std::process::Command;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The drivers: Taran drivers on both machines, the official one on the second.
 
 use std::path::{Path, PathBuf};

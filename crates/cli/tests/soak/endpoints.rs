@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The publishing and the subscribing side of a flow.
 
 use std::path::PathBuf;

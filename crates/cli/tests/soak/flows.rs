@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The flows: endpoints and parameters of every stream.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Faults of the link, as far as the kernel supports them.
 
 use std::process::Command;

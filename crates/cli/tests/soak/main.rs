@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Soak test: Taran drivers and an official one on two machines, Taran and official clients, streams of every kind that
 //! start and end repeatedly, and a link that loses and duplicates datagrams.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages with contents derived from their number, as in the official clients of the interop project.
 
 /// Message lengths, used in rotation. The longest takes several frames.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A round of a flow with an official client, run in a process of its own.
 
 use std::any::Any;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limits on the resources of the Taran drivers, and on the errors they record.
 //!
 //! Resources vary while streams start and end. The limits apply when all streams have ended: counters, descriptors and

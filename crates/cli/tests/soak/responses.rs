@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A round of requests, each answered over a response channel that the server opens per requester.
 
 use std::collections::{HashMap, VecDeque};

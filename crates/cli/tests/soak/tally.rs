@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Totals and errors of all flows.
 
 use std::collections::BTreeMap;

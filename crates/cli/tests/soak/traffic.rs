@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A round of a flow between Taran clients on any drivers: they connect, exchange messages, and close.
 
 use std::thread;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Time limits, and detection of starvation: a timeout on a machine that gave a process no CPU time proves nothing.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A time limit for loops that wait for another process.
 
 use std::time::{Duration, Instant};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reassembly of one message.
 
 use taran_protocol::frame::DataHeader;

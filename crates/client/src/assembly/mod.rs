@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reassembly of fragmented messages (`docs/spec/shared-memory.md §8.6`).
 
 mod message_builder;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A message with its own memory.
 
 use std::ops::Deref;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Publications and subscriptions for asynchronous tasks, on any runtime.
 //!
 //! Messages arrive in shared memory, without an event of the operating system. A [`Reactor`] therefore checks, on a thread

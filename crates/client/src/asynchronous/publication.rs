@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sending from asynchronous tasks.
 
 use std::future::poll_fn;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The agent that wakes waiting tasks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

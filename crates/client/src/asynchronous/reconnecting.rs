@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams and sinks that go on with the next driver.
 
 use std::fmt::Debug;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Receiving in asynchronous tasks.
 
 use std::future::poll_fn;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The condition that one task waits for.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Any number of callbacks of one kind.
 
 use std::sync::{Arc, Mutex, PoisonError};

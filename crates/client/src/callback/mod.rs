@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A user's function that the conductor calls and that any thread may disable.
 //!
 //! Contract: [`Callback::call`] runs the function, [`Callback::disable`] ends it for good. After `disable` has returned

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Adding, finding and removing counters; reading the counters of the driver.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The client, which creates publications, subscriptions and counters.
 
 mod counters;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Adding, finding and removing publications.
 
 use taran_protocol::command::Command;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Adding and removing subscriptions.
 
 use taran_protocol::command::Command;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The conductor as an agent on its own thread.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Completion of requests that the driver has answered.
 
 use std::sync::Arc;

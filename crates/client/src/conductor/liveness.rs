@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Heartbeats of the driver and of this client (`docs/spec/shared-memory.md §10.1`).
 
 use std::sync::Arc;

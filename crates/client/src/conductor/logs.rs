@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Mapping of the log files that the driver names.
 
 use std::path::{Component, Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The client conductor: processes the driver's responses and monitors the connection.
 //!
 //! Contract: [`Conductor::do_work`] is called often, with the current time. Each duty cycle reads responses, runs

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Dispatch of the driver's responses.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Recovery after responses were overwritten before they were read.
 //!
 //! The broadcast buffer has no flow control: a client that is not scheduled for long enough loses responses. Images can

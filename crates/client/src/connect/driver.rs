@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Inspection of a driver without connecting to it (`docs/spec/shared-memory.md §1.4`, `§2`).
 
 use std::path::{Path, PathBuf};

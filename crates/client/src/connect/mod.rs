@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connecting to a driver (`docs/spec/shared-memory.md §1.6`).
 //!
 //! Contract: [`Connecting::poll`] is called with the current time until it returns a client or an error. Otherwise it

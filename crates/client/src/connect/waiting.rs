@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The notice that a client waits for its driver.
 
 use std::path::{Path, PathBuf};

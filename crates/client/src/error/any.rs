@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The error of any operation of the client.
 
 use taran_protocol::uri::UriError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Asynchronous errors, reported to the error handler.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of commands to the driver.
 
 use std::path::PathBuf;

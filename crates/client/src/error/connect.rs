@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of connecting to a driver.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reasons for the loss of a driver.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Error types, one per kind of operation, and [`Error`], to which all of them convert. Each text says what was expected,
 //! what was found and what to do.
 

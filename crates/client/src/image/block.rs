@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A block of whole frames.
 
 use taran_protocol::log;

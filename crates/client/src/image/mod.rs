@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Images: the streams that a subscription receives, one per publication.
 
 mod block;

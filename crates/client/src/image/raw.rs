@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Raw polls: blocks of frames with their location in the log file.
 
 use std::ops::Deref;

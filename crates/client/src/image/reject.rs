@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rejection of images.
 
 use std::sync::Arc;

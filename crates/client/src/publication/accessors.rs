@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Methods that shared and exclusive publications have in common.
 
 /// Defines the methods that both kinds of publication have; `$core` is the path to the `PublicationCore`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State and operations that shared and exclusive publications have in common.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Publications with a single writer.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Publications that any number of threads and processes may share.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State shared by the conductor and the user's handles of a publication.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Destinations that are part of a resource: added on each driver.
 //!
 //! Contract: [`Destinations::begin`] when the resource was made, [`Destinations::do_work`] once per duty cycle after that,

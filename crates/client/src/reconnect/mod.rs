@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client that connects again when its driver is lost, and adds its resources again.
 //!
 //! Contract: resources are added once. [`ReconnectingClient::do_work`] is called often, with the current time; it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A resource that is made anew on each driver.
 
 use std::mem;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Properties of a subscription and its channel.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Destinations of a multi-destination subscription (MDS), and rejection of images.
 
 use taran_protocol::command::Command;

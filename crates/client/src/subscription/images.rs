@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Access to the images of a subscription.
 
 use super::Subscription;

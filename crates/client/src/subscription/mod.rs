@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Subscriptions: receiving streams from any number of publications.
 
 mod accessors;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The images as the last poll has seen them, for tasks that wait for a change.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State shared by the conductor and the user's handle of a subscription.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

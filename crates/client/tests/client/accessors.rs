@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Accessors of publications, subscriptions, images and counters.
 
 use taran::{CommandError, Subscription};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Assemblers compared with a model, over streams with gaps.
 
 use std::collections::HashMap;

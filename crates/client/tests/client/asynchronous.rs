@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Asynchronous publications and subscriptions, with a reactor that the test runs, in virtual time.
 
 use std::future::Future;

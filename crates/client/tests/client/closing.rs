@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Close and loss of clients, and the callbacks that run.
 
 use std::sync::{Arc, Mutex};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands to the driver: success, rejection and timeout.
 
 use std::future::Future;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connecting to a driver, and the errors if that fails.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A driver for tests, with real shared memory, no threads and no network, controlled by the test.
 //!
 //! [`FakeDriver::do_work`] reads commands, stores them for the test, and responds like a driver that has only IPC. A

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handlers that are added and removed while the client is open.
 
 use std::sync::{Arc, Mutex};

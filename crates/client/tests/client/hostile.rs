@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Hostile input: nothing that another process writes into shared memory makes the client panic, hang or access other
 //! memory.
 

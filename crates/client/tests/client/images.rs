@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Images: availability, all kinds of polls, and close.
 
 use std::sync::{Arc, Mutex};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of the client with a fake driver, in virtual time.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking, also in its helpers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Recovery of a client that has lost responses because the broadcast buffer was overrun.
 
 use std::sync::Arc;

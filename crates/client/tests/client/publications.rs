@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! All kinds of offers, and all their errors.
 
 use std::time::{Duration, Instant};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The reconnecting client, over drivers that are killed and restarted in virtual time.
 
 use std::sync::atomic::Ordering;

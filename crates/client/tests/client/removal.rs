@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Removal of resources: by handle, by registration id, and before the driver has answered.
 
 use taran::{CommandError, Pending};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Real threads: concurrent offers on one publication, the conductor on its own thread, concurrent closes.
 
 use std::sync::Arc;

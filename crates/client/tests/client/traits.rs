@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Traits that programs need of the types of the surface. Compiling is the test.
 
 use std::fmt::Debug;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Invoker mode of driver and client, idle strategies, and inspection of a driver.
 
 use std::sync::atomic::{AtomicBool, Ordering};

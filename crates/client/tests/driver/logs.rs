@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Log files: raw polls, and how long logs stay mapped.
 
 use std::path::Path;

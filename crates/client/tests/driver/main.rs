@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of the client with a driver in the same process: behaviour that needs real files, real time, or both
 //! conductors on one thread.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Concurrency of all threads of a driver and its clients in one process, over IPC and UDP, while resources are added
 //! and removed. Also run by `cargo xtask tsan`.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client for asynchronous tasks, on any runtime.
 //!
 //! Contract: a thread polls the connection and keeps what it receives in a bounded queue; it wakes the task that waits for a message,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client that waits, for threads of its own.
 
 use std::time::{Duration, Instant};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A session that is polled, over publications and a subscription.
 
 use std::fmt;

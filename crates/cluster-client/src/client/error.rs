@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of connecting and sending.
 
 use taran::{CommandError, OfferError, PollError, UriError};

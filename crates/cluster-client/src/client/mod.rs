@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients of a cluster over crate `taran`: [`ClusterConnection`] is polled, [`ClusterClient`] blocks,
 //! [`AsyncCluster`] is for asynchronous tasks.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages between clients and the cluster (`docs/spec/cluster.md` §2).
 
 use taran_sbe::runtime::EncodeError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Declaration of messages, from which structs, encoding and decoding derive. Crate `taran-cluster` declares those between members
 //! with it; it is no part of the API.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages beside the bytes that the official codecs write for them (`golden.txt`, from `cluster-golden` of the interop programs).
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Entries of the log (`docs/spec/cluster.md` §3.1).
 
 use taran_sbe::runtime::EncodeError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Answer of a consensus module to the extended question of a tool (`docs/spec/cluster.md` §11.5).
 
 use taran_sbe::runtime::EncodeError;

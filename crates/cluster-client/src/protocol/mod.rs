@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages of the cluster as plain values, with encoding and checked decoding (`docs/spec/cluster.md` §2 to §7).
 //!
 //! Each stream has an enum of its messages: [`IngressMessage`] and [`EgressMessage`] between clients and the leader, [`LogMessage`]

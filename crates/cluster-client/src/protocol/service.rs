@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages between the consensus module and containers of services, or tools (`docs/spec/cluster.md` §7.1).
 
 use taran_sbe::runtime::EncodeError;

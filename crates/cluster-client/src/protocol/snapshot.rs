@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames of snapshots (`docs/spec/cluster.md` §6.5).
 
 use taran_sbe::runtime::EncodeError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An attempt to open a session.
 
 use super::MemberId;

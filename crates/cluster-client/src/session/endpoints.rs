@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ingress endpoints of members, as clients and redirects state them.
 
 use thiserror::Error;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A session with a cluster as a state machine without I/O: inputs are messages, the state of connections and the time; outputs are
 //! connections to open, requests to send, and events.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! States and events of a session, as applications see them.
 
 use std::time::Duration;

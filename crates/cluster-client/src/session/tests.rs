@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sessions with a cluster that does what a test says.
 
 use super::machine::LinkCommand;

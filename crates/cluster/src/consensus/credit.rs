@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The commit rule: how far reports of members count towards the commit (`docs/spec/cluster.md` §12.2).
 
 use super::config::MAX_MEMBERS;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The next time at which a member has something to do.
 
 use super::config::Nanos;

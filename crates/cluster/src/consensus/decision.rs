@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decisions of a member, and events of its log.
 
 use super::{MemberId, Message, Role, State};

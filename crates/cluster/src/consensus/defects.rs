@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Defects that tests switch on: parts of the official rules, and planted bugs. Outside of tests there are none, and the branches
 //! that ask for them are compiled away.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Elections: canvass, nomination, ballots and votes (`docs/spec/cluster.md` §5.2 to §5.4).
 
 use super::config::{BallotEnd, Nanos};

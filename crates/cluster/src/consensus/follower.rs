@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A follower: from the announcement of its leader to the live log (`docs/spec/cluster.md` §4.5, §5.5 and §5.6).
 
 use super::config::Nanos;

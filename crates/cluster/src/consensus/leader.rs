@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Leadership: from the election to the commit of entries, and the hand-over (`docs/spec/cluster.md` §4.3, §4.4 and §12.2).
 
 use super::config::{MAX_MEMBERS, Nanos};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One member: its variables, and the inputs that change them.
 //!
 //! An input records a fact; `step` then acts on all facts together, as often as the state changes. So each rule stands in one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages between members (`docs/spec/cluster.md` §4.1), reduced to the fields that decide.
 
 use super::{NULL_POSITION, NULL_TERM};

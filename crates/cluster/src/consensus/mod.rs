@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Consensus of the members of a cluster: elections, replication of the log, and the commit rule
 //! (`docs/spec/cluster.md` §4, §5 and §12.2; `docs/consensus.md` argues why it is safe).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Comparison of a follower's log with its leader's, truncation, and replication of what is missing
 //! (`docs/spec/cluster.md` §12.2, "Divergence").
 //!

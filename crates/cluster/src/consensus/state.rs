@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! States of an election, and roles.
 
 /// State of an election (`docs/spec/cluster.md` §5.2).

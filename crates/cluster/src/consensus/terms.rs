@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The terms of a log.
 
 use super::NULL_TERM;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The agent of a container: reads the log of the consensus module, and calls the service.
 
 use std::collections::{BTreeMap, HashMap};

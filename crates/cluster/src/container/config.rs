@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Configuration of a container (`docs/spec/cluster.md` §11.2).
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Entries of the log, as a service gets them (`docs/spec/cluster.md` §7.5).
 
 use taran::{Action, Client};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Logs that a container reads, one after the other (`docs/spec/cluster.md` §7.4).
 
 use taran::{ChannelUri, ImageControlledFragmentAssembler, Pending, Subscription};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Containers: services in processes of their own, beside a consensus module of Taran or Aeron on the same driver
 //! (`docs/spec/cluster.md` §7).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests of a container to its consensus module.
 
 use std::collections::VecDeque;

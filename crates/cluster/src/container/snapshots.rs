@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Snapshots of a service: loading one at the start, and taking one.
 
 use taran_archive_client::{ArchiveConnecting, ArchiveConnection, ArchiveContext};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Mark files: settings, heartbeat and error log of a component of a node (`docs/spec/cluster.md` §6.4).
 //!
 //! A lock, which the owner of the directory holds, decides among components of ours; the activity timestamp tells them of official

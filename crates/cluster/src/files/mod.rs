@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files of a member as bytes (`docs/spec/cluster.md` §6.2 and §6.3), compatible with the official ones, with checked decoding and
 //! without I/O; and its mark file (§6.4), which is shared memory.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The node state file: the highest term that the member voted in.
 
 use thiserror::Error;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The recording log: terms of the log, and snapshots.
 
 use thiserror::Error;

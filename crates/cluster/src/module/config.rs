@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Configuration of a member (`docs/spec/cluster.md` §11.1).
 
 use std::path::PathBuf;

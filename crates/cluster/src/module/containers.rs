@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams between the consensus module and containers of services, or tools (`docs/spec/cluster.md` §7).
 
 use std::collections::VecDeque;

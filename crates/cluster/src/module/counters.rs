@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters of a consensus module, with official type ids and labels (`docs/spec/cluster.md` §9.4).
 
 use taran::{Client, CommandError, Counter};

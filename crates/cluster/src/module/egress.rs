@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Egress publications of sessions, and what sessions append to the log.
 
 use std::collections::{HashMap, HashSet};

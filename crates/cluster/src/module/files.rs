@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files of a member: node state and recording log.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The log of a member: its publication or subscription, its recording, and replays of it.
 //!
 //! **Input**: the commands of the consensus core ([`Log::execute`]). **Output**: [`Log::poll`] returns the events that answer them,

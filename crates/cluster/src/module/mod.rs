@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The consensus module: one member of a cluster, with its service, as an agent over driver and archive
 //! (`docs/spec/cluster.md` §1.7).
 

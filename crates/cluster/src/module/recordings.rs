@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Recordings of snapshots in the own archive, read at a start, which waits for them.
 
 use std::time::{Duration, Instant};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The log of the leader, read from its archive.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The replicated state of a member: what follows from the entries of the log, and nothing else.
 
 use std::collections::BTreeMap;

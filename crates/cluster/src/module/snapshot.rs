@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Recording of snapshots in the own archive.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Type ids of the counters of a consensus module (`docs/spec/cluster.md` §9.4).
 
 /// State of the consensus module.

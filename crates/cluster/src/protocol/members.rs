@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages between members that decide about leadership and the log (`docs/spec/cluster.md` §4.1).
 
 use taran_sbe::runtime::EncodeError;

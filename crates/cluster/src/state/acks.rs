@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Acknowledgements of services in containers (`docs/spec/cluster.md` §7.2).
 
 use std::collections::VecDeque;

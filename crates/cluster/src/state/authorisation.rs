@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Authorisation of requests (`docs/spec/cluster.md` §2.6).
 
 /// Schema id of the cluster's protocol, with which an [`AuthorisationService`] is asked.

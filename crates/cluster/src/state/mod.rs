@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State of a consensus module without I/O: sessions, timers, pending messages of services, and their snapshot
 //! (`docs/spec/cluster.md` §2, §6.5 and §8).
 

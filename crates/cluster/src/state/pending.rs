@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages of services that are not in the log yet.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sessions of clients (`docs/spec/cluster.md` §2).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};

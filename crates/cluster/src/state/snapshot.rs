@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Contents of snapshots (`docs/spec/cluster.md` §6.5), byte-compatible with official consensus modules.
 
 use thiserror::Error;

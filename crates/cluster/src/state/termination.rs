@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Orderly end of all members (`docs/spec/cluster.md` §9.3).
 
 use std::collections::BTreeSet;

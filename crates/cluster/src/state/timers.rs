@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Timers of services.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};

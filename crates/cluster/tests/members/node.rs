@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Members with driver and archive in this process, and our client.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clusters of one member.
 
 use taran_cluster_client::{ClosedReason, ClusterState};

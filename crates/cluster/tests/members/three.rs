@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clusters of three members.
 
 use crate::node::{Node, await_true, echo, members};

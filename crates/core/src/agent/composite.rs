@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Several agents on one thread.
 
 use std::panic::{self, AssertUnwindSafe};

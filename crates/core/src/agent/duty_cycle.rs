@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Duration of an agent's duty cycles, in counters (docs/spec/shared-memory.md §5.6, counters 26 to 33).
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The end of an agent, and what the program that runs it is told.
 
 use std::any::Any;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Several agents, each on a thread of its own.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Calls to agents that may panic.
 
 use std::any::Any;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Agents that run on the thread of another agent.
 
 use std::any::Any;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An agent that runs in the caller's loop.
 
 use super::{Agent, AgentEnd, AgentStartHook};

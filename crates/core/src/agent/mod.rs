@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Agents and the ways to run them.
 //!
 //! An [`Agent`] is a state machine with a duty cycle. It is independent of what runs it: its own

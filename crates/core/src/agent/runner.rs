@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An agent on its own thread.
 
 use std::any::Any;

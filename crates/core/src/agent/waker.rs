@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ending the wait of an agent's thread early.
 
 use std::cell::RefCell;

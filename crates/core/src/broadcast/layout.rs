@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Layout of a broadcast buffer (docs/spec/shared-memory.md §4.1).
 
 use super::BroadcastError;

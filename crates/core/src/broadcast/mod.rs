@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages from one transmitter to any number of receivers, in any number of processes (docs/spec/shared-memory.md
 //! §4). Carries the
 //! driver's responses.

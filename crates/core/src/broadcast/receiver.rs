@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The reading end (docs/spec/shared-memory.md §4.3).
 
 use thiserror::Error;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The layout that other implementations see (docs/spec/shared-memory.md §4), lapped receivers, and damage.
 
 use std::{collections::VecDeque, thread};

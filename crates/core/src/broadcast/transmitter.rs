@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The writing end (docs/spec/shared-memory.md §4.2).
 
 use thiserror::Error;

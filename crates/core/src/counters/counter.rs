@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A handle on one counter.
 
 use super::NULL_COUNTER_ID;

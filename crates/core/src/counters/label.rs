@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Labels: at most 380 bytes of ASCII in the metadata record.
 
 use std::fmt;

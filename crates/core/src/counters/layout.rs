@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The two records of a counter (docs/spec/shared-memory.md §5.1, §5.2).
 
 use crate::memory::Padding;

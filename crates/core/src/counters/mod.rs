@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters that every process of the machine can read (docs/spec/shared-memory.md §5).
 //!
 //! A counter is a 128 byte record of values (the count and three ids) and a 512 byte record of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The table against a model, and the reader against arbitrary bytes.
 
 use std::collections::BTreeMap;

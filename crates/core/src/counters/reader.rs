@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reading counters, from any thread and any process.
 
 use super::layout::{

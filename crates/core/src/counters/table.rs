@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Allocation of counters.
 
 use std::cmp::Reverse;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The error handler shared by many threads.
 
 use std::cell::RefCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writing the distinct error log.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The distinct error log: each distinct error once, with count and times (docs/spec/shared-memory.md §6.1).
 //!
 //! [`ErrorLog`] is the one writer. [`ErrorHandler`] shares it between the threads of a driver, counts

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reading the distinct error log.
 
 use super::{ALIGNMENT, HEADER_LENGTH, Header};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The strategy of the `balanced` profile: low latency while traffic flows, low CPU use when it does not.
 //!
 //! It measures the gaps between work. While most gaps are short enough to be spun through, the flow is *live*, and the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The texts of idle strategy arguments: durations, and fields joined by dashes.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Aeron's counted back-off: some spins, some yields, then parks that double (docs/spec/uri-and-configuration.md
 //! §2.11).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A strategy that is switched at run time.
 
 use std::hint;

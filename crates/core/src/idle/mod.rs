@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Idle strategies: how an agent's thread waits after a duty cycle without work.
 //!
 //! Contract: after each duty cycle the thread calls [`IdleStrategy::idle`] once with the amount of

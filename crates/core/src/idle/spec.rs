@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Idle strategies by name (docs/spec/uri-and-configuration.md §2.11).
 
 use std::fmt;

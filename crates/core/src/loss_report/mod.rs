@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The loss report, file `loss-report.dat` (docs/spec/shared-memory.md §6.2).
 //!
 //! One entry per image. [`LossReport`] creates entries; the agent that detects the loss then updates its [`LossEntry`]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writing the loss report.
 
 use super::{CHANNEL_OFFSET, Header, LENGTH_FIELD, entry_length, source_offset};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of shared memory, each with the expected and actual values and the remedy.
 
 use std::{

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Insufficient space on a file system, with the required size.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Lock files: a process shows with one that it lives.
 //!
 //! Contract: an owner creates the file with [`Storage::create_locked`](super::Storage::create_locked) and holds its

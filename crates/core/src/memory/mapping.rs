@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Memory of the process: mapped files, anonymous mappings, and small heap allocations.
 
 use std::{

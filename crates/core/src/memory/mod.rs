@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Shared memory: regions of bytes, typed overlays on them, and the storage that provides them.
 //!
 //! A [`Region`] is a checked view of a mapping. A [`Shared`] is a typed view of a piece of it, declared with

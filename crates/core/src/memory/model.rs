@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Regions for loom: the same interface, with every access tracked.
 //!
 //! Loom's atomics are objects, not bytes, so a model's memory is three things side by side: an atomic object for each

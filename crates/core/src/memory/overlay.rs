@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Typed views of shared memory, declared with offsets that the compiler checks.
 
 use crate::sync::{

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checked views of mapped memory.
 
 use std::{fmt, io, ops::Range, ptr::NonNull, slice, sync::Arc};

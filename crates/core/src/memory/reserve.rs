@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reserving the blocks of a file, so that a full file system causes no SIGBUS later.
 
 use std::{fs::File, io, os::unix::fs::FileExt};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Storage of the files of an Aeron directory.
 
 use std::{ffi::OsString, fmt::Debug, io, path::Path};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files of a storage that are read without a mapping of the caller's.
 
 use std::{fs::File, io, os::unix::fs::FileExt};

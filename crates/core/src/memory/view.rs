@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Views of a region: typed overlays, and claims.
 
 use std::{

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Starting to write a range of a file to its device, for which rustix has no function.
 
 use std::fs::File;

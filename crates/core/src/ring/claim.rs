@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A record between claim and commit.
 
 use std::{

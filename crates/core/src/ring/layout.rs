@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Layout of a ring (docs/spec/shared-memory.md §3.1).
 
 use super::{RingError, WriteError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Many producers, in any number of processes, and one consumer (docs/spec/shared-memory.md §3). Carries the clients'
 //! commands.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rings of messages in shared memory (docs/spec/shared-memory.md §3).
 //!
 //! A ring is a power of two of bytes and a trailer with its positions. A message lies in it as a record: length, type,

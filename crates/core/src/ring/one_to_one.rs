@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One producer and one consumer (docs/spec/shared-memory.md §3.8). Cheaper than [`many_to_one`](super::many_to_one):
 //! no compare-and-swap, and no zeroing of what was consumed; the producer clears the header behind each record instead.
 

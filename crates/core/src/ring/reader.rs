@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Consuming messages of a ring, for both kinds (docs/spec/shared-memory.md §3.4).
 
 use super::{

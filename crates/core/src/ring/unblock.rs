@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Unblocking a ring after a producer died between claim and commit, and repairing it after another process damaged it
 //! (docs/spec/shared-memory.md §3.5).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An agent that parks, and threads that wake it: loom fails a model in which a thread sleeps forever. (No thread is
 //! woken that waits for the end of another one: loom would take the wake-up for that end.)
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The broadcast buffer: a transmitter that never waits, and receivers that copy records which may be overwritten.
 
 use loom::thread;

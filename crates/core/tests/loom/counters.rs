@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters that are allocated, freed and reused under a reader.
 
 use std::time::Duration;

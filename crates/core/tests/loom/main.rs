@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Models of the lock-free pieces: loom runs each under every interleaving, within its bound of preemptions, and with
 //! every value that the memory model lets a load return.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The ring of commands: two producers and the consumer.
 
 use std::mem::forget;

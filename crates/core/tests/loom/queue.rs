@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The queue between two agents.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CPUs: isolation, topology, power, clock.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Shared memory, limits of the process and its control group, permissions of a profiler.
 
 use crate::counters::control_group;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Memory management of the kernel.
 
 use crate::finding::{Finding, Level, Mend};

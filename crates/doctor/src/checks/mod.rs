@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The checks, in the order of `docs/spec/benchmarks.md` §2.5.
 
 mod cpu;

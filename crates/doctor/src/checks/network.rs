@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Network: buffers, drops, MTU, the interface.
 
 use crate::finding::{Finding, Level, Mend};

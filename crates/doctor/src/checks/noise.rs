@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Time that the machine takes away: neighbours, other processes, interrupts, the kernel's own work.
 
 use crate::cpu_list::CpuList;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! File systems and disks of archives and clusters.
 
 use crate::finding::{Finding, Level, Mend, quoted};

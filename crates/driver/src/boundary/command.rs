@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands from the conductor to the network agents.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! System counters that the network agents update.
 
 use taran_core::counters::Counter;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Destinations of the datagrams of a send endpoint.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Events from the network agents to the conductor.
 
 use std::net::SocketAddr;

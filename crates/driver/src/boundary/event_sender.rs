@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sending side of an agent's event queue.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Identifiers used in commands and events.
 
 /// Id of a send or receive endpoint: the registration id of the command that created it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Atomics shared by the conductor's and the receiver's half of an image.
 
 use taran_core::memory::prefetch_value;

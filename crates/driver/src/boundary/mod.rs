@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Interface between the conductor and the two network agents.
 //!
 //! The conductor creates and removes endpoints, publications and images; the sender and the receiver move the data.

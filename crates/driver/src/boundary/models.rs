@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loom models of the positions shared by conductor, sender and receiver, and of the log memory that they guard.
 //!
 //! Run with `cargo xtask loom`. Each model names the release/acquire pair that it checks. The memory is a region of one

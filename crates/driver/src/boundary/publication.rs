@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Atomics shared by the conductor's and the sender's half of a network publication.
 
 use taran_core::memory::prefetch_value;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Specifications of endpoints, publications and images, made by the conductor and passed to an agent.
 //!
 //! A spec carries every option that its half needs, so that the data path reads no global settings. Times are in

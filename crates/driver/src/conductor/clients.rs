@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connected clients: one entry per client id, kept alive by a heartbeat counter that the client writes.
 
 use std::collections::BTreeMap;

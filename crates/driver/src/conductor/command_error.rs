@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Outcome of a command that did not complete.
 
 use super::deferred_commands::Prerequisite;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads client commands from the ring, keeps those of a client in order, and runs or defers them.
 
 use taran_core::ring::Action;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sending side of a command queue to a network agent.
 
 use std::collections::VecDeque;

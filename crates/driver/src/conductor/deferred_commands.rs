@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Deferred commands: those that wait for host lookups or for a log file.
 //!
 //! A handler that lacks a prerequisite returns `Pending(prerequisite)` without side effects; the command is stored

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Budget for error details caused by peers.
 //!
 //! Details differ from packet to packet, and each distinct text takes a record of the error log, whose length is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handlers for events from the sender and the receiver.
 
 use taran_protocol::error_code::ErrorCode;

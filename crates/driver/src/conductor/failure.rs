@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Failure of a command, as sent to the client.
 
 use taran_protocol::error_code::ErrorCode;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Asynchronous creation, reservation and deletion of log files.
 //!
 //! Reserving the pages of a 192 MiB log takes tens of milliseconds, and releasing them nearly as long. Done by the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Selection of the flow control of a publication (docs/spec/wire.md §4.1).
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Outcome of a limit update.
 
 use crate::poll_schedule::{AgentLoad, PollSchedule, Pollable};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Log buffer files of the Aeron directory.
 //!
 //! `request` starts the creation of a file after a check of the usable space, `poll` returns the created file, `extend`

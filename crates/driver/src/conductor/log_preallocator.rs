@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Preallocation of log files for queued commands.
 //!
 //! Commands of one client run in order. While one of them waits for its log file, the files of the commands behind it

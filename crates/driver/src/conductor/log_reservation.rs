@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reservation of the pages of a log: which of them cannot fail for lack of space.
 //!
 //! A log is a ring of three terms. Its pages are reserved in the order in which they are used for the first time, from

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The conductor: creates and removes endpoints, publications and images, and moves no data itself.
 //!
 //! It reads client commands from the to-driver ring and events of sender and receiver from two queues, and answers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Identity and parameters of a publication: compared with later add commands and written to its log metadata.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Index of publications by stream, session and channel.
 
 use std::collections::BTreeSet;

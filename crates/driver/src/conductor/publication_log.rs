@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conductor's view of the log of a publication: producer position, clean position, blocked publishers.
 
 use taran_core::clock::Now;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Re-resolution of the names of silent peers; changed addresses are sent to the agents (docs/spec/wire.md §2.14).
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Quotas for resources that remote peers can request.
 //!
 //! An unauthenticated SETUP frame of 40 bytes causes the allocation of a log and several counters. Peers may use most

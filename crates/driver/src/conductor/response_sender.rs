@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Responses and notifications to clients through the broadcast buffer.
 
 use taran_core::broadcast::Transmitter;

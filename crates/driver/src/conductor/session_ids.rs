@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Session ids for publications without `session-id` (docs/spec/shared-memory.md §9.4, docs/spec/wire.md §7.2).
 
 use std::ops::RangeInclusive;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State of the conductor: all resources of the driver, side by side, and the tools they share.
 //!
 //! Each field keeps the state of one kind of resource and knows no other field. The handlers in `commands`, `timer` and

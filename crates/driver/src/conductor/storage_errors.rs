@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Error texts for logs that do not fit into the file system.
 
 use std::path::Path;

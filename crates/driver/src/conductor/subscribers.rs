@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Subscribers of a log. IPC publications, network publications (for their spies) and images each have one list.
 //!
 //! A position is a counter that a client writes and may hold any value; users of the minimum and maximum clamp them to

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Linking of subscriptions to logs, and notification of clients about images.
 
 use taran_protocol::response::Response;

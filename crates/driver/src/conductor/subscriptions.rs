@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Subscriptions of all clients, and their matching with streams.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Termination of the driver by clients.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CUBIC congestion control: the window shrinks by a fifth on loss and grows back along a cubic curve, fast at first,
 //! slowly near the window at which the loss occurred, and then fast again.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Congestion control: the receiver windows of images (docs/spec/wire.md §5.7).
 //!
 //! Every image has a [`CongestionControl`] of its own, created by the conductor. In each poll of the image the receiver

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Congestion control with a constant window.
 
 use super::{CongestionControl, ReceiverProgress, WindowUpdate};

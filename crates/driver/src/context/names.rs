@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Settings of name resolution (docs/spec/uri-and-configuration.md §2.9).
 
 use taran_protocol::option::{OptionId, OptionSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Configuration as text, for `aeron.print.configuration` (docs/spec/uri-and-configuration.md §5.3).
 
 use taran_core::directory::default_directory;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The driver's options as used by the agents: typed, validated, in nanoseconds and bytes.
 
 use std::ops::RangeInclusive;

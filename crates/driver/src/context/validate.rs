@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conflicts among options (docs/spec/uri-and-configuration.md §2.13). The range of each option was checked when it was
 //! set.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Test support: an event log whose lines can be inspected.
 
 use taran_protocol::event::EventSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Network layer that logs frames between the driver and its sockets. Present only if frame events are enabled.
 
 use std::net::SocketAddr;

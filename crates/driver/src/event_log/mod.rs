@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Event log for troubleshooting (`aeron.event.log`, docs/spec/uri-and-configuration.md §6).
 //!
 //! Agents write binary records into a bounded queue; a separate thread formats them and writes the lines. A disabled

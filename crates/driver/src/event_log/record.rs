@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Binary form of an event in the queue: its time, then each value in order.
 //!
 //! Numbers are little-endian. An address is its family (0 none, 4, 6), its port and 16 bytes; a text is a 16-bit length

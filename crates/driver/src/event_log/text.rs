@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Text form of events.
 
 use std::fmt::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writer thread of the event log.
 
 use std::fs::OpenOptions;

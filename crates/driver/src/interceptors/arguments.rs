@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Arguments of an interceptor: `key=value|key=value`.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `fixed-loss`: drops a range of one term once.
 
 use taran_net::DatagramFilter;

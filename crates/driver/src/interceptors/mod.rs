@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loss injection in a running driver, with the options of the C driver (docs/spec/uri-and-configuration.md §2.5).
 //!
 //! `AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS` and `..._OUTGOING_INTERCEPTORS` name the interceptors that datagrams pass,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `multi-gap-loss`: drops many gaps of equal length at regular distances in one term, each once.
 
 use taran_net::DatagramFilter;

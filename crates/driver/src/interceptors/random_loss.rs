@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `loss`: drops datagrams of some frame types with a probability.
 
 use taran_net::DatagramFilter;

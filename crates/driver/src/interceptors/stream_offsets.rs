@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Offset that loss has reached in each stream.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Storage whose files and directories get a mode and a group (`taran.dir.mode`, `taran.dir.group`): by default they have the
 //! modes that official clients expect, and every user of the host can read all messages.
 

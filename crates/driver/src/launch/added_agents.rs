@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Agents of the embedding program that run with those of the driver.
 
 use std::io;

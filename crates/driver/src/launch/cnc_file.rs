@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `cnc.dat` and the loss report, created at start in the order on which clients rely (docs/spec/shared-memory.md
 //! §2.4).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The Aeron directory: its owner, what a dead driver left in it, and what of it may be deleted
 //! (docs/spec/shared-memory.md §1.3, docs/spec/uri-and-configuration.md §5.2).
 //!

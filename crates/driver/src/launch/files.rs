@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Thread that creates and deletes log files and reserves their pages, so that no agent waits for the file system, and
 //! prefaults reserved pages while it is idle.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Thread that computes the Diffie-Hellman results of handshakes, so that a flood of them delays no command
 //! (docs/spec/transport-security.md §5.1).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The agents of a driver in `INVOKER` mode.
 
 use std::panic::{self, AssertUnwindSafe};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Agents of a driver in INVOKER mode.
 //!
 //! A user that invokes the driver does so between polls of its own streams, so an idle cycle adds to its latency. A

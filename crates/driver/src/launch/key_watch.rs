@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Thread that reads the key files again when they change (docs/spec/transport-security.md §4.1).
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Construction of name resolution from the options.
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Background prefaulting of log file pages.
 //!
 //! The pages of a log are reserved ahead, but the kernel clears each one on its first access, which would be in the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Construction of the three agents of a driver.
 
 use std::io::{self, Write};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Host name lookups by the operating system, each on a thread of its own, so that a slow one does not delay others.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of a dead driver, saved as text (docs/spec/shared-memory.md §1.4).
 
 use std::ffi::OsStr;

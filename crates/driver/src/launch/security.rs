@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Construction of transport security from the options and key files.
 
 #[cfg(feature = "secure")]

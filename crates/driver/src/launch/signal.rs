@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Shutdown signal from the agents to the threads that wait for it.
 
 use std::fmt;

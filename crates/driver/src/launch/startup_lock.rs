@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Start-up lock: one driver at a time starts in a directory. Of two that start at once, the second finds the first one
 //! alive instead of mistaking its incomplete files for those of a dead driver.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Threading modes: the agents run on three threads, two, one, or by invocation (docs/spec/uri-and-configuration.md
 //! §2.10).
 

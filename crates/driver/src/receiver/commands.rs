@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handlers of the conductor's commands.
 
 use taran_core::clock::Now;

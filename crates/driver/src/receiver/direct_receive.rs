@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Direct receive: from the socket into the term buffer.
 //!
 //! On a fast stream one GRO batch follows another. After several consecutive batches of one image the next one is

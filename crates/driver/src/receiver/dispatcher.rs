@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Data packet dispatcher: maps frames to images and tracks sessions without one (docs/spec/wire.md §5.1).
 //!
 //! It does no I/O: it takes the ids of frames and returns actions. "No interest" is not a stored state but follows from

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Receive endpoint: the sockets of one channel, its subscriptions and their images.
 
 use std::sync::Arc;

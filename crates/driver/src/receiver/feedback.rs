@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Feedback of an image to its sender: status messages, error frames, RTT requests (docs/spec/wire.md §5.6).
 
 use taran_protocol::error_code::ErrorCode;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frame handlers of an endpoint: data goes to its image, SETUPs lead to new images.
 
 use std::net::SocketAddr;

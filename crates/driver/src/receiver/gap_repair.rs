@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Gap repair: scans the term for gaps, then NAKs them (reliable) or fills them with padding (`reliable=false`)
 //! (docs/spec/wire.md §5.5).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Identity of a receive endpoint, and the frames that carry it.
 
 use taran_protocol::frame::{IntoBytes, StatusMessage, StatusMessageWithTag};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Receiver's half of an image: the state of one stream from one source.
 //!
 //! The endpoint calls [`ReceiverImage::start`] once, then passes it packets (`term_rebuilder`), and calls

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connections of one image, one per transport of its endpoint (docs/spec/wire.md §2.11).
 //!
 //! A plain subscription has one transport and one connection. A multi-destination subscription (`control-mode=manual`)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Index of an endpoint's images.
 
 use std::collections::BTreeMap;

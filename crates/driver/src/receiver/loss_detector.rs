@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loss detector: tracks the first gap of a stream and decides when to act on it (docs/spec/wire.md §5.5).
 //!
 //! [`LossDetector::on_gap_scanned`] takes the first gap after each scan of the log; [`LossDetector::poll`], called in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Subscriptions, images and transports that the conductor adds to and removes from an endpoint.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Receiver agent: moves frames from sockets into term buffers.
 //!
 //! A duty cycle receives what has arrived on every socket, in large batches, and inserts it into the logs of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Delay of NAKs (docs/spec/wire.md §5.5).
 
 use crate::boundary::NakDelaySpec;

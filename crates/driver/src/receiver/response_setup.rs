@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Schedule of RESPONSE_SETUP frames, which announce the session of a response stream (docs/spec/wire.md §2.10).
 
 /// Session of the response stream; announced at once and then with each periodic status message.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Splits a GRO batch into segment runs that can be inserted in one pass.
 
 use taran_net::DatagramRun;

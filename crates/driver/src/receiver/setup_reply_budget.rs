@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limit on status messages sent in reply to SETUP frames alone.
 //!
 //! The source address of a SETUP can be forged, so that status messages go to a third party (reflection). Therefore

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! SETUP elicitation, and detection of silent control addresses.
 
 use std::net::SocketAddr;

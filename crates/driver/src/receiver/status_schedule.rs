@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Schedule of status messages (docs/spec/wire.md §5.6).
 //!
 //! [`StatusMessageSchedule::advance`] is called when the position or the window changes; while

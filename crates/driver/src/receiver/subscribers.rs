@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Positions of the subscribers of an image.
 
 use taran_core::counters::Counter;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Term rebuilder: inserts datagrams into the term buffer (docs/spec/wire.md §5.4).
 
 use taran_core::memory::Claim;

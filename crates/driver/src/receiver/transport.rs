@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One socket of a receive endpoint: its only one, or that of a destination.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Receive-window throttle for overflowing sockets.
 //!
 //! Every image advertises a window, but all images of a socket share one receive buffer. If the windows together exceed

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Stand-in for transport security in a build without it: nothing is secured, and what asks for it is refused.
 
 #![expect(clippy::unused_self, reason = "the same calls as with the feature")]

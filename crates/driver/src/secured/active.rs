@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The keeper of a driver that secures something, and its ways to agents, jobs and counters.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

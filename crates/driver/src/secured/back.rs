@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Layer of the socket of a receive transport: opens streams, seals feedback.
 
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control of a running driver's keys.
 
 use std::fmt;

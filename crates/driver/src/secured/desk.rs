@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Memory and counters that the secured sockets of one agent share.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Layer of the sockets of a send endpoint: seals streams, opens feedback.
 
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Queues to the thread that computes handshakes, so that the conductor does not.
 
 use std::sync::mpsc::{Receiver, Sender, channel};

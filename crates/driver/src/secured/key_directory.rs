@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files of a key directory (docs/spec/transport-security.md §4.2): protection checked before reading, changes atomic and
 //! durable.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Network layer that seals and opens the datagrams of secured sockets (docs/spec/transport-security.md §5.2).
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages between the conductor and the layers of secured sockets.
 
 use std::net::SocketAddr;

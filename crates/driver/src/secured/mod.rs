@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Transport security of a driver (docs/spec/transport-security.md §4 and §5).
 //!
 //! The conductor owns the keeper of links and keys ([`Security`]). Each secured socket has a layer that seals and opens

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Layer of the socket of name resolution: seals and opens what neighbours tell each other.
 
 use std::collections::{HashMap, HashSet};

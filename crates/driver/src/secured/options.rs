@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Options of transport security (docs/spec/transport-security.md §4.4).
 
 use taran_protocol::option::{OptionId, OptionSet};

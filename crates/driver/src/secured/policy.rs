@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decision which channels are secured (docs/spec/transport-security.md §4.4): by options and the channel alone.
 
 use std::net::SocketAddr;

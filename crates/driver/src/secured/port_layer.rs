@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Layer of a secured socket: what all kinds of ports have in common.
 
 use std::fmt;

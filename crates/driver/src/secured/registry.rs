@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decisions about sockets that are to be opened.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Texts and events about what transport security does and refuses (docs/spec/transport-security.md §4.5 and §4.6).
 
 use std::collections::{BTreeSet, VecDeque};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conductor's part of transport security: runs the keeper, and passes keys to the layers of the sockets.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Map with a one-entry cache: consecutive datagrams mostly have the same key.
 
 use std::hash::Hash;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Coalesces single datagrams of several publications on one endpoint into one GSO send.
 //!
 //! A publication with much data sends a GSO batch of its own; one with an occasional message has a single datagram.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Dispatch of control frames of a send endpoint, by session and stream (docs/spec/wire.md §3.6).
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control-frame handlers of a publication.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Destinations of a multi-destination (MDC) channel (docs/spec/wire.md §2.9).
 //!
 //! With manual control they are added and removed by command. With dynamic control the source of a status message is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A send endpoint: one channel's socket and the publications that use it.
 
 use std::net::SocketAddr;

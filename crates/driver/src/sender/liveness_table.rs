@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Bounded liveness table, keyed by status messages.
 //!
 //! The sender uses it for the receivers of a publication, for flow control and for the destinations of a channel. An

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The sender: from the term buffer to the wire.
 //!
 //! A duty cycle polls every active publication and some idle ones (`poll_schedule`). A publication takes what clients

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The sender's half of a network publication.
 //!
 //! Driven by its endpoint: [`SenderPublication::start`] once, [`SenderPublication::poll`] when it is scheduled

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Retransmission of data that receivers ask for with NAKs (docs/spec/wire.md §3.8).
 //!
 //! Input: [`RetransmitHandler::on_nak`] for each valid NAK, then [`RetransmitHandler::poll`] in each poll of the

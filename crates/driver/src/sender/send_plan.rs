@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Plan of one send: the committed bytes of a term, cut into datagrams.
 
 use taran_core::memory::Region;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sending side of an endpoint: its socket and its destinations.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! SETUP frames and heartbeats of a publication.
 
 use taran_net::Transmit;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Event-log entries of one publication.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks that a stream among many idle ones is served in time while its agent has other work.
 
 /// Number of idle streams.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Choice of the network backend of a channel, and what the driver tells backends and layers.
 
 use std::time::Duration;

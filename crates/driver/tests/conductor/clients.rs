@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Client liveness, orderly close and death (docs/spec/shared-memory.md §10.2).
 
 use std::time::Duration;

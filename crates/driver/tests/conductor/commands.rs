@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every command and its responses, in order (docs/spec/shared-memory.md §9.4).
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The congestion control of images, chosen by channel, by option or by a user's own supplier (docs/spec/wire.md §5.7).
 
 use std::sync::{Arc, Mutex};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters as their readers see them (docs/spec/shared-memory.md §5.6 to §5.10).
 
 use std::collections::BTreeMap;

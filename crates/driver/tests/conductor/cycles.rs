@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limits of the work of one duty cycle, so that the next one starts soon regardless of the load.
 
 use std::time::Duration;

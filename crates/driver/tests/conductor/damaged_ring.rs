@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client that overwrites the positions of the to-driver ring (docs/spec/shared-memory.md §3).
 
 use std::sync::atomic::Ordering;

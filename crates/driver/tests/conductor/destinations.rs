@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Publications with several destinations: commands, counters and delivery (docs/spec/wire.md §2.9, docs/spec/uri-and-configuration.md §1.11).
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A whole driver in memory and virtual time, with clients that communicate with it through `cnc.dat` only.
 
 use std::collections::BTreeMap;

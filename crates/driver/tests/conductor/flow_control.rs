@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Selection of the flow control of a publication, and its effect on counters and connection (docs/spec/wire.md §4).
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Subscriptions to multicast groups: interface, sockets, control addresses and TTL (docs/spec/wire.md §2.3 to §2.7).
 
 use std::net::{IpAddr, SocketAddr};

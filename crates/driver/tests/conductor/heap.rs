@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Heap use after resources are freed: not a byte remains for any of them.
 //!
 //! A whole driver runs on the thread of the test, with an allocator that counts the allocated bytes of this thread. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that send arbitrary commands in any order: the driver neither panics nor hangs, and frees all of their resources.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Image events that the driver sends to clients.
 
 use taran_protocol::response::Response;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams over the network, at both ends: set-up, data, end of stream, and invalid SETUP frames (docs/spec/wire.md §5).
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Life cycle of IPC publications (docs/spec/shared-memory.md §7.8, §9.6).
 
 use std::time::Duration;

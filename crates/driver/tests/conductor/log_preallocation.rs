@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Preallocation of log files for queued commands: the logs of many publications are created together.
 
 use taran_protocol::command::Command;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of a whole driver through its client interface, in memory and virtual time.
 
 #![cfg(not(loom))] // needs the modules that start drivers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! In-memory network: sockets of one host with immediate and lossless delivery.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Slow name lookups (docs/spec/uri-and-configuration.md §1.4): only the command that needs a name waits, and later commands of its client.
 
 use std::net::IpAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ports that the driver chooses (docs/spec/wire.md §2.13).
 
 use taran_net::{Network, SocketSpec};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Quotas for images, which any remote host can request: a share of space and counters is reserved for clients.
 
 use std::net::SocketAddr;

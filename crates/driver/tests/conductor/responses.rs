@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Response channels (docs/spec/wire.md §2.10).
 
 use std::net::SocketAddr;

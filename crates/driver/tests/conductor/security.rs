@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Transport security of a whole driver: what is plain, warnings, and the age of keys (docs/spec/transport-security.md).
 
 use std::net::{IpAddr, SocketAddr};

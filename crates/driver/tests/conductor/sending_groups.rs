@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Publications to multicast groups: sockets, counters, logs (docs/spec/wire.md §2.3 to §2.8).
 
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Session ids chosen by id, by tag and by subscription, and streams with an initial position
 //! (docs/spec/wire.md §7.2, §7.3, docs/spec/uri-and-configuration.md §1.6).
 

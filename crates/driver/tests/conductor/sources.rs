@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Multi-destination subscriptions: sources that are added and removed by command (docs/spec/wire.md §2.11, docs/spec/uri-and-configuration.md §1.11).
 
 mod closing;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Spies: subscriptions that read publications of this driver without the network (docs/spec/wire.md §2.12, §3, §5.9).
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Log files: paths, metadata and insufficient space (docs/spec/shared-memory.md §7.1, §7.7).
 
 use taran_core::memory::MemoryStorage;

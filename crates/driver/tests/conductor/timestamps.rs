@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Timestamps in messages, from a publication to a subscription of one driver (docs/spec/wire.md §7.1).
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The test vectors of docs/spec/uri-and-configuration.md §1.14, with the codes of the C driver. Where this driver deliberately
 //! differs, its own code is listed with the reason.
 

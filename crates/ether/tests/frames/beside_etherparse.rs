@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The same frames, read and built by `etherparse`.
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! UDP datagrams: templates, trains, checksums.
 
 use proptest::prelude::*;

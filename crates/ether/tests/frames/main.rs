@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames as a backend sees them: built and parsed, changed and cut, made by Linux, and beside `etherparse`.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking, also in its helpers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One frame of each kind, built by the crate.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Nanoseconds per message: framing, decoding and encoding of NewOrderSingle and ExecutionReport.
 //!
 //! Each figure is the median of rounds that alternate between the subjects; the smallest and largest are beside it.

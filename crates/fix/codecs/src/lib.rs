@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Codecs of three versions, for tests and figures.
 
 #![forbid(unsafe_code)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generated codecs: values in and out, groups, unknown tags, and the same judgement as the dictionary at run time.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The message path allocates nothing: a session that is logged on and has seen one message, a decoder, an encoder, a checker.
 
 use std::alloc::{GlobalAlloc, Layout, System};

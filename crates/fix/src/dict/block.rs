@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Members of a message, header, trailer or group entry.
 
 /// Member: a field, or a group behind its count field.

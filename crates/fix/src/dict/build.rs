@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From the definitions of a file to a checked dictionary: references and components resolved.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages in logs, for people and programs: found in text, with names of fields and values.
 
 use super::{Block, Dictionary, Fault, Validator};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Text description of messages and fields.
 
 use std::fmt::Write;

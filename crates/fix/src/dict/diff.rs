@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Differences of two dictionaries and their impact on programs that use the other one.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Data types of fields.
 
 use crate::wire::{self, Decimal, Timestamp};

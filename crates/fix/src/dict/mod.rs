@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Dictionaries: the fields, groups and messages of a FIX version.
 //!
 //! [`quickfix`] and [`orchestra`] read a dictionary from XML; [`read_file`] tells the two apart. [`Validator`] checks

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Dictionary of one version of FIX.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reader of Orchestra 1.0 and 1.1 repositories (`docs/spec/fix-gateway.md` §4.1).
 //!
 //! Presence is read; the conditions of rules are not: a member whose presence depends on a rule is optional.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reader of QuickFIX XML (`docs/spec/fix-gateway.md` §4.1).
 
 use std::collections::HashMap;

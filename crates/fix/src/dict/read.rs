@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Readers for files of either format.
 
 use std::fs;

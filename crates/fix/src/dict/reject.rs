@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reasons for which a message is rejected.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks of messages by a dictionary at run time.
 
 use super::{Block, Dictionary, Fault, Kind, Member, RejectReason};

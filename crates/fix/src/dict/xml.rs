@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! XML of dictionaries: bounds before parsing, attributes, and problems with positions.
 
 use roxmltree::{Document, Node, ParsingOptions};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names of the dictionary as Rust identifiers.
 
 use std::collections::HashSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages that the session layer sends.
 
 use super::{Config, DisconnectReason, Event, Now, Outbound, Output, Sent, Session, State};

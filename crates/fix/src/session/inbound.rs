@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Fields of inbound messages that the session layer needs.
 
 use crate::wire::{Frame, Framed, Framer, Resync, Timestamp, tag, unsigned};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Logon of both sides (`docs/spec/fix-gateway.md` §3.6).
 
 use super::emit::{Post, post};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The session machine: its state, and the inputs that are not messages of the peer.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The session layer: a state machine for acceptor and initiator (`docs/spec/fix-gateway.md` §3).
 //!
 //! [`Session`] is the machine. Its inputs are bytes of the connection, messages of the application, results of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages of the peer on a session that is logged on: checks in their order, and the rules for numbers
 //! (`docs/spec/fix-gateway.md` §3.5, §3.7).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Service of the peer's ResendRequests (`docs/spec/fix-gateway.md` §3.7).
 
 use std::ops::RangeInclusive;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Times at which a session may be logged on, in UTC with a fixed offset.
 
 use crate::wire::Timestamp;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Timers (`docs/spec/fix-gateway.md` §3.8) and the schedule.
 
 use super::machine::Resetting;

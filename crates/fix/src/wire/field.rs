@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Fields of a message in order, with data fields passed over by their lengths.
 
 use thiserror::Error;

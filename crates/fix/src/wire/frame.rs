@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Framing: where a message begins and ends in a stream of bytes (`docs/spec/fix-gateway.md` §3.1).
 //!
 //! [`Framer::next`] looks at the bytes that have been received and not consumed, and returns one message, one garbled

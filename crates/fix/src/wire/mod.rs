@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Bytes of FIX messages: frames, fields, values, and their writers. No allocation except where a function says so.
 
 mod field;

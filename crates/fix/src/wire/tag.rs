@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tags that the session layer reads or writes.
 
 /// BeginSeqNo.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values of fields (`docs/spec/fix-gateway.md` §3.3).
 
 use std::fmt;

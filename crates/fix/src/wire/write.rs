@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writers of fields and of whole messages into a buffer of the caller.
 
 use thiserror::Error;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Acceptance of the session layer: the scripts in `scripts.txt`, each for all versions that it names.
 
 #[path = "../shared/mod.rs"]

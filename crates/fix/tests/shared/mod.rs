@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Dictionaries and messages for tests.
 #![allow(dead_code)]
 

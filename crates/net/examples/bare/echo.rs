@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Round trips of single datagrams, sent by schedule.
 //!
 //! As in the benchmarks of the driver, a round trip is measured from the time at which its datagram was due.

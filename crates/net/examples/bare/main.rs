@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Baseline of the transport: two pinned threads exchange datagrams over the loopback, by the calls that the driver
 //! uses, and do nothing else.
 //!

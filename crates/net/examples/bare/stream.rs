@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Throughput of GSO batches of the largest size that the kernel accepts.
 //!
 //! Measured twice: with memory of a single batch per side, which stays in the cache, and cycling through 48 MiB, as the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Single datagrams: addresses, peers, order, loss.
 
 use super::{Suite, must, pattern};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The conformance suite of [`Network`] implementations.
 //!
 //! The tests of a backend call [`run`] with its network, or [`run_between`] with two: datagrams then go from one to the

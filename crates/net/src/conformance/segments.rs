@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Datagrams of many lengths, in segments, in parts, and written in place.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A layer that injects faults: loss, duplication and reordering.
 //!
 //! [`FaultLayer`] applies to every transport of a network. Each transport draws a random number for each datagram, also inside batches,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Delayed datagrams.
 
 use std::net::SocketAddr;

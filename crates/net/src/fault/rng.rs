@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random choice of the faults of one direction of one transport.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The layer stack: code that sees, changes or drops datagrams between an agent and a backend.
 //!
 //! A [`NetworkLayer`] belongs to a network and creates a [`TransportLayer`] for each transport. [`LayeredNetwork`]

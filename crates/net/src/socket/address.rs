@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Socket addresses in the kernel's form.
 
 use std::mem::offset_of;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! System calls of the data path: receiving and sending.
 //!
 //! They go through the C library, so that socket stacks that interpose its functions (Onload, VMA) and sanitizers see

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control messages: the segment size of sent batches (GSO), and the stride and timestamp of received ones (GRO).
 
 use std::mem::MaybeUninit;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The kernel's UDP sockets (Linux).
 //!
 //! Reading order: `open` creates a socket from a [`SocketSpec`], `transport` moves

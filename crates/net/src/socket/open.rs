@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Opening a bound socket from a [`SocketSpec`].
 
 use std::io;

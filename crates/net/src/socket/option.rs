@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Socket options by number: most of those used here (`UDP_SEGMENT`, `UDP_GRO`, `SO_MEMINFO`, `IP_MULTICAST_IF` by
 //! index) have no function in `rustix` or `socket2`.
 

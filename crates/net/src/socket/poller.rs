@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Polling and waiting for sockets, by their descriptors.
 
 use std::io;

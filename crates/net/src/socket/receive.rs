@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Receiving from the kernel, one or many messages per call.
 
 use std::io;

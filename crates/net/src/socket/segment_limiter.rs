@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Splitting a batch of transmits into messages for the kernel.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sending, one or many messages per call.
 
 use std::io;

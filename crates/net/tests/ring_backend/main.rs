@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A backend with one queue for many sockets and frames of its own, as AF_XDP and DPDK have, passes the conformance
 //! suite.
 //!

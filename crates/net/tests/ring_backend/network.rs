@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Hosts with rings, on a wire in memory.
 
 use std::io;

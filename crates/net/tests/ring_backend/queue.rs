@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rings and frames of a host.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A socket of a host.
 
 use std::cell::RefCell;

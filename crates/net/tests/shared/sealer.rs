@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A layer that expands datagrams, with the data flow of a cipher with authentication (AEAD): a counter in front, a tag
 //! behind, bytes that change out of place, and a receiver that drops what it cannot verify. It protects nothing.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The driver lock: a lock file beside `cnc.dat` that a Taran driver holds for its life, so that its death is seen at
 //! once (docs/differences-from-aeron.md). Official drivers have none; for them the age of the heartbeat decides.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::Version;
 
 /// Reason why a `cnc.dat` cannot be used. Each message names the value found and the values allowed.

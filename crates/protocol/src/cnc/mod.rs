@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Command-and-control file `cnc.dat`, shared by the driver and its clients: a header, then the to-driver ring buffer,
 //! the to-clients broadcast buffer, the counters and the error log (docs/spec/shared-memory.md §2).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::header::CNC_HEADER_LENGTH;
 
 /// Values in the header of a `cnc.dat`. Lengths are in bytes; those of the two message buffers include their trailers.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use proptest::prelude::*;
 use taran_core::memory::Region;
 use taran_core::sync::Ordering::Relaxed;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Encoding and validated decoding of counter keys (docs/spec/shared-memory.md §5.8 to 5.10).
 
 use std::borrow::Cow;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Labels of all counters except system counters (docs/spec/shared-memory.md §5.7 to 5.10).
 
 use super::key::ascii;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! System counters as metrics: name, kind and unit by OpenMetrics conventions.
 
 use super::SystemCounter;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters: the system counters, type ids, and the labels and keys of all others (docs/spec/shared-memory.md §5.6 to
 //! 5.10).
 //!

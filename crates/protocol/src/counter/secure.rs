@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters of transport security (docs/spec/transport-security.md §4.5). A driver has them if `taran.secure.mode` is not
 //! `off`.
 

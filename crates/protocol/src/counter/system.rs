@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! System counters, declared once: id, label and label suffix (docs/spec/shared-memory.md §5.6).
 
 use crate::uri::value::format_duration_ns;

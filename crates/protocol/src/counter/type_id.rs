@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Type ids of counters allocated by driver and clients (docs/spec/shared-memory.md §5.7).
 
 /// System counter, see [`SystemCounter`](super::SystemCounter).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Events of an archive's event log, one row each (docs/spec/archive.md §8.3).
 //!
 //! Numbers and names are those of the official archive.

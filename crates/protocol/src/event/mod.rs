@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Events of the event logs of driver and archive, declared once, and the parsers for event selections
 //! (docs/spec/uri-and-configuration.md §6).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Table of events, one row each (docs/spec/uri-and-configuration.md §6).
 //!
 //! A row consists of variant, number, name, group and fields. Numbers and names are those of the official drivers, but those

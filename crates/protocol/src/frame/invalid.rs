@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Reason why a datagram is dropped. Each counts as one invalid packet (docs/spec/wire.md §1.14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

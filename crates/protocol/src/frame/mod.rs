@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames on the wire (docs/spec/wire.md §1). All integers are little-endian, and the structures have no alignment.
 //!
 //! Each frame type is a `zerocopy` structure with field offsets asserted at compile time. A frame to send is built as a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use zerocopy::little_endian::{I32, I64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of the worked examples, byte by byte (docs/spec/wire.md §9), and of each validation rule (docs/spec/wire.md
 //! §1.14).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Framing of messages, shared by both appenders (docs/spec/shared-memory.md §7.5, §8.2).
 
 use taran_core::memory::Region;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::frame::write_padding;
 use super::insert::write_packet;
 use super::{AppendError, ExclusiveAppender};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use taran_core::memory::{Region, Shared};
 use taran_core::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use zerocopy::IntoBytes;

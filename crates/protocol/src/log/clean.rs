@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Cleaning of used terms before their reuse (docs/spec/shared-memory.md §7.8).
 
 use taran_core::sync::Ordering;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Header-ahead clearing of logs that have a single writer: the receiver for an image, an exclusive appender for its
 //! own log.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Reason why a log cannot be created or opened. Each message names the value found and the values allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use taran_core::sync::Ordering;
 
 use super::append::{ReservedRange, fragmented_space, framed_space, message_length};

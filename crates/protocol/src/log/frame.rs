@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use taran_core::memory::Region;
 use taran_core::sync::{Ordering, fence};
 use zerocopy::{FromBytes, IntoBytes};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Receiver operations on a term: insert packets, find gaps, fill gaps (docs/spec/shared-memory.md §7.9,
 //! docs/spec/wire.md §5.4-5.5).
 

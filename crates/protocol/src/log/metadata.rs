@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use taran_core::memory::Padding;
 use taran_core::overlay;
 use taran_core::sync::{AtomicI32, AtomicI64, AtomicU8};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Log buffers: three terms of frames and a page of metadata in one file (docs/spec/shared-memory.md §7, §8).
 //!
 //! [`LogBuffers`] is the log. It keeps copies of the constant metadata, validated when the log is opened. The

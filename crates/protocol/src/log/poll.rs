@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reading of committed frames by subscribers. Each call stays within one term. The caller converts offsets to
 //! positions and stores them (docs/spec/shared-memory.md §8.5).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Scan for committed frames that the sender can transmit, cut into datagrams (docs/spec/wire.md §3.4).
 
 use taran_core::memory::Region;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Snapshot of a tail: a cheap test for whether a publisher has reserved more space.
 
 use taran_core::memory::{Shared, prefetch_value};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Iteration over the committed frames of a term, shared by all readers.
 
 use taran_core::memory::Region;

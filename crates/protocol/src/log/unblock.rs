@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Unblocking of a publication whose publisher died during an append (docs/spec/shared-memory.md §8.4).
 
 use taran_core::memory::Region;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values of options that accept a fixed set of texts.
 
 use super::kind::Choice;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Kinds of options: parsing, ranges and formatting of values.
 
 use std::borrow::Cow;

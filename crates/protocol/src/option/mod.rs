@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Options of driver, client and archive, declared once, and the sources of their values (docs/spec/uri-and-configuration.md §2,
 //! §3).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Option names: correspondence of properties and variables, and suggestions for unknown names.
 
 use super::layers::Source;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Profiles: named sets of option values, each of which can be overridden.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parsing of property files and `-D` arguments (docs/spec/uri-and-configuration.md §5.1).
 
 /// Maximum length in bytes of a line, and of a property whose value is continued over several lines.

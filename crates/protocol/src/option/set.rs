@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values of all options and their sources.
 
 use super::error::{OptionError, OptionErrors, Problem};

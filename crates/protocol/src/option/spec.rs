@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Declaration of an option.
 
 use super::kind::{Kind, Value};

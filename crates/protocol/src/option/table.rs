@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Table of options, one row each (docs/spec/uri-and-configuration.md §2, §3).
 //!
 //! A row consists of variant, getter, scope, kind, property, environment variable, default, status and help. For

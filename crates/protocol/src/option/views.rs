@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Views that combine several options: idle strategies with their arguments, and the defaults of channels.
 
 use taran_core::idle::{IdleError, IdleSpec};

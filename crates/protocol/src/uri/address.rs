@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Syntax of addresses and interfaces in channels. Names are not resolved here (docs/spec/uri-and-configuration.md
 //! §1.4).
 

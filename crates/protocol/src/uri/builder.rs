@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Channel builder, which validates values before they are sent to a driver (docs/spec/uri-and-configuration.md §1.13).
 
 use std::time::Duration;

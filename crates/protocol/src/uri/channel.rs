@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Channel of one of the four roles, with values parsed and combinations validated (docs/spec/uri-and-configuration.md
 //! §1.5, §1.9, §1.11).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validation of parameter combinations, common and per role (docs/spec/uri-and-configuration.md §1.5, §1.9, §1.11).
 
 use super::channel::UdpChannel;

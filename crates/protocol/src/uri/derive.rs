@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Derived channels, and queries on channels for clients (docs/spec/uri-and-configuration.md §1.13).
 
 use super::error::UriError;

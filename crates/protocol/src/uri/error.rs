@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Error of channel URI operations.
 
 use crate::error_code::ErrorCode;

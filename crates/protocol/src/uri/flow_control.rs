@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Value of `fc`: flow control of a publication to multiple receivers (docs/spec/uri-and-configuration.md §1.8).
 
 use super::value::{Requirement, parse_duration_ns, parse_i32, parse_i64};

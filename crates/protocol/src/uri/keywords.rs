@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parameters with keyword values: control mode, timestamp offset, response correlation.
 
 use super::value::{Requirement, parse_i32, parse_i64};

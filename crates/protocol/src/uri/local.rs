@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Selection of the local address of a channel from the interfaces of this machine (docs/spec/wire.md §2.6,
 //! docs/spec/uri-and-configuration.md §1.4).
 

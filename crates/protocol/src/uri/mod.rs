@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Channel URIs: parsing, building, and all validation that needs no driver (docs/spec/uri-and-configuration.md §1).
 //!
 //! A driver processes a channel in three steps, each of which may fail with a [`UriError`]:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Channel parameters, declared once (docs/spec/uri-and-configuration.md §1.7).
 
 use super::address::{Address, Interface};

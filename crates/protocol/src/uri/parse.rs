@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Syntax of channel URIs: prefix, media and parameters (docs/spec/uri-and-configuration.md §1.1, §1.2).
 //!
 //! Values and combinations of parameters are validated in [`channel`](super::channel) and in the parameter structs.

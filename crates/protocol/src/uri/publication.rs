@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parameters of a publication with defaults, and their comparison with an existing publication
 //! (docs/spec/uri-and-configuration.md §1.7, §1.9, §1.10).
 

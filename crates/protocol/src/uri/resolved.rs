@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Channels after name resolution: address roles and canonical form
 //! (docs/spec/wire.md §2.3, §2.4, §2.15, docs/spec/uri-and-configuration.md §1.6).
 

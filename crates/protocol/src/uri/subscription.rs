@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parameters of a subscription with defaults (docs/spec/uri-and-configuration.md §1.7, §1.9).
 
 use super::channel::{Channel, value};

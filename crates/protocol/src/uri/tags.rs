@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tags, by which channels refer to each other (docs/spec/uri-and-configuration.md §1.6).
 
 use super::value::{Requirement, parse_i32, parse_i64};

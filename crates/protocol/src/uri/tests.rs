@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Properties of whole channels: any text yields a value or an error.
 
 use proptest::prelude::*;

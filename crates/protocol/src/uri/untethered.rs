@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Timeouts of untethered subscribers, parameters of both publications and subscriptions.
 
 use super::channel::value;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Value syntax shared by channel URIs and options: sizes, durations, integers (docs/spec/uri-and-configuration.md
 //! §1.3).
 //!

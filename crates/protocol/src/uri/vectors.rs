@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Table of channels that are accepted or rejected, for tests of this crate and of drivers (feature `vectors`).
 
 use super::param::Role;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Codecs for the schemas in `schema/`, which together use all features of SBE.
 //!
 //! Groups and data must be written in schema order, which the types enforce. This compiles:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks that ids, versions and block lengths fit into the header fields that carry them.
 
 use crate::model::{Block, Position, Schema, Slot};

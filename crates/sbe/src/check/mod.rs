@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validation rules of the standard that apply to the whole model.
 
 mod fits;

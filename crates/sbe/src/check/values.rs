@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks value ranges and zero lengths.
 
 use crate::model::{Scalar, Schema, Simple, Type, TypeKind};

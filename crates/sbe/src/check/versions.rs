@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks that elements of later versions follow those of earlier versions, so that older readers can skip them.
 
 use crate::model::{Block, Position, Schema, Type, TypeKind};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decoding of messages, blocks, groups and data.
 
 use super::reader::{Part, Reader};

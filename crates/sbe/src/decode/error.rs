@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of the schema-driven decoder.
 
 use thiserror::Error;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Framing of messages in a file or a stream.
 
 use super::{DecodeError, Reason};

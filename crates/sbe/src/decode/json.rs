@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values as JSON.
 //!
 //! Text is a string and bytes are hexadecimal digits. An enumeration value is its name, or its number if it has no

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Schema-driven decoder: decodes messages to values without generated code.
 //!
 //! Intended for tools and tests rather than for the data path: it allocates for each value. Untrusted input is safe:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decoder state: position, path and remaining budget.
 
 use std::fmt::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decoded messages and values.
 
 use std::borrow::Cow;

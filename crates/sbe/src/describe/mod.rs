@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Schema layout as tables of offsets, as text or JSON.
 
 mod rows;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rows of a layout table.
 
 use std::fmt::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Comparison of blocks: fields, groups and data.
 
 use std::collections::HashMap;

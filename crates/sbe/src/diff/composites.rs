@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Comparison of composites, message headers and group dimensions.
 
 use std::collections::HashMap;

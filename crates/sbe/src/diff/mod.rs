@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Comparison of two versions of a schema: differences and compatibility.
 //!
 //! Compatibility is judged in both directions, between a writer with one version and a reader with the other. Elements

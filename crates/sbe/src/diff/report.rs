@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Collection of the changes found.
 
 use std::collections::HashSet;

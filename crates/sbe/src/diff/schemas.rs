@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Comparison of two schemas.
 
 use std::collections::{HashMap, HashSet};

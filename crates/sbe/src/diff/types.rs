@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Comparison of types.
 
 use std::collections::HashMap;

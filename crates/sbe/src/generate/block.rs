@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Code generation plan of a block of a message or a group entry.
 
 use super::scope::{Scope, Thing};

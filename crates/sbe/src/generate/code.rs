@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writer for Rust source, formatted as by rustfmt.
 //!
 //! Written by hand because `prettyplease` leaves no blank line between methods and drops comments, and the generator

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generation of composites and the types nested in them.
 
 use super::code::{Code, named, prose};

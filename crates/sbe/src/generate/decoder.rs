@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generation of decoders of messages and group entries.
 
 use super::block::{DONE, GroupPlan, Plan, Tail, TailKind};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generation of encoders of messages and group entries.
 
 use super::block::{DONE, Plan, Tail, TailKind};

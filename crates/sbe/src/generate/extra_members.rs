@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Message headers and group dimensions with members beyond those of the standard.
 
 use super::type_names::TypeNames;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Selects the types that code is generated for. Types used only for message headers, group dimensions or data are
 //! excluded.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generation of the module of a message.
 
 use super::block::{DONE, Plan, Plans, TailKind};

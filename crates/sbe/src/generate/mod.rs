@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generation of Rust code from a model.
 //!
 //! The output for a schema is one file, to be included as a module:

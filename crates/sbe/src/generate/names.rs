@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conversion of schema names to Rust names.
 
 /// Rust keywords, including reserved ones.

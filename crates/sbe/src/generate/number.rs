@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rust types, byte conversions and literals of numbers.
 
 use crate::model::{ByteOrder, Primitive, Scalar, Slot};

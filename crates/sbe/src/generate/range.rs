@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generation of value ranges: constants, and a method that checks a block.
 
 use super::code::{Code, named};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generation of the whole file.
 
 use super::code::{Code, named, prose};

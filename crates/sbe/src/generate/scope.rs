@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Scopes of Rust names, with resolution of conflicts.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generation of sets.
 
 use super::code::{Code, named, prose};

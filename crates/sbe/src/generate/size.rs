@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limits of the size of the generated code.
 
 use super::GenerateError;

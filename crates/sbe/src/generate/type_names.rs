@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rust names of types and their parts.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generation of the accessors of one value of a block or a composite.
 
 use super::code::{Code, named, prose};

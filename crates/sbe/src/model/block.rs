@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages and their blocks.
 
 use std::sync::Arc;

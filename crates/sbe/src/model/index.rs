@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Lookup index for lists that keep their own order.
 
 /// Positions of the list elements, sorted by key.

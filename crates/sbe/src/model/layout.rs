@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Layouts of message headers, group dimensions and variable-length data.
 
 use std::sync::Arc;

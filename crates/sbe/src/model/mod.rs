@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Resolved schema.
 //!
 //! In a [`Schema`], type references are resolved, defaults are filled in, and offsets and block lengths are computed.

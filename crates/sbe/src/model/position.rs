@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Positions in schema files.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The eleven primitive types.
 
 use std::fmt;

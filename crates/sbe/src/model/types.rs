@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types: simple types, composites, enumerations and sets.
 
 use std::sync::Arc;

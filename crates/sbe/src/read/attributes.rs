@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Attributes of elements, with their validation.
 
 use crate::model::{Presence, ValueRef};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads the content of messages and groups (`<field>`, `<group>`, `<data>`) and lays out the fields.
 
 use super::NAMELESS;

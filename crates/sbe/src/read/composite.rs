@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads `<composite>`.
 
 use std::sync::Arc;

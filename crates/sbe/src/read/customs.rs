@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requirements of the standard that a schema can violate without becoming ambiguous.
 
 use super::attributes::Attributes;

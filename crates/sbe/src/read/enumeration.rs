@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads `<enum>` and `<set>`.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validates the composites used for message headers, group dimensions and data.
 
 use std::collections::HashMap;

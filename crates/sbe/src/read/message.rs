@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads `<message>` and `<group>`.
 
 use super::NAMELESS;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads an element tree into a model.
 //!
 //! Invalid elements are reported and left out, so that one pass reports all problems. A model with errors is used only

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Detection of duplicate names and numbers.
 
 use std::collections::HashMap;

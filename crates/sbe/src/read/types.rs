@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types by name, resolved on first use.
 
 use std::collections::HashMap;

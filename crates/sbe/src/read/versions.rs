@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks that `sinceVersion` and `deprecated` are within the schema version and in order.
 //!
 //! Works on elements, because invalid elements are not in the model.

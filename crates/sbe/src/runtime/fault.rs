@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Construction of errors in cold functions, outside of the path of valid messages.
 
 use super::DecodeError;

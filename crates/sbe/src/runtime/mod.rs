@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runtime support for generated codecs: no allocation, no standard library, and no panic on any input.
 //!
 //! Generated code holds the fixed part of a block as a reference to an array of its exact length. This one conversion

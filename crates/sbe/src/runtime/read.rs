@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Support for decoders.
 
 use super::{DecodeError, fault};

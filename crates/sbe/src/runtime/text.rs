@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Text values, which are not guaranteed to be valid text.
 
 use core::fmt;

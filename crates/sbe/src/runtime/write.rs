@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Support for encoders.
 
 use super::EncodeError;

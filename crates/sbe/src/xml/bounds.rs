@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks on the text before it is parsed, against input that is expensive to parse.
 //!
 //! The parser compares each attribute of an element with all others, and copies the namespaces in scope for each

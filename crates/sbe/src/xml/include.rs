@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Combines a file and the files it includes into one element tree.
 
 use roxmltree::{Document, Error, Node, ParsingOptions};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parses schema files to an element tree with positions, with includes resolved.
 //!
 //! The parser is `roxmltree`; this module converts its result to a tree that does not borrow the text and can span

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conversion of text offsets to lines and columns.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sources of schema files.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decoding of XML files to text.
 
 /// Decodes an XML file in one of the supported encodings.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Models of valid schemas.
 
 use taran_sbe::model::{Constant, Presence, Primitive, Scalar, TypeKind};

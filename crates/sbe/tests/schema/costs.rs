@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Costs grow linearly with the size of schemas and messages, and exceeded limits are reported.
 //!
 //! With quadratic lookups, these tests would take minutes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decoding of messages to JSON.
 
 use serde_json::{Value as Json, json};

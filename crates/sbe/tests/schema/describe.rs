@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Layout tables.
 
 use taran_sbe::describe::{What, describe};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compatibility of schema versions.
 
 use taran_sbe::compile;

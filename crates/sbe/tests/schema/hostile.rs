@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Untrusted schemas and messages: processing ends with a result, in bounded time and memory.
 
 use std::fs;

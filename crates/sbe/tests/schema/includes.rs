@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Schemas of several files.
 
 use taran_sbe::problem::Diagnostic;

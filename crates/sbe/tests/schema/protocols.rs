@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compares the archive and cluster protocol schemas with tables of the Aeron 1.51 protocols.
 //!
 //! The tables in `protocols/` were not made from these schemas. They list the id, name and block length of each

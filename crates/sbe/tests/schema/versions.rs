@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Fields whose `sinceVersion` is that of their type, and constant fields, which have no bytes in any version.
 //!
 //! The official tool uses the later of the versions of field and type, and schemas rely on it: a type is added together

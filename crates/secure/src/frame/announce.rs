@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use taran_protocol::frame::FrameHeader;
 use zerocopy::little_endian::{I32, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

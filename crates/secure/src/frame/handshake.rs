@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use taran_protocol::frame::FrameHeader;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Items of a PAIR frame (docs/spec/transport-security.md §2.7): type, length, body.
 
 use zeroize::Zeroize;

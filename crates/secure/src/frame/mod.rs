@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames on the wire (docs/spec/transport-security.md §2). All integers are little-endian unless noted, and the structures
 //! have no alignment.
 //!

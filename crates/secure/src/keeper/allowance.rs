@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Token bucket, which bounds answers to sources that proved nothing.
 
 use super::SECOND;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Keys of feedback: the end of a link that seals draws them, and the other end opens with them.
 
 use super::{KEY_AGE_MAX, MILLI, Output, Port, SECOND, Shared};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Stateless proof of a source address (docs/spec/transport-security.md §2.6).
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Admission of handshakes: bounds the work for sources that proved nothing (docs/spec/transport-security.md §3.7).
 
 use std::collections::{HashMap, VecDeque};

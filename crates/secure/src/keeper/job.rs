@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Computations of handshakes. A Diffie-Hellman result costs some 50 microseconds, so that a keeper whose caller runs jobs
 //! elsewhere computes none itself (docs/spec/transport-security.md §5.1).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Keeper: links, grants, rotation and limits of one driver (docs/spec/transport-security.md §3).
 //!
 //! Contract: inputs are `on_datagram`, `on_unknown_key`, `on_first_open`, `on_tick`, `set_trust`, and the local commands that

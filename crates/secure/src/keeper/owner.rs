@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Owners of streams: the peer whose key for a stream was installed first keeps it until its last key is closed and the image
 //! is gone (docs/spec/transport-security.md §3.3).
 //!

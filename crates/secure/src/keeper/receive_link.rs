@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Link of a receive transport to a sender.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Receiver's side: starts handshakes and takes the keys of streams.
 
 mod handshakes;

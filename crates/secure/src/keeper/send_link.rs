@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Link of a send endpoint to a receiver.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sender's side: answers handshakes and hands out the keys of streams.
 
 mod handshakes;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Primitives of AWS-LC.
 
 use aws_lc_rs::aead::{

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Primitives of Graviola, which needs no C compiler.
 
 use graviola::aead::{AesGcm, ChaCha20Poly1305};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Cryptographic primitives behind one interface (docs/spec/transport-security.md §5.1).
 
 #[cfg(feature = "aws-lc")]

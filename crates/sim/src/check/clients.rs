@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! No client is lost without a reason.
 //!
 //! Input: how a client ended or failed to connect without being asked to, and the history of it and its driver until

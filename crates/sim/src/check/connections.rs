@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! No publication is reported as not connected without a reason.
 //!
 //! Input: for each check whether a publication is connected, and the undisturbed subscribers that have an image of it;

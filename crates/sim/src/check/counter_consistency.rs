@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Driver counters agree with the traffic of the host.
 //!
 //! Input: the streams of a driver after a refresh, and the traffic of its host as the network has counted it. The check

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Each message is delivered exactly once, in order and intact, from where its image joined.
 //!
 //! Input: [`ImageCheck::deliver`] with each message, [`ImageCheck::consumed`] with the position of the image after each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Flow control limits hold.
 //!
 //! Input: the streams of a driver after a refresh. A check must follow each duty cycle of the driver, so that a limit

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! No image ends without a reason, and the flags of its end are true.
 //!
 //! Input: each image that became unavailable, and what the scenario knows of the publishers of its stream. An image may

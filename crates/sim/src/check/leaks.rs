@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Nothing stays allocated after its owner is gone.
 //!
 //! Applies to a driver whose clients have all been gone for longer than its timeouts: it has the counters and files of

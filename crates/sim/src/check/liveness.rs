@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! After the network is restored, every live flow makes progress within a bound.
 //!
 //! Input: the flows that have not delivered everything yet, and the deadline.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Invariants that must always hold. Each checker is independent and reports a [`Violation`].
 
 pub mod clients;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! No message is delivered twice to one subscription across two images of a stream.
 //!
 //! Input: each new image, with the current and former images of the subscription. Duplicates within one image are found

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Positions never decrease.
 //!
 //! Input: the streams of a driver after a refresh. The bounds of positions are checked in [`flow`](super::flow).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A driver that secures all channels sends no plain frame.
 
 use super::{Violation, violation};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The streams of one driver as its counters and logs show them, updated by each [`Streams::refresh`].
 //!
 //! Counters are freed and their ids reused: [`Streams::rescan_counters`] compares the table with what is known, so that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Contents of a simulated file: what reads return, and what a power cut can leave.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Faults and durations of a simulated disk.
 
 use taran_storage::{Operation, ServiceTime, ServiceTimes};

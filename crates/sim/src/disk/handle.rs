@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Open files and locks of a simulated disk.
 
 use std::io::IoSlice;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A simulated disk: durable is only what was synced.
 //!
 //! A [`SimDisk`] belongs to a host and lives as long as it. Processes use it through a [`ProcessDisk`] each, which is a

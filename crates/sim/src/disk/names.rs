@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names of a simulated disk: directories as they are, as they are durable, and the changes between.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The state of a simulated disk behind its lock.
 
 use std::collections::{BTreeMap, BTreeSet};

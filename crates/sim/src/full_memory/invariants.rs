@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Invariants of worlds with full file systems.
 
 use std::cell::Cell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random worlds in which the file systems for shared memory are full at times, while streams ask for more terms than fit.
 //!
 //! Hosts have a driver and a client each. Streams over IPC and UDP proceed through terms of which most are reserved one by

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A defect of the driver, planted into its counters.
 
 use taran_protocol::log::LogBuffers;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams that proceed through several terms, as operations and as a record of the world.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Knowledge of the users of a log, and the invariants over it.
 
 use fastrand::Rng;

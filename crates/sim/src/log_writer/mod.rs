@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A small program with a durable log, and its crash tests: the example of how to test storage code.
 //!
 //! [`LogWriter`] appends records to segment files, acknowledges them when they are durable, and recovers at start. It takes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Operations on a log writer in random worlds, beside power cuts and faults of its disk.
 
 use fastrand::Rng;

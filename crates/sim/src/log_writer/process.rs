@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A process that runs a log writer.
 
 use taran_storage::InlineQueue;

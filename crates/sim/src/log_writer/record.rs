@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Records: length (u32), checksum (u64 at offset 8), sequence number (u64 at offset 16), payload.
 
 /// Length of a segment file in bytes.

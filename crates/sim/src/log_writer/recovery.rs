@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Recovery at start: reads the log, and makes what it found durable before anything is appended.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The writer.
 //!
 //! Contract: input is [`LogWriter::append`], output is [`LogWriter::acknowledged`]; [`LogWriter::do_work`] does what is

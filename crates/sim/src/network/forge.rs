@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Forged datagrams, for attackers in tests, and per-link counts.
 
 use std::net::SocketAddr;

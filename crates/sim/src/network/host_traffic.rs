@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counts the traffic of one host by frame type. Frames are parsed here from their bytes as the specification describes
 //! them (`docs/spec/wire.md §1`), independently of the code that encodes and decodes them elsewhere, so that driver
 //! counters can be compared with an independent count.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The path of a datagram: sending with faults, arrival in a socket's queue.
 
 use std::cmp::Reverse;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A network in memory and virtual time, with faults from one seed.
 //!
 //! [`SimNetwork`] is the network and [`SimHost`] a host on it: a [`Network`](taran_net::Network) with its own addresses

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Opening and closing of sockets: addresses and ports of each host.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State of an open transport on the network side.
 
 use std::collections::VecDeque;

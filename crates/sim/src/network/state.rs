@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State of the network: hosts, links, sockets, and datagrams in flight.
 
 use std::cmp::Reverse;

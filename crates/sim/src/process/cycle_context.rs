@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Context of one duty cycle of an agent of a process.
 
 use taran_core::clock::Now;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Disks of processes: leases, kills, power cuts.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Environment that a host gives to a process.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The right of a process to use its handles.
 
 use std::io;

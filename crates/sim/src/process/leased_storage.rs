@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Storage of one process.
 
 use std::ffi::OsString;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Processes of a world.
 //!
 //! Contract: [`World::spawn`](crate::World::spawn) passes the [`HostEnv`] of a new process to the function that creates

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Records that processes, operations and invariants of one world share.
 
 use std::any::Any;

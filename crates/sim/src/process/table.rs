@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! All processes of a world.
 
 use std::any::{Any, type_name};

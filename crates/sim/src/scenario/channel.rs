@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Channels of random scenarios with their parameters.
 
 use super::{Publish, Subscribe};

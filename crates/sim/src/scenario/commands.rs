@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands of live clients are answered in time, and fail only for expected reasons.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counts of what happened in scenarios: a scenario without events proves nothing.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A scenario: hosts and timed operations.
 
 use std::collections::BTreeMap;

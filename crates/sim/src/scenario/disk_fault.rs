@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Faults of disks, as operations that any suite can add.
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The end of each scenario: the network is restored, drivers are started again, and every live flow must make
 //! progress; then everything is closed and nothing may be left.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Execution of a scenario with capture of failures.
 
 use std::any::Any;

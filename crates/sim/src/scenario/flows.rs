@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Flows: pairs of publishers and subscribers that must deliver once the network is restored.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random scenarios from seeds.
 //!
 //! Each scenario has a random fault profile: only some kinds of faults occur in it, so that some scenarios have nothing

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Link faults as part of a scenario.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! No client, connection or image is lost without a reason: detection of losses, and disturbances that may explain
 //! them.
 //!

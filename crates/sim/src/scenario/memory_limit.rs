@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limits of the file systems for shared memory, as operations that any suite can add.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Scenarios as data: a list of timed operations on a world, generated from a seed.
 //!
 //! [`Scenario::random`] generates one, [`run()`] executes it with all checks, [`shrink()`] reduces one that fails, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Operations of a scenario.
 //!
 //! Clients, publishers and subscribers have labels instead of indices, so that operations can be removed from a

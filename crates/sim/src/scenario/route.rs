@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Routes derived from channel texts: a publication reaches a subscription if both contain the same route.
 
 /// Key of a path from publications to subscriptions.

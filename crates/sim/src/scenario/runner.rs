@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs a scenario: applies its operations at their times and maps labels to objects of the world.
 
 use std::collections::{BTreeMap, BTreeSet};

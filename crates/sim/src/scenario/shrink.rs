@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Shrinks a failed scenario: removes operations as long as it fails in the same way, then simplifies the remaining
 //! ones.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Suites: what random worlds consist of.
 //!
 //! A [`Suite`] has operations, processes and invariants. [`Suite::streams`] has drivers and clients with streams; a

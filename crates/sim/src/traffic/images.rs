@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The images of a subscriber as reported to its handlers, each with its check.
 
 use std::collections::BTreeMap;

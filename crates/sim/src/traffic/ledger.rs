@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The messages sent, by stream.
 
 use std::collections::BTreeMap;

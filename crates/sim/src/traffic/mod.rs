@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Publishers and subscribers of a scenario, and the record of sent messages.
 //!
 //! A [`Publisher`] fills its messages with a pattern derived from the stream and the message's index, and records each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Lengths and contents of messages.
 
 use std::sync::OnceLock;

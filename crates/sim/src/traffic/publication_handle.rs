@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A publication of either kind.
 
 use taran::{

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A publication with a publisher.
 //!
 //! Contract: [`Publisher::do_work`] is called once or more per step. It processes the driver's response, then

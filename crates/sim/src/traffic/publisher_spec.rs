@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Specification of a publisher.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests to a driver other than publications and subscriptions: destinations and rejections.
 
 use taran::{CommandError, Pending};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A subscription with a subscriber.
 //!
 //! Contract: [`Subscriber::do_work`] is called once or more per step. It processes the driver's response and the image

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Specification of a subscriber.
 
 /// A subscription and how it is consumed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The process of a client with its publishers and subscribers: connecting, closing, killing.
 
 use std::any::Any;

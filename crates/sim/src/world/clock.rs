@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The clocks of a host, which may be offset to those of the world. The wall clock may also be stepped.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The times of the next work of all processes, and the check that none works before.
 //!
 //! Contract: [`Deadlines`] are made when each agent has had a duty cycle that changed nothing, since the last change. They are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The process of a driver, with the checks of its memory and traffic.
 
 use std::fmt::Write as _;

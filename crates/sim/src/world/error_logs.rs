@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Error logs of drivers.
 
 use taran_core::error_log::{self, ErrorObservation};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Hosts: memory, clock, driver.
 
 use std::net::IpAddr;

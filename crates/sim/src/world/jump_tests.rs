@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Jumps to the next deadline.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Keys of hosts with transport security: the identity of a host follows from its number.
 
 use taran_driver::{DriverKeys, SecurityControl};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Hosts, drivers, clients and their traffic in one thread and virtual time.
 //!
 //! Contract: a scenario adds hosts, clients, publishers, subscribers and other

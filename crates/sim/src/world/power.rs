@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Power of hosts: cuts, boots, and the processes that a boot starts.
 
 use std::sync::Arc;

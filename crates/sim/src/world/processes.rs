@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Processes of the world: starting, killing, stalling, access.
 
 use std::any::Any;

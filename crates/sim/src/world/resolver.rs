@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Host names of the simulated network.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Time steps: to the next event where it is known; otherwise small while there is work, and large without.
 
 use std::time::Duration;

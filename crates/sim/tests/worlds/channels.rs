@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Channel parameters.
 
 use std::time::Duration;

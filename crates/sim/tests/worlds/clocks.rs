@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Hosts with different clocks.
 
 use std::time::Duration;

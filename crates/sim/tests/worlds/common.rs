@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Common parts of scenarios.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Congestion control (docs/spec/wire.md §5.7).
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters that outlive their client (docs/spec/shared-memory.md §9.4).
 
 use std::time::Duration;

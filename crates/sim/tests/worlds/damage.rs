@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Networks that damage datagrams: contents cannot be trusted, but drivers and clients stay alive and consistent.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Drivers that start late, stop, die and restart.
 
 use std::time::Duration;

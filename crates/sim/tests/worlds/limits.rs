@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limited resources: ports of a range, sessions of a stream (docs/spec/wire.md §2.13, §7.2).
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Scenarios on whole worlds, each run with many seeds.
 //!
 //! `TARAN_SIM_SEEDS=1000` runs more seeds, `TARAN_SIM_SEED=7` one; a failing run prints how to repeat it.

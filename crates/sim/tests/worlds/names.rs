@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Driver name resolution by gossip, over networks with loss and cuts.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loss that a driver causes itself, by the options of the C driver (docs/spec/uri-and-configuration.md §2.5).
 
 use taran_protocol::counter::SystemCounter;

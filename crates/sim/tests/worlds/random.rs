@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random scenarios: a few of those that `cargo xtask sim` runs by the thousand, and the shrinking of a failed one.
 
 use taran_sim::scenario::{Coverage, Failure, Scenario, run, run_with, shrink};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Raw polls: blocks are where they are said to be in the stored log.
 
 use taran::{ClientBuilder, Reconnecting, ReconnectingClient, Subscription};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One subscription, several sources: a stream over two paths, sources added and removed, multicast (docs/spec/wire.md
 //! §2.11).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that connect again when their driver is lost, over drivers that die, stop and restart.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Subscribers that reject an image (docs/spec/shared-memory.md §9.4, docs/spec/wire.md §3.7, §5.6).
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Hosts that change their address: names are resolved again, and streams continue (docs/spec/wire.md §2.14).
 
 use std::time::Duration;

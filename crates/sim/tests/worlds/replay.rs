@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The same seed gives the same history bit for bit.
 
 use std::time::Duration;

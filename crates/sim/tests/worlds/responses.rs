@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests and responses on response channels, over networks with loss and with restarted servers.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Secured channels between hosts, with real ciphers.
 
 use std::net::SocketAddr;

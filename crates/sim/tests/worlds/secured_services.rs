@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Secured response channels and name resolution among secured drivers.
 
 use std::time::Duration;

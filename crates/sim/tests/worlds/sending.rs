@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One sender, several receivers: multicast, manual and dynamic destinations, and flow control among the receivers
 //! (docs/spec/wire.md §2.9, §4).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Spies: subscribers on the publisher's host that read what its driver sends (docs/spec/wire.md §2.12).
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ends of streams whose publishers close them.
 
 use std::time::Duration;

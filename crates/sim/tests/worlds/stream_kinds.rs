@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Kinds of streams: their channels, publishers and readers, and what must hold for each.
 
 use std::time::Duration;

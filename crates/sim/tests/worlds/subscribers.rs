@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Subscribers that are slow, late, or added and removed.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Timestamps in messages (docs/spec/wire.md §7.1).
 
 use taran_sim::{Lengths, PublisherSpec, SubscriberSpec, seeded};

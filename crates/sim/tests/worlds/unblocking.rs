@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Claims that are held for long, and clients that die with one.
 
 use std::time::Duration;

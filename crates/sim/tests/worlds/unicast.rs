@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams between hosts, on networks with all kinds of faults.
 
 use std::time::Duration;

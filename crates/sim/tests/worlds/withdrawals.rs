@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Resources that are requested and released at any time (docs/spec/shared-memory.md §9.4, §9.5, §10.1).
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The rules of [`Disk`] and [`DiskFile`](crate::DiskFile).
 
 use std::ffi::OsStr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A disk whose next operations fail.
 
 use std::io::IoSlice;

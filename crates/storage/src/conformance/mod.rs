@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The conformance suites of [`Disk`](crate::Disk) and [`DiskQueue`](crate::DiskQueue) implementations.
 //!
 //! The tests of an implementation call [`disk::run`] and [`queue::run`]. The suites panic with the violated rule.

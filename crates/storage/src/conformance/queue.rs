@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The rules of [`DiskQueue`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

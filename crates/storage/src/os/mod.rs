@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The disk of the operating system, which is Linux.
 
 mod file;

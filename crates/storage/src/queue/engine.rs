@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The order of execution of one worker, without threads and time.
 //!
 //! Contract: input is [`Engine::accept`]. [`Engine::next`] returns the next step to execute, [`Engine::execute`] executes

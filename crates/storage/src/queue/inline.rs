@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A queue that executes on the caller's thread, at times of the caller's clock.
 
 use std::collections::VecDeque;

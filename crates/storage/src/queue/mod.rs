@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Asynchronous disk operations: requests in, completions out, so that no agent waits for a device.
 
 mod engine;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A queue whose operations run on threads.
 //!
 //! Each worker thread has a queue of submissions and one of completions, both with one sender and one receiver

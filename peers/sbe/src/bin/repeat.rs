@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `repeat encode|decode CASE TIMES`: does one thing again and again, for callgrind to count, and tells how many nanoseconds
 //! it was on a processor for that.
 

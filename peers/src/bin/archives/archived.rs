@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client of an archive with streams that are being recorded.
 
 use std::fmt;

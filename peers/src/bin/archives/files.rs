@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Directories of archives with many recordings, in the format of both implementations.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The limits of disk and page cache: the same files and blocks as those of an archive, and nothing else.
 
 use std::fs::{self, File};

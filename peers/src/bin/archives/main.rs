@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Our archive, and loads on an archive of either implementation by our client.
 
 #![forbid(unsafe_code)]

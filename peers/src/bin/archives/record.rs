@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Recordings: throughput, and the time until messages are recorded.
 
 use std::collections::VecDeque;

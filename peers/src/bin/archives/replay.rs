@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Replays of a recording whose files are in the page cache.
 
 use std::time::{Duration, Instant};

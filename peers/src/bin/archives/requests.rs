@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests of the catalog, and what an archive keeps for idle recordings and sessions.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Our archive, alone or with our driver.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The official C client behind the benchmark traits.
 
 use std::ffi::{CStr, CString, c_void};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Benchmarks of our client or the official C client on a running driver.
 
 mod c;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The official C driver, as a process or embedded on the thread of its caller.
 
 use std::ffi::{CStr, CString};

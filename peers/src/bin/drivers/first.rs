@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Time from a publication on a new channel to the first message of it.
 
 use std::time::{Duration, Instant};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Key files of secured drivers.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Our driver or the official C driver, alone or embedded under our client. Driver options are environment variables.
 
 mod c;

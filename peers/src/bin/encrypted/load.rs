@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The load, independent of the protocol.
 
 use std::time::Duration;

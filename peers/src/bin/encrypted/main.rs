@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Scheduled round trips over the common encrypted protocols: TLS 1.3 over TCP and QUIC, over the loopback.
 //!
 //! Both ends are threads of this process, each pinned to a core, and neither sleeps. One connection carries all messages, as

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! QUIC by `quinn`, one bidirectional stream, each end on a runtime of its own with one thread.
 
 use std::cell::RefCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! TLS 1.3 over TCP, by `rustls` on sockets that never block.
 
 use std::io::{self, ErrorKind, Read, Write};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Measurements of archives: ours and the official one, under the same load by our client.
 //!
 //! Except where it says otherwise, an archive runs in one process with a driver of its implementation, each on one thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! List of all measurements.
 
 use super::{Case, DriverSetup, Mode, Subject, Target, Task, Topology};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Measurements and targets, as data.
 
 mod archives;

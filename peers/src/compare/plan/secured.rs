@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Transport security: our driver with and without it, and beside other encrypted protocols.
 
 use super::cases::{P50, P99, subject, tuned};

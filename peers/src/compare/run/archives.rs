@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Measurements of archives.
 
 use std::path::{Path, PathBuf};

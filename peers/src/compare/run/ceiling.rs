@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Search for the highest rate with an acceptable latency.
 
 use taran_peers::measured::Measured;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Driver processes of a measurement.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Keys of secured drivers.
 
 use std::path::PathBuf;

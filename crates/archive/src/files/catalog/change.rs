@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The writes of a change of the catalog, in order.
 
 use super::super::SyncLevel;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Entries of the catalog file (`docs/spec/archive.md` §3.2).
 
 use std::fmt;

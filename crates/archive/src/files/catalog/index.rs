@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Index of recordings by stream id.
 
 use std::collections::{HashMap, HashSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The catalog: descriptors of all recordings (`docs/spec/archive.md` §3.2).
 //!
 //! [`Catalog`] is the state in memory: queries, and changes that return a [`Change`]. [`CatalogFile`] opens the file,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reading a catalog from the bytes of its file.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reading a mark file.
 
 use std::path::{Path, PathBuf};

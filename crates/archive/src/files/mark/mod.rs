@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The mark file: settings, heartbeat and error log of an archive (`docs/spec/archive.md` §3.7).
 //!
 //! The lock of the archive's directory decides whether an archive of ours runs; the activity timestamp tells it of official

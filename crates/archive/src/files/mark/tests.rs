@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use std::sync::Arc;
 
 use taran_core::memory::MemoryStorage;

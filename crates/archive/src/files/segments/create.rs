@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Creating segment files.
 
 use std::path::Path;

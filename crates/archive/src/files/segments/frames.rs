@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Walking the frames of a segment file.
 
 use std::collections::VecDeque;

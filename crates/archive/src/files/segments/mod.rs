@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Segment files: the frames of recordings (`docs/spec/archive.md` §3.3).
 
 mod create;

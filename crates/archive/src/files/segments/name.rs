@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names of segment files (`docs/spec/archive.md` §3.1).
 
 use std::ffi::OsStr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Finding the end of a recording in its segment files (`docs/spec/archive.md` §3.6).
 
 use std::ops::Range;

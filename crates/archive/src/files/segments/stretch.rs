@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checking a stretch of frames in memory.
 
 use taran_protocol::frame::{DATA_HEADER_LENGTH, DataHeader};

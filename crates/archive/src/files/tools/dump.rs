@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reading the frames of a recording in order.
 
 use std::ops::{ControlFlow, Range};

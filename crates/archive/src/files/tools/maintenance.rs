@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compaction, checksums and orphaned files.
 
 use std::fmt;

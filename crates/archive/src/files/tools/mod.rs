@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tools for the files of an archive (`docs/spec/archive.md` §10).
 //!
 //! Reading needs nothing: [`CatalogFile::read`](super::CatalogFile::read), [`MarkFileInfo::read`](super::MarkFileInfo::read)

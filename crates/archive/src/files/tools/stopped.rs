@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The files of an archive that does not run.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Verification of recordings.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Segment files of a writer: opened, made ahead, extended, named and closed.
 
 use taran_storage::{Create, DiskFile, OpenOptions, Request};

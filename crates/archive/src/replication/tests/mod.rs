@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Replications with a scripted source.
 
 mod chaos;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A user of an archive: publishes streams, makes requests, and checks what comes back.
 
 mod replay;

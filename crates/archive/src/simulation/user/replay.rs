@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Replays of a user, which check each frame.
 
 use taran::{Pending, Subscription};

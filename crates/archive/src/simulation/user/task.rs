@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests of a user, and what follows from their answers.
 
 use std::fmt::Write as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A stream that a user publishes.
 
 use taran::{ExclusivePublication, Pending};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The subscribing child process of a throughput run. It writes `READY` to standard output once its subscription is
 //! registered, and its report at the end, one line each. It ends when its standard input reaches end of file.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `taran bench stream`: throughput between two processes.
 
 mod child;

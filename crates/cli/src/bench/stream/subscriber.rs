@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handle of the subscribing child process in the publishing one.
 
 use std::io::{BufRead, BufReader};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Paths of the tests in the workspace, read from its sources, and the `cargo test` commands that select them.
 //!
 //! A command is checked without building it: the paths have the form that libtest prints (`module::test`), and a filter

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The event log of an archive.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Directories of archives that do not run.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Verbs on a running archive, found by its directory or reached by its channel.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A running archive beside a driver.
 
 use std::net::UdpSocket;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Verbs on the directory of an archive that does not run.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client in its own process, to be killed. The process is this test program, started again.
 //!
 //! Its behaviour is derived from its specification. It prints `READY` when it is connected, `HERE` when it has reached

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Kill points: a victim stops in the middle of an operation that affects other clients.
 
 use std::convert::Infallible;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random client operations until the process is killed.
 
 use std::time::{Duration, Instant};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An archive of either implementation, beside a driver of this project or with one of its own.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The official client on an archive of this project: from a recording to the live stream.
 
 use std::sync::atomic::{AtomicBool, Ordering};

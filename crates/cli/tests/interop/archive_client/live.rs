@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From a recording to its live stream.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every request, with good and with bad parameters.
 
 use taran::{Client, Subscription};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control sessions: channels, credentials, loss.
 
 use taran::{Clock, SystemClock};

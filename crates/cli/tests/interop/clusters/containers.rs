@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Services in containers: official ones on our consensus module, and ours on the official one.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Members that are killed under load, with a check of what their clients have seen.
 
 use std::collections::HashSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clusters of `taran cluster`, of official members, and of both.
 
 mod containers;

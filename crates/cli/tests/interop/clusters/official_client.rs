@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Official clients on clusters of Taran.
 
 use super::{Kind, TestCluster};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Our client on official members, directories of one implementation started by the other, and clusters of both.
 
 use std::time::{Duration, Instant};

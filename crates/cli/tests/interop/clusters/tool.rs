@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The official ClusterTool on members of Taran.
 
 use std::path::Path;

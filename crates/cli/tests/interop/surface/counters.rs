@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters: owned, static, and those of other clients.
 
 use taran::CommandError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Destinations of publications and sources of subscriptions, changed at run time.
 
 use taran::{CommandError, Subscription};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Closing, removal, revocation and rejection.
 
 use taran::{CommandError, ErrorCode, ImageHandlers};

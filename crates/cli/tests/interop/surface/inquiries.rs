@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Queries of channels and sessions.
 
 use taran::{ChannelStatus, ChannelUriBuilder, CommandError};

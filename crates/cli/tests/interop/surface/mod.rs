@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The complete API of the Taran client on the official driver and on a Taran driver: the same calls, the same results.
 
 mod counters;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Block polls, appended blocks and bounded, controlled and peeking polls.
 
 use taran::{Action, ChannelUriBuilder, Client, ExclusivePublication, Subscription};

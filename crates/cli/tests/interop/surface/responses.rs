@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Response channels and spies in the client API.
 
 use taran::{ChannelUriBuilder, ImageHandlers};

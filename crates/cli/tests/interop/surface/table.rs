@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `docs/client.md` lists every method of the official client, and names only existing Taran items.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A cluster without time: each member's clock runs on its own, and each message arrives when it is chosen.
 
 use std::cell::RefCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Breadth-first search over all steps of a cluster, with hashes of states that were seen.
 
 use std::collections::HashSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The ways to lose a commit, each as a directed run and as a situation from which search finds the loss.
 
 use super::super::defects::{Defect, Defects};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Invariants, checked after each step (`docs/consensus.md`).
 
 use std::collections::HashMap;

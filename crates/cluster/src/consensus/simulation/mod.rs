@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Simulation of the core alone, in virtual time: loss, duplication, reordering, partitions, crashes, power cuts, slow disks and
 //! drifting clocks, from one seed (`docs/consensus.md`).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A member with a log, files and a power switch.
 
 use std::collections::VecDeque;

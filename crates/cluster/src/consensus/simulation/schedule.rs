@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A schedule: cluster, network, disks, clocks, and the faults of one run, all from one seed.
 
 use fastrand::Rng;

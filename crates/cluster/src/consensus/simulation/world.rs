@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Members, network, disks and clocks in virtual time.
 
 use std::cmp::Reverse;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Services in containers, and requests of tools.
 
 use super::{ModuleAgent, ModuleError};

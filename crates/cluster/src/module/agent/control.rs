@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control of the member by toggles, sessions and termination: what is due each slow tick.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Execution of the decisions of the consensus core.
 
 use taran::ImageControlledFragmentAssembler;

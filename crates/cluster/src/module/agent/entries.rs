@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Entries of the log: those that the leader appends by itself, and the consumption of all.
 
 use super::{ModuleAgent, ModuleError};

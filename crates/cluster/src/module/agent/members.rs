@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Answers to tools that ask for the members.
 
 use taran_sbe::runtime::EncodeError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The agent of a consensus module: moves messages between driver, archive, files and the state machines.
 
 mod containers;

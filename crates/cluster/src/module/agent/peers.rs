@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Publications to the other members.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Durable writes, one after the other.
 
 use super::{ModuleAgent, ModuleError};

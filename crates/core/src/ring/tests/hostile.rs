@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Arbitrary bytes written to a mapped ring: the consumer reports the corruption and continues.
 
 use proptest::prelude::*;

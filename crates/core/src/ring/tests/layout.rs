@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The layout that other implementations see (docs/spec/shared-memory.md §3), and returned errors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

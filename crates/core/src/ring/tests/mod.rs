@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of both rings against a model, and of the behaviour in which they differ.
 
 mod hostile;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Property tests: both rings behave as a bounded queue of messages for any order of calls.
 
 use std::collections::VecDeque;

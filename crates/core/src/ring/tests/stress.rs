@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Real threads, a bounded number of messages.
 
 use std::thread;

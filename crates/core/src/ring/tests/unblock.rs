@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A producer dies between claim and commit (docs/spec/shared-memory.md §3.5).
 
 use std::mem::forget;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands that add and remove counters of clients.
 
 use taran_protocol::response::Response;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands about session ids and image rejection.
 
 use std::net::{Ipv4Addr, SocketAddr};

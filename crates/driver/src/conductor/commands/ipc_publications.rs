@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands that add IPC publications.
 
 use taran_protocol::counter::StreamCounter;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Local subscriptions: over IPC, and spies on network publications of this driver.
 
 use taran_protocol::response::Response;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handlers of client commands (docs/spec/shared-memory.md §9.4). One file for each kind of resource.
 //!
 //! A handler returns `Ok` when the command is done and answered, otherwise the reason why it did not complete. An

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands that add and remove destinations of multi-destination subscriptions (docs/spec/shared-memory.md §9.4,
 //! docs/spec/wire.md §2.11).
 

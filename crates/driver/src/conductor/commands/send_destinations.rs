@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Commands that add and remove destinations of multi-destination publications
 //! (docs/spec/uri-and-configuration.md §1.11).
 

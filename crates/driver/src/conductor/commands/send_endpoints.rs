@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Opening of send endpoints.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Specification of the sender's half of a network publication.
 
 use std::sync::Arc;

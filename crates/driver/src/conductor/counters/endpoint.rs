@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters of endpoints: channel status, bound address, number of destinations (docs/spec/shared-memory.md §5.9).
 
 use taran_core::counters::Counter;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters file: allocation for the driver's streams and for clients, and the counters that clients own.
 
 mod endpoint;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters of name resolution (docs/spec/shared-memory.md §5.7).
 
 use std::net::SocketAddr;

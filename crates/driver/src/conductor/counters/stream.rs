@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters of streams, with the keys and labels by which other processes find them (docs/spec/shared-memory.md §5.8).
 
 use taran_core::counters::Counter;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Budget of images that have received nothing yet.
 //!
 //! A SETUP frame of 40 bytes causes the reservation of a megabyte or more, and its source address may be forged. Until

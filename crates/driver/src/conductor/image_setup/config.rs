@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validation of a SETUP, and the configuration of the image that follows from it (docs/spec/wire.md §5.2).
 
 use std::iter;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Congestion control of a new image (docs/spec/wire.md §5.7): supplied by the application, or named by the channel or
 //! the options.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters of a new image, and the positions of its subscribers.
 
 use taran_protocol::counter::StreamCounter;

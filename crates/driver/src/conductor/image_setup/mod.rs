@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Creation of images from SETUP frames (docs/spec/wire.md §5.2).
 //!
 //! The receiver requests an image. The SETUP is validated and a log file requested, which takes time. When the file is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Queue of image requests and of images that wait for their log files.
 //!
 //! A SETUP costs its sender a few bytes, while the log file of an image may be large. The files created concurrently

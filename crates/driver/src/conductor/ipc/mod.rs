@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! IPC publications: lookup by id and by stream, polling of limits.
 
 mod publication;

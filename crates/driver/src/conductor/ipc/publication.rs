@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An IPC publication: limit, subscribers and state (docs/spec/shared-memory.md §7.8 and §9.6).
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Storage checks before a log file is created.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Resolution of host names.
 //!
 //! Contract: [`HostLookups::start_lookup`] starts a lookup; [`HostLookups::poll`] returns its result, or an error after

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The last resolver of the chain, supplied by the environment: that of the system, or of a simulated network.
 
 use std::fmt::Debug;

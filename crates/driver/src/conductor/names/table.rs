@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Name table: maps names to other names or addresses. Each row has a counter by which a test or an operator selects
 //! its target (docs/spec/uri-and-configuration.md §2.9: `csv_table`).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Resolution of channels to socket addresses.
 
 use std::net::{IpAddr, SocketAddr};

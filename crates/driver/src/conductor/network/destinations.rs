@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Destinations of send endpoints with manual control, in the order of their commands.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Endpoints shared by channels: one per canonical form and direction (docs/spec/uri-and-configuration.md §1.6).
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The conductor's half of an image: subscribers and state (docs/spec/wire.md §5.10).
 //!
 //! ```text

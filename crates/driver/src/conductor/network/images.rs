@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Images of the driver: lookup for joining subscribers, polling of free positions and states.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conductor's view of the network: endpoints, publications, images, and the command queues of the agents.
 
 mod addresses;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ports chosen by the driver (docs/spec/wire.md §2.13), and failures to open a socket.
 
 use std::collections::BTreeSet;

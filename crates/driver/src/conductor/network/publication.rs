@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The conductor's half of a network publication: limit, cleaning and state (docs/spec/wire.md §3.9, §3.10).
 //!
 //! Contract: `update_limit` is called on each poll, `tick` once per timer interval; the caller handles the returned

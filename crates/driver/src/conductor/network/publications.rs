@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Network publications: lookup by id, stream and tag, polling of limits.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conductor's view of the destinations of multi-destination subscriptions (docs/spec/wire.md §2.11).
 
 use std::collections::BTreeMap;

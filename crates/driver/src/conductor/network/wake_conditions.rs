@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Wake conditions of idle publications and images: progress of the other half.
 
 use std::sync::Arc;

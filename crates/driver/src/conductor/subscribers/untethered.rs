@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A subscriber of a log: its position, and the state machine of an untethered one.
 
 use taran_core::counters::Counter;

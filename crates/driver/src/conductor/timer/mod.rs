@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Work done once per timer interval: client timeouts and the states of publications and images
 //! (docs/spec/shared-memory.md §10.2).
 

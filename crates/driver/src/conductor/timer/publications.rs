@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Timer handling of network publications and their spies.
 
 use taran_protocol::counter::SystemCounter;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handling of untethered subscribers, common to IPC publications, network publications and images.
 
 use taran_core::counters::Counter;

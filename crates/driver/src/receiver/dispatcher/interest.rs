@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams and sessions in which subscriptions are interested.
 
 use super::{Dispatcher, Session, Stream};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limits of what is received per poll of a socket.
 
 use super::*;

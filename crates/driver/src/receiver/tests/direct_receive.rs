@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Direct receive yields the same log contents as receiving into a batch.
 
 use proptest::prelude::*;

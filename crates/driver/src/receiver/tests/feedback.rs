@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Status messages and other feedback.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Malicious datagrams and malicious changes of shared memory.
 
 use taran_core::sync::Ordering;

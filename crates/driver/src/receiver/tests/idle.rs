@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Idle periods of images in the poll schedule.
 
 use super::*;

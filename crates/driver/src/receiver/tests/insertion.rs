@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Insertion of datagrams into the term buffer.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! End of a stream, and of an image.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Gap detection, NAKs, gap fill and the loss report.
 
 use taran_core::loss_report;

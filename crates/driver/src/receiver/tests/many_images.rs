@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Deadlines of an image are met beside many idle ones while the receiver has other work. Each case is run alone and
 //! with others.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Receiver tests in virtual time; the test holds the other end of the socket.
 
 mod batches;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The receive buffer of a socket grows with the windows of its images.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limits of how far one poll scans, and of how much is cleared at once.
 
 use super::*;

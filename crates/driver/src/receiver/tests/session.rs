@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sessions without an image, up to its creation.
 
 use std::net::{Ipv4Addr, SocketAddr};

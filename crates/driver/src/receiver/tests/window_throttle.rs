@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The advertised window is reduced while a socket drops datagrams.
 
 use super::*;

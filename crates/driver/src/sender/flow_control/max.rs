@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Max flow control: the limit of the only receiver, or of the fastest of several (docs/spec/wire.md §4.3).
 
 use super::{FlowControl, StatusReport};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Min flow control: the limit of the slowest receiver of all (`min`), or of those with a group tag (`tagged`)
 //! (docs/spec/wire.md §4.4).
 

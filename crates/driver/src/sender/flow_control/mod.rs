@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Flow control: the sender limit of a publication (docs/spec/wire.md §4).
 //!
 //! A strategy is chosen when a publication is created, by the driver's options and the channel's `fc`, or by a program

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Queue of ranges to retransmit. Each byte is sent at most once per pass over the queue.
 //!
 //! A NAK may be forged, so one request must not drop, delay or reject another. Adjacent and overlapping ranges are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Coalescing of single datagrams of several streams on one endpoint.
 
 use super::*;

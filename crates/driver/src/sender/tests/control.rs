@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control frames from receivers.
 
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Polls of the control sockets while the sender has nothing to send.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Data path of the sender: from the term buffer to the socket, within the flow-control window.
 
 use super::*;

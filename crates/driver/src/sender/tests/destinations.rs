@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Channels with several destinations (docs/spec/wire.md §2.9).
 
 use std::net::SocketAddr;

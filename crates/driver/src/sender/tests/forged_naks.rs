@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Forged NAKs do not prevent the retransmission of what a receiver misses.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Idle periods of a publication.
 
 use std::sync::atomic::AtomicUsize;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Liveness of receivers, spies, and removal of publications and endpoints.
 
 use taran_protocol::log::ExclusiveAppender;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Timing of a publication among many idle ones while the sender has other work, compared with the same publication
 //! alone.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Response channels as the sender sees them (docs/spec/wire.md §2.10).
 
 use super::*;

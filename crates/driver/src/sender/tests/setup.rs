@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! SETUP and heartbeats: what a stream says of itself.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Exhausted counters: commands fail as long as there are too few, and free the counters that they allocated.
 
 use std::time::Duration;

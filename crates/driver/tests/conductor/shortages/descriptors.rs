@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Failing sockets: exhausted descriptors.
 
 use taran_protocol::error_code::ErrorCode;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Failure of every single allocation of a file, a descriptor or a counter, one at a time.
 //!
 //! A client adds every kind of resource that a client can request, repeatedly; each time the next allocation fails. Exactly one

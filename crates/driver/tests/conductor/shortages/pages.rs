@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Pages of logs are reserved as streams proceed. While the file system is full, publishers wait; no process writes to
 //! pages that are not reserved: the memory storage of these tests kills it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Failing files: insufficient space for logs, and at the start of the driver.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Full buffers: the error log, the command ring and the broadcast buffer.
 
 use taran_protocol::command::Command;

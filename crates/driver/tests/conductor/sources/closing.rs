@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sources that are added while their address is in use or unavailable.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A stream that arrives over two sources of one subscription.
 
 use super::*;

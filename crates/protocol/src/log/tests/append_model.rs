@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random operations against a model: messages are polled whole and in order across several rotations.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Header-ahead clearing by single writers, and unblocking of such logs after the writer died.
 
 use super::*;

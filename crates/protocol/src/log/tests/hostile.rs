@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Logs filled with random values by another process: no operation panics, hangs or accesses memory outside its term.
 
 use proptest::prelude::*;

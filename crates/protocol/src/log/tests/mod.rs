@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of the log and their shared fixtures: a small log, and helpers that write frames to it.
 
 mod append;

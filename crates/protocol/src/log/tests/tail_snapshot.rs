@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A tail snapshot is outdated by every operation of a publisher.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decoders accept or reject arbitrary bytes without a panic.
 
 use proptest::collection::vec;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Codecs in a program without standard library and allocator, as on bare metal.
 //!
 //! The program has its own panic handler, which conflicts with that of the standard library, so it does not compile if

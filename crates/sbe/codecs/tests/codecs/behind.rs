@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Consecutive messages without framing.
 
 use taran_sbe_codecs::garage_v0::{self as v0, Message};

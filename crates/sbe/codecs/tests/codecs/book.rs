@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An order book in each version of its schema: groups nested three deep, with data in the entries of each.
 
 use taran_sbe::runtime::EncodeError;

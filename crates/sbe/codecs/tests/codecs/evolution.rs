@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decoders of each version read messages of every other version.
 
 use taran_sbe::runtime::DecodeError;

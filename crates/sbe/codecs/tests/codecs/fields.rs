@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Round trips of fields of each kind, groups and data.
 
 use taran_sbe::runtime::DecodeError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Buffers that are filled until nothing more fits still hold a valid message.
 
 use taran_sbe::runtime::{DecodeError, EncodeError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random messages, written by generated encoders and read by generated decoders and the schema-driven decoder.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of generated codecs.
 
 #![expect(clippy::unwrap_used, reason = "tests")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A disc in each version of its schema.
 
 use taran_sbe::runtime::EncodeError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Verifies that the `compile_fail` examples in the crate documentation fail with the error code they state.
 //! Documentation tests of stable Rust check only that there is an error.
 
@@ -21,6 +22,7 @@ fn examples() -> Vec<(Option<String>, String)> {
     let mut open: Option<(Option<String>, String)> = None;
     let lines = DOCUMENTATION
         .lines()
+        .skip_while(|line| !line.starts_with("//!"))
         .map_while(|line| line.strip_prefix("//!"));
     for line in lines.map(|line| line.strip_prefix(' ').unwrap_or(line)) {
         match (line.strip_prefix("```"), open.take()) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Message headers and dimensions with additional members: round trips, and correctness of the standard members.
 
 use taran_sbe::runtime::{DecodeError, EncodeError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of decoders for invalid messages, and of encoders for values that do not fit.
 
 use taran_sbe::runtime::{DecodeError, EncodeError, MAX_EMPTY_ENTRIES};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compiles programs that use the codecs.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `Display` and `Debug` of messages.
 
 use taran_sbe_codecs::garage_v0::{Message, album, car};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generated code is formatted as by rustfmt, and deterministic.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Schema names that map to the same Rust name: the first keeps it, the others get numbers.
 
 use taran_sbe::runtime::{DecodeError, EncodeError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A weather report in each version of its schema, and one whose optional fields are all null.
 
 use taran_sbe::runtime::EncodeError;

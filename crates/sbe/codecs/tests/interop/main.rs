@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Interoperability with codecs that the official tool generates from the same schemas.
 
 #![expect(clippy::unwrap_used, reason = "tests")]

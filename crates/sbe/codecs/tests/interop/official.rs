@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs the official tool, and a Java program that uses the code it generates.
 
 use std::fs;

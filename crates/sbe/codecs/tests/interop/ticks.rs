@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Interoperability of prices: big-endian, with a custom header, and with blocks longer than their fields. A later
 //! version adds fields in the unused part of the blocks, after them, and in groups nested three deep.
 

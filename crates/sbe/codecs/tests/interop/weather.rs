@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Interoperability of weather reports: custom null values, null arrays, types in another package, and a nested group
 //! added by a later version.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Deterministic random numbers, used by the test and by the program it generates.
 
 /// Random number generator (SplitMix64).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! JSON in the form of the schema-driven decoder, for the generated program.
 
 use crate::chance::Chance;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates random schemas, compiles their codecs, and compares what these write and read with the schema-driven
 //! decoder.
 //!

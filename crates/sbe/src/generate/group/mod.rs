@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generation of groups: iterators over entries, and group encoders.
 
 mod read;

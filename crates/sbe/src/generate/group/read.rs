@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generation of group decoders, which are iterators over entries.
 
 use crate::generate::block::GroupPlan;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Violations of the standard that leave the meaning clear: reported as warnings.
 
 use super::{fields, one, types};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Problems of messages, groups and data.
 
 use super::{fields, one, types};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! All problems are reported in one pass, each with its position.
 
 mod customs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handshakes that a receive transport begins.
 
 use std::collections::{BTreeSet, VecDeque};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handshakes that a send endpoint answers.
 
 use std::collections::BTreeSet;

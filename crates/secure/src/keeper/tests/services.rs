@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Response channels, name resolution, and handshakes that another thread computes.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients that die, publishers and readers.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Drivers that die and are started again, on either side.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loss, duplication, reordering: everything arrives.
 
 use taran_protocol::counter::SystemCounter;

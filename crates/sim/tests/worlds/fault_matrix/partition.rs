@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Links that are cut, in one direction or in both, for a short time or a long one.
 
 use std::time::Duration;

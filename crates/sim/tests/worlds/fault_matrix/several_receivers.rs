@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Several readers, one slow and one dead.
 
 use taran_sim::seeded;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Data forged in the name of the honest stream.
 //!
 //! Frames are not signed: a sender that knows session, stream and position can write into what was not received yet,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Error frames of unknown receivers, and of receivers that appear once per frame.
 
 use std::time::Duration;

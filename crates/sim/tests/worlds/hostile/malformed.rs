@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Malformed datagrams: too short, too long, with false lengths, nested frames, unknown types.
 
 use taran_protocol::counter::SystemCounter;

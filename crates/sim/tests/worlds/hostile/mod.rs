@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An attacker on the network sends arbitrary datagrams with arbitrary source addresses, beside an honest stream.
 //!
 //! Each scenario states the allowed cost of one kind of attack: the bytes sent in reply, the resources that the driver

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! NAKs for all existing and non-existing data.
 
 use std::net::SocketAddr;

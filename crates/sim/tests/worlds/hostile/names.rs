@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Forged resolution frames sent to a driver with name gossip.
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Large numbers of invented receivers, and receivers with false windows.
 
 use std::net::SocketAddr;

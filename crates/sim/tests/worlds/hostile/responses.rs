@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Forged response setups.
 
 use std::net::{IpAddr, SocketAddr};

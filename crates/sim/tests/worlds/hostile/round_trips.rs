@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Unsolicited round-trip requests and replies.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! SETUPs of streams that do not exist.
 
 use std::net::SocketAddr;

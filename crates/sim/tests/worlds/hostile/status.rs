@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Status messages of receivers that do not exist.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Recordings in one file, to keep them elsewhere or to bring them into another archive.
 //!
 //! A file has these parts; numbers are little endian, checksums CRC-32C.

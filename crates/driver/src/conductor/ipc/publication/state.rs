@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State machine of an IPC publication.
 
 use super::{Event, IpcPublication, State};

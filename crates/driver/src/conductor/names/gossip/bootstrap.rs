@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Bootstrap neighbors named by `aeron.driver.resolver.bootstrap.neighbor`.
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Cache of driver names and addresses.
 
 use std::collections::BTreeMap;

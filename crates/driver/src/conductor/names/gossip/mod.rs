@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Driver name resolution by gossip (docs/spec/wire.md §6), so that channels can name a driver instead of a host.
 //!
 //! Contract: call [`Gossip::do_work`] often; it receives, expires and sends entries. [`Gossip::next_lookup`] returns

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Neighbors: the drivers that this one sends to.
 
 use std::collections::BTreeMap;

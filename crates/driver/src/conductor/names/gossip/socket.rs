@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Socket of the driver name resolution.
 
 use std::net::SocketAddr;

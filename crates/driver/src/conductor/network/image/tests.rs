@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An image without a receiver: the test acts for it.
 
 use super::super::super::subscribers::Subscriber;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State machine of a network publication.
 
 use super::{Event, NetworkPublication, State};

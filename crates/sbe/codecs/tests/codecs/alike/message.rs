@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages with random content, encoded in a given version of a schema.
 
 use taran_sbe::model::{Block, ByteOrder, Message, Schema, Slot};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compares generated decoders with the schema-driven decoder, for every message of every schema, with random content
 //! and of any version.
 

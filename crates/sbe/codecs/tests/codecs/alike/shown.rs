@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Renders the expected `Display` output from the result of the schema-driven decoder.
 
 use std::fmt::Write;

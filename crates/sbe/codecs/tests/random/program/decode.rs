@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates the part of the program that reads messages and prints their content.
 
 use taran_sbe::model::{Block, Primitive, TypeKind};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates the part of the program that writes messages with random content and prints it.
 
 use taran_sbe::model::{Block, Presence, Primitive, Simple, TypeKind};

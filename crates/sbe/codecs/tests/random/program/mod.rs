@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates a program that uses the codecs of many schemas: it writes random messages, reads them with both versions
 //! of the schema, and prints what was read for comparison.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rust types of values, and the code that prints them.
 
 use taran_sbe::model::{

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package io.taran.interop;
 
 import io.aeron.Aeron;
