@@ -15,6 +15,7 @@ use taran_archive_client::protocol::SourceLocation;
 use taran_archive_client::{ArchiveConnection, Call, ReplayParams, ReplaySession, RequestError};
 
 use super::config::ClusterConfig;
+use super::destination::LogDestination;
 use super::remote::{Fetch, FetchProgress, Leader, Replication};
 use crate::consensus::{LogCommand, LogEvent, MemberId, Nanos};
 
@@ -132,8 +133,8 @@ pub(super) struct Log {
     append: i64,
     /// Session of the leader's log, and what else a follower knows of the leader.
     leader: Option<Leader>,
-    live: Option<String>,
-    catchup: Option<String>,
+    live: Option<LogDestination>,
+    catchup: Option<LogDestination>,
     /// Replays for followers that catch up.
     replays: HashMap<MemberId, FollowerReplay>,
     /// Endpoints of followers.
@@ -275,10 +276,10 @@ impl Log {
             LogCommand::OpenCatchup { .. } => self.join(true)?,
             LogCommand::JoinLive { .. } => self.join(false)?,
             LogCommand::CloseCatchup => {
-                self.add_live();
-                if let (Some(channel), Some(reader)) = (self.catchup.take(), &self.reader) {
-                    let removed = reader.subscription.async_remove_destination(&channel)?;
-                    drop(removed);
+                self.add_live()?;
+                if let (Some(catchup), Some(reader)) = (self.catchup.take(), &self.reader) {
+                    let channel = catchup.channel();
+                    drop(reader.subscription.async_remove_destination(channel)?);
                 }
             }
             LogCommand::ReadTermEvent { leader, position } => {
@@ -514,17 +515,22 @@ impl Log {
     }
 
     /// Subscribes to the live log, unless that is done.
-    fn add_live(&mut self) {
-        if self.live.is_some() {
-            return;
+    fn add_live(&mut self) -> Result<(), LogError> {
+        if let (None, Some(reader)) = (&self.live, &self.reader) {
+            let endpoint = &self.config.own().log;
+            self.live = Some(LogDestination::add(&reader.subscription, endpoint)?);
         }
+        Ok(())
+    }
+
+    /// Takes the driver's answers for the destinations.
+    fn poll_destinations(&mut self) -> Result<(), LogError> {
         if let Some(reader) = &self.reader {
-            let channel = format!("aeron:udp?endpoint={}", self.config.own().log);
-            match reader.subscription.async_add_destination(&channel) {
-                Ok(_) => self.live = Some(channel),
-                Err(error) => self.errors.push_back(error.into()),
+            for destination in [&mut self.live, &mut self.catchup].into_iter().flatten() {
+                destination.poll(&reader.subscription)?;
             }
         }
+        Ok(())
     }
 
     /// Proceeds, and returns the next event. Returns none if there is none now.
@@ -532,7 +538,8 @@ impl Log {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
-        if let Err(error) = self.proceed(archive, now) {
+        let proceeded = self.proceed(archive, now);
+        if let Err(error) = proceeded.and_then(|()| self.poll_destinations()) {
             self.fail(error);
         }
         self.request_join();
@@ -744,8 +751,7 @@ impl Log {
             } else {
                 &self.config.own().log
             };
-            let destination = format!("aeron:udp?endpoint={endpoint}");
-            drop(subscription.async_add_destination(&destination)?);
+            let destination = LogDestination::add(&subscription, endpoint)?;
             if joining.is_catchup {
                 self.catchup = Some(destination);
             } else {
@@ -869,8 +875,9 @@ impl Log {
         if self.catchup.is_some()
             && self.counter.is_some()
             && self.append + distance >= leader_position
+            && let Err(error) = self.add_live()
         {
-            self.add_live();
+            self.fail(error);
         }
     }
 

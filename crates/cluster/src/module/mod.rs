@@ -6,6 +6,7 @@ mod agent;
 mod config;
 pub(crate) mod containers;
 pub(crate) mod counters;
+mod destination;
 mod egress;
 mod files;
 mod launch;

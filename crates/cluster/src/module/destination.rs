@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A destination of the log's subscription.
+//!
+//! **Input**: [`LogDestination::add`] requests it from the driver. **Output**: [`LogDestination::poll`] takes the answer. The
+//! endpoint may still be in use by a subscription that was closed a moment ago; the driver then asks for another attempt, which
+//! `poll` makes.
+
+use taran::{CommandError, Pending, Subscription};
+
+/// A destination that is requested, or added.
+pub(super) struct LogDestination {
+    channel: String,
+    /// `None` once the driver has added it.
+    pending: Option<Pending<()>>,
+}
+
+impl LogDestination {
+    /// Requests a destination with this endpoint.
+    pub(super) fn add(subscription: &Subscription, endpoint: &str) -> Result<Self, CommandError> {
+        let channel = format!("aeron:udp?endpoint={endpoint}");
+        let pending = Some(subscription.async_add_destination(&channel)?);
+        Ok(Self { channel, pending })
+    }
+
+    /// Takes the answer of the driver, or makes another attempt. An error is final.
+    pub(super) fn poll(&mut self, subscription: &Subscription) -> Result<(), CommandError> {
+        match self.pending.as_mut().and_then(Pending::poll) {
+            None => {}
+            Some(Ok(())) => self.pending = None,
+            Some(Err(error)) if error.is_retryable() => {
+                self.pending = Some(subscription.async_add_destination(&self.channel)?);
+            }
+            Some(Err(error)) => {
+                self.pending = None;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn channel(&self) -> &str {
+        &self.channel
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use taran::Client;
+    use taran_driver::{DriverContext, MediaDriver};
+    use taran_protocol::option::ThreadingMode;
+
+    use super::*;
+
+    /// Driver and client in this thread, so that the driver takes several commands in one duty cycle.
+    struct Fixture {
+        driver: Arc<Mutex<MediaDriver>>,
+        client: Client,
+    }
+
+    impl Fixture {
+        fn start() -> Self {
+            let context = DriverContext::new()
+                .threading_mode(ThreadingMode::Invoker)
+                .term_buffer_length(64 * 1024);
+            let driver = MediaDriver::launch_embedded(context).unwrap();
+            let directory = driver.aeron_dir().to_path_buf();
+            let driver = Arc::new(Mutex::new(driver));
+            let invoked = Arc::clone(&driver);
+            let client = Client::builder()
+                .aeron_dir(directory)
+                .invoker(true)
+                .driver_invoker(move || invoked.lock().unwrap().invoke())
+                .connect()
+                .unwrap();
+            Self { driver, client }
+        }
+
+        fn work(&mut self) {
+            self.client.invoke();
+            self.driver.lock().unwrap().invoke();
+            self.client.invoke();
+        }
+
+        fn complete<T>(&mut self, mut pending: Pending<T>) -> Result<T, CommandError> {
+            loop {
+                if let Some(result) = pending.poll() {
+                    return result;
+                }
+                self.work();
+            }
+        }
+
+        fn subscription(&mut self) -> Subscription {
+            let pending = self
+                .client
+                .async_add_subscription("aeron:udp?control-mode=manual", 100)
+                .unwrap();
+            self.complete(pending).unwrap()
+        }
+    }
+
+    #[test]
+    fn destination_whose_endpoint_is_still_being_closed_is_added_in_the_end() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let endpoint = socket.local_addr().unwrap().to_string();
+        drop(socket);
+        let mut fixture = Fixture::start();
+        let [before, between, after] = [(); 3].map(|()| fixture.subscription());
+        let mut first = LogDestination::add(&before, &endpoint).unwrap();
+        while first.pending.is_some() {
+            fixture.work();
+            first.poll(&before).unwrap();
+        }
+
+        // The driver refuses an attempt in the duty cycle in which the subscription is closed.
+        drop(before);
+        let attempt = between.async_add_destination(first.channel()).unwrap();
+        let refused = fixture.complete(attempt).unwrap_err();
+        assert!(refused.is_retryable(), "{refused}");
+
+        let mut added = LogDestination::add(&between, &endpoint).unwrap();
+        while added.pending.is_some() {
+            fixture.work();
+            added.poll(&between).unwrap();
+        }
+        drop(between);
+        let mut again = LogDestination::add(&after, &endpoint).unwrap();
+        let mut cycles = 0;
+        while again.pending.is_some() {
+            fixture.work();
+            again.poll(&after).unwrap();
+            cycles += 1;
+        }
+        assert!(cycles > 1, "the first attempt was refused");
+    }
+
+    #[test]
+    fn destination_that_the_driver_refuses_for_good_is_an_error() {
+        let mut fixture = Fixture::start();
+        let subscription = fixture.subscription();
+        let mut refused = LogDestination::add(&subscription, "127.0.0.1:99999").unwrap();
+        let error = loop {
+            fixture.work();
+            match refused.poll(&subscription) {
+                Ok(()) if refused.pending.is_none() => panic!("the destination was added"),
+                Ok(()) => {}
+                Err(error) => break error,
+            }
+        };
+        assert!(!error.is_retryable(), "{error}");
+    }
+}
