@@ -10,7 +10,7 @@
 //!   and cuts trains of datagrams.
 //! * [`ArpPacket`], [`NeighbourSolicitation`], [`NeighbourAdvertisement`], [`Addresses`] and [`MembershipReport`] write the
 //!   frames of control protocols.
-//! * [`NeighbourTable`] and [`RouteTable`] are state machines of bounded size: they take the time as an argument and return
+//! * [`NeighbourTable`], [`RouteTable`] and [`Memberships`] are state machines of bounded size: they take the time as an argument and return
 //!   decisions.
 //!
 //! # Why no existing crate
@@ -30,6 +30,7 @@ mod frame;
 mod group;
 mod icmp;
 mod ip;
+mod membership;
 mod nd;
 mod neighbour;
 mod route;
@@ -47,6 +48,7 @@ pub use group::{
 };
 pub use icmp::{Addresses, Echo, IcmpMessage, Quote, Unreachable};
 pub use ip::{IPV4_LENGTH, IPV6_LENGTH, IpHeader};
+pub use membership::{DueReport, MembershipError, Memberships};
 pub use nd::{NeighbourAdvertisement, NeighbourSolicitation, solicited_node};
 pub use neighbour::{NeighbourCounters, NeighbourOutput, NeighbourTable, Resolution};
 pub use route::{Hop, Prefix, Route, RouteError, RouteTable};
