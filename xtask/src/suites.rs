@@ -12,8 +12,18 @@ const BASE_VARIABLE: &str = "TARAN_GATE_BASE";
 /// Holds the last landed commit. A change that does not update it only makes the gate run more.
 const BASE_FILE: &str = ".ci/landed";
 
-/// Changes below these paths can affect any suite.
-const COMMON: &[&str] = &["Cargo.toml", "Cargo.lock", ".cargo/", ".ci/", "xtask/"];
+/// Changes of these paths can affect any suite.
+const COMMON: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    ".cargo/",
+    ".ci/run",
+    "xtask/Cargo.toml",
+];
+
+/// Lists to which lines are added for each crate and package: what is only added to them concerns what is new. A crate that gets a
+/// dependency has a changed manifest of its own.
+const LISTS: &[&str] = &["Cargo.toml", "Cargo.lock"];
 
 const CORE: &str = "crates/core/";
 const PROTOCOL: &str = "crates/protocol/";
@@ -22,6 +32,11 @@ const DRIVER: &str = "crates/driver/";
 const SIM: &str = "crates/sim/";
 const STORAGE: &str = "crates/storage/";
 const FUZZ: &str = "fuzz/";
+
+/// The tasks that run several suites.
+const SANITIZERS: &str = "xtask/src/sanitizers.rs";
+const FUZZER: &str = "xtask/src/fuzz";
+const SIMULATOR: &str = "xtask/src/sim.rs";
 
 /// Driver, client and all that these build on.
 const TRANSPORT: &[&str] = &[CORE, PROTOCOL, NET, DRIVER, "crates/client/"];
@@ -93,54 +108,54 @@ const fn nightly_only(name: &'static str, full: Run) -> Suite {
 const SUITES: &[Suite] = &[
     quick(
         "loom core",
-        &[&[CORE]],
+        &[&[CORE, SANITIZERS]],
         run(&["xtask", "loom", "taran-core"], LOOM),
     ),
     quick(
         "loom protocol",
-        &[&[CORE, PROTOCOL]],
+        &[&[CORE, PROTOCOL, SANITIZERS]],
         run(&["xtask", "loom", "taran-protocol"], LOOM),
     ),
     quick(
         "loom storage",
-        &[&[CORE, STORAGE]],
+        &[&[CORE, STORAGE, SANITIZERS]],
         run(&["xtask", "loom", "taran-storage"], LOOM),
     ),
     quick(
         "loom driver",
-        &[&[CORE, DRIVER]],
+        &[&[CORE, DRIVER, SANITIZERS]],
         run(&["xtask", "loom", "taran-driver"], LOOM),
     ),
     quick(
         "AddressSanitizer core",
-        &[&[CORE]],
+        &[&[CORE, SANITIZERS]],
         run(&["xtask", "asan", "taran-core"], SLICE),
     ),
     quick(
         "AddressSanitizer net",
-        &[&[CORE, NET]],
+        &[&[CORE, NET, SANITIZERS]],
         run(&["xtask", "asan", "taran-net"], SLICE),
     ),
     quick(
         "AddressSanitizer client",
-        &[TRANSPORT],
+        &[TRANSPORT, &[SANITIZERS]],
         run(&["xtask", "asan", "taran"], SLICE),
     ),
     Suite {
         name: "ThreadSanitizer",
-        paths: &[&[CORE]],
+        paths: &[&[CORE, SANITIZERS]],
         slice: part(&["xtask", "tsan", "taran-core"]),
         full: run(&["xtask", "tsan"], minutes(60)),
     },
     Suite {
         name: "Miri",
-        paths: &[&[CORE]],
+        paths: &[&[CORE, SANITIZERS]],
         slice: part(&["xtask", "miri", "queue"]),
         full: run(&["xtask", "miri"], minutes(120)),
     },
     Suite {
         name: "fuzz transport",
-        paths: &[TRANSPORT, &[SIM, FUZZ]],
+        paths: &[TRANSPORT, &[SIM, FUZZ, FUZZER]],
         slice: part(&[
             "xtask",
             "fuzz",
@@ -166,7 +181,13 @@ const SUITES: &[Suite] = &[
     },
     Suite {
         name: "fuzz archive",
-        paths: &[&["crates/archive/", "crates/archive-client/", STORAGE, FUZZ]],
+        paths: &[&[
+            "crates/archive/",
+            "crates/archive-client/",
+            STORAGE,
+            FUZZ,
+            FUZZER,
+        ]],
         slice: part(&[
             "xtask", "fuzz", "--area", "archive", "--runs", "1000", "--seed", "1",
         ]),
@@ -185,7 +206,7 @@ const SUITES: &[Suite] = &[
     },
     Suite {
         name: "fuzz SBE",
-        paths: &[&["crates/sbe/", FUZZ]],
+        paths: &[&["crates/sbe/", FUZZ, FUZZER]],
         slice: part(&[
             "xtask", "fuzz", "--area", "sbe", "--runs", "1000", "--seed", "1",
         ]),
@@ -204,7 +225,7 @@ const SUITES: &[Suite] = &[
     },
     Suite {
         name: "fuzz FIX",
-        paths: &[&["crates/fix/", FUZZ]],
+        paths: &[&["crates/fix/", FUZZ, FUZZER]],
         slice: part(&[
             "xtask", "fuzz", "--area", "fix", "--runs", "1000", "--seed", "1",
         ]),
@@ -233,6 +254,7 @@ const SUITES: &[Suite] = &[
                 "crates/cli/tests/soak",
                 "crates/cli/tests/namespaces",
                 "interop/",
+                "xtask/src/soak.rs",
             ],
         ],
         slice: part(&["xtask", "soak", "--seconds", "45"]),
@@ -240,7 +262,7 @@ const SUITES: &[Suite] = &[
     },
     Suite {
         name: "random worlds",
-        paths: &[TRANSPORT, &[SIM]],
+        paths: &[TRANSPORT, &[SIM, SIMULATOR]],
         slice: part(&["xtask", "sim", "--seeds", "40"]),
         full: run(
             &["xtask", "sim", "--seeds", "1000", "--jobs", "2"],
@@ -249,7 +271,7 @@ const SUITES: &[Suite] = &[
     },
     Suite {
         name: "consensus",
-        paths: &[&["crates/cluster/"]],
+        paths: &[&["crates/cluster/", "xtask/src/consensus.rs"]],
         slice: part(&["xtask", "consensus", "--seeds", "20000"]),
         full: run(&["xtask", "consensus", "--seeds", "1000000"], minutes(120)),
     },
@@ -257,14 +279,20 @@ const SUITES: &[Suite] = &[
         name: "archives",
         paths: &[
             TRANSPORT,
-            &[SIM, STORAGE, "crates/archive/", "crates/archive-client/"],
+            &[
+                SIM,
+                STORAGE,
+                "crates/archive/",
+                "crates/archive-client/",
+                "xtask/src/archive.rs",
+            ],
         ],
         slice: part(&["xtask", "archive", "--seeds", "100"]),
         full: run(&["xtask", "archive", "--seeds", "10000"], minutes(120)),
     },
     Suite {
         name: "full file systems",
-        paths: &[TRANSPORT, &[SIM]],
+        paths: &[TRANSPORT, &[SIM, SIMULATOR]],
         slice: part(&["xtask", "sim", "--suite", "full-memory", "--seeds", "100"]),
         full: run(
             &["xtask", "sim", "--suite", "full-memory", "--seeds", "5000"],
@@ -273,12 +301,15 @@ const SUITES: &[Suite] = &[
     },
     quick(
         "public API",
-        &[TRANSPORT, &[STORAGE, "docs/api/"]],
+        &[
+            TRANSPORT,
+            &[STORAGE, "docs/api/", "xtask/api/", "xtask/src/api.rs"],
+        ],
         run(&["xtask", "api"], SLICE),
     ),
     quick(
         "packaging",
-        &[&["packaging/", ".github/"]],
+        &[&["packaging/", ".github/", "xtask/src/packaging.rs"]],
         run(&["xtask", "lint-packaging"], minutes(5)),
     ),
     quick(
@@ -287,12 +318,13 @@ const SUITES: &[Suite] = &[
             "crates/cli/src/console/",
             "crates/cli/src/http/",
             "crates/cli/tests/browser/",
+            "xtask/src/browser.rs",
         ]],
         run(&["xtask", "browser"], minutes(5)),
     ),
     quick(
         "Python package",
-        &[&["bindings/python/", "crates/client/"]],
+        &[TRANSPORT, &["bindings/python/", "xtask/src/python.rs"]],
         run(&["xtask", "python"], SLICE),
     ),
     nightly_only("Debian package", run(&["xtask", "deb"], minutes(30))),
@@ -302,7 +334,7 @@ const SUITES: &[Suite] = &[
     ),
     Suite {
         name: "power cuts",
-        paths: &[&[SIM, STORAGE]],
+        paths: &[&[SIM, STORAGE, SIMULATOR]],
         slice: part(&["xtask", "power-cuts", "--cuts", "100000"]),
         full: run(
             &["xtask", "power-cuts", "--cuts", "1000000", "--defects"],
@@ -550,17 +582,47 @@ fn base() -> Option<String> {
         .filter(|text| !text.is_empty())
 }
 
-/// Paths that differ between the revision and the work tree; none if git does not know the revision.
+/// Paths that differ between the revision and the work tree in more than comments; none if git does not know the revision.
 fn changed_since(revision: &str) -> Option<Vec<String>> {
-    let names = git(&["diff", "--name-only", "--no-renames", revision, "--"])?;
+    let diff = git(&["diff", "--unified=0", "--no-renames", revision, "--"])?;
     let untracked = git(&["ls-files", "--others", "--exclude-standard"])?;
-    Some(
-        names
+    let mut changed = changed_in(&diff);
+    changed.extend(untracked.lines().map(str::to_owned));
+    Some(changed)
+}
+
+/// Returns the paths of a diff without context that can change what a suite does: lines that are blank or comments cannot, nor can
+/// lines that are added to one of the lists.
+fn changed_in(diff: &str) -> Vec<String> {
+    let mut changed = Vec::new();
+    for file in diff.split("diff --git a/").skip(1) {
+        let Some((names, lines)) = file.split_once('\n') else {
+            continue;
+        };
+        // Without renames, the two names are equal.
+        let path = names.split_once(" b/").map_or(names, |(path, _)| path);
+        let is_list = LISTS.contains(&path);
+        let comment = if path.ends_with(".rs") { "//" } else { "#" };
+        let has_effect = |line: &str| {
+            let text = line[1..].trim_start();
+            !text.is_empty() && !text.starts_with(comment)
+        };
+        // The headers of a file come before its first hunk; a file without one is binary, empty or has another mode.
+        let mut lines = lines
             .lines()
-            .chain(untracked.lines())
-            .map(str::to_owned)
-            .collect(),
-    )
+            .skip_while(|line| !line.starts_with("@@"))
+            .peekable();
+        let is_changed = lines.peek().is_none()
+            || lines.any(|line| match line.as_bytes().first() {
+                Some(b'-') => has_effect(line),
+                Some(b'+') => !is_list && has_effect(line),
+                _ => false,
+            });
+        if is_changed {
+            changed.push(path.to_owned());
+        }
+    }
+    changed
 }
 
 fn git(arguments: &[&str]) -> Option<String> {
@@ -613,7 +675,6 @@ mod tests {
                 "consensus",
                 "packaging",
                 "console in a browser",
-                "Python package",
                 "power cuts"
             ]
         );
@@ -626,6 +687,52 @@ mod tests {
             .filter(|suite| suite.in_gate().is_some())
             .count();
         assert_eq!(affected("Cargo.lock").len(), with_slice);
+    }
+
+    #[test]
+    fn suite_tests_change_in_a_task_affects_the_suites_that_it_runs() {
+        assert_eq!(affected("xtask/src/archive.rs"), ["archives"]);
+        assert!(affected("xtask/src/licences.rs").is_empty());
+        assert!(affected(".ci/landed").is_empty());
+    }
+
+    /// A diff of one file with these lines in one hunk.
+    fn diff(path: &str, lines: &str) -> String {
+        format!(
+            "diff --git a/{path} b/{path}\nindex 1..2 100644\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n{lines}\n"
+        )
+    }
+
+    #[test]
+    fn change_of_comments_and_addition_to_a_list_have_no_effect() {
+        for (path, lines) in [
+            (
+                "crates/core/src/lib.rs",
+                "+// SPDX-License-Identifier: Apache-2.0\n-    /// Old.\n+",
+            ),
+            (".ci/run", "+# A comment."),
+            ("Cargo.toml", "+    \"crates/new\","),
+            ("Cargo.lock", "+[[package]]\n+name = \"new\""),
+        ] {
+            assert!(changed_in(&diff(path, lines)).is_empty(), "{path}");
+        }
+    }
+
+    #[test]
+    fn other_changes_have_an_effect() {
+        for (path, lines) in [
+            ("crates/core/src/lib.rs", "+// Comment.\n+fn new() {}"),
+            ("crates/core/src/lib.rs", "-fn old() {}"),
+            ("crates/core/Cargo.toml", "+new = \"1\""),
+            ("Cargo.lock", "-version = \"1.0.0\"\n+version = \"1.0.1\""),
+            ("fuzz/seeds/a", "+ bytes"),
+        ] {
+            assert_eq!(changed_in(&diff(path, lines)), [path], "{lines}");
+        }
+        let binary =
+            "diff --git a/fuzz/seeds/a b/fuzz/seeds/a\nindex 1..2 100644\nBinary files differ\n";
+        let both = format!("{binary}{}", diff("crates/core/src/lib.rs", "+// Comment."));
+        assert_eq!(changed_in(&both), ["fuzz/seeds/a"]);
     }
 
     #[test]
