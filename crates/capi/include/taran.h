@@ -239,12 +239,14 @@ extern "C" {
 int32_t taran_client_connect(const taran_options_t *options,
                              taran_client_t **client);
 
-// Closes the client and all its publications, subscriptions and counters. Waits for a handler that runs on another thread; after
-// that none runs. Inside a handler it returns at once, and no handler runs after that one.
+// Closes the client and all its publications, subscriptions and counters. The on_close handler runs inside this call. Waits for a
+// handler that runs on another thread; after that none runs. Inside a handler it does not wait for that one, and none but on_close
+// runs after it.
 int32_t taran_client_close(const taran_client_t *client);
 
 // Closes the client and frees its handle. Handles of its publications, subscriptions and counters stay valid, as closed ones, and
-// are freed separately. NULL is allowed.
+// are freed separately. NULL is allowed. Fails with TARAN_ERROR_IN_USE inside a handler that another call with this handle runs
+// (on_close, that of taran_client_for_each_counter).
 int32_t taran_client_free(taran_client_t *client);
 
 // Returns 1 if the client was closed or has lost its driver, 0 if not.
@@ -327,12 +329,14 @@ const char *taran_version(void);
 int32_t taran_client_connect(const taran_options_t *options,
                              taran_client_t **client);
 
-// Closes the client and all its publications, subscriptions and counters. Waits for a handler that runs on another thread; after
-// that none runs. Inside a handler it returns at once, and no handler runs after that one.
+// Closes the client and all its publications, subscriptions and counters. The on_close handler runs inside this call. Waits for a
+// handler that runs on another thread; after that none runs. Inside a handler it does not wait for that one, and none but on_close
+// runs after it.
 int32_t taran_client_close(const taran_client_t *client);
 
 // Closes the client and frees its handle. Handles of its publications, subscriptions and counters stay valid, as closed ones, and
-// are freed separately. NULL is allowed.
+// are freed separately. NULL is allowed. Fails with TARAN_ERROR_IN_USE inside a handler that another call with this handle runs
+// (on_close, that of taran_client_for_each_counter).
 int32_t taran_client_free(taran_client_t *client);
 
 // Returns 1 if the client was closed or has lost its driver, 0 if not.

@@ -3,10 +3,10 @@
 
 use std::ffi::{c_char, c_void};
 
-use taran::{CommandError, Counter, CountersReader};
+use taran::{Client, CommandError, Counter, CountersReader};
 
 use crate::call::{bytes, check_result, free, give, object, status, text, write};
-use crate::client::taran_client_t;
+use crate::client::{Call, taran_client_t};
 use crate::error::{Failure, c_string, taran_error_t};
 
 /// A counter of this client. Any number of threads may use it at once.
@@ -54,8 +54,8 @@ pub unsafe extern "C" fn taran_client_add_counter(
         check_result(counter)?;
         // SAFETY: the handle, the bytes and the text follow the rules of the header.
         let (client, key, label) =
-            unsafe { (object(client)?, bytes(key, key_length)?, text(label)?) };
-        let added = client.0.add_counter(type_id, key, label)?;
+            unsafe { (Call::of(client)?, bytes(key, key_length)?, text(label)?) };
+        let added = client.add_counter(type_id, key, label)?;
         // SAFETY: the pointer to the result follows the rules of the header.
         unsafe { give(counter, taran_counter_t(added)) }
     })
@@ -129,10 +129,10 @@ pub unsafe extern "C" fn taran_counter_free(counter: *mut taran_counter_t) -> i3
 }
 
 /// Returns the counters of the driver of a client that is open.
-fn counters(client: &taran_client_t) -> Result<&CountersReader, Failure> {
-    match client.0.close_reason() {
+fn counters(client: &Client) -> Result<&CountersReader, Failure> {
+    match client.close_reason() {
         Some(reason) => Err(CommandError::from(reason).into()),
-        None => Ok(client.0.counters()),
+        None => Ok(client.counters()),
     }
 }
 
@@ -145,7 +145,8 @@ pub unsafe extern "C" fn taran_client_read_counter(
 ) -> i32 {
     status(|| {
         // SAFETY: the handle follows the rules of the header.
-        let counters = counters(unsafe { object(client) }?)?;
+        let client = unsafe { Call::of(client) }?;
+        let counters = counters(&client)?;
         let read = counters.value(id).ok_or_else(|| {
             Failure::new(
                 taran_error_t::TARAN_ERROR_NO_SUCH_COUNTER,
@@ -166,7 +167,8 @@ pub unsafe extern "C" fn taran_client_for_each_counter(
 ) -> i32 {
     status(|| {
         // SAFETY: the handle follows the rules of the header.
-        let counters = counters(unsafe { object(client) }?)?;
+        let client = unsafe { Call::of(client) }?;
+        let counters = counters(&client)?;
         let handler = handler.ok_or(Failure::invalid("the handler is NULL"))?;
         counters.find(|meta| {
             let label = c_string(meta.label.as_str());

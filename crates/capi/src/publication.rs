@@ -12,7 +12,7 @@ use taran::{BufferClaim, ExclusivePublication, OfferError, Publication};
 use crate::call::{
     Single, bytes, check_result, free, give, number, object, status, text, truth, write,
 };
-use crate::client::taran_client_t;
+use crate::client::{Call, taran_client_t};
 use crate::error::{Failure, taran_error_t};
 
 /// A publication. If it is shared, any number of threads may use it at once; an exclusive one is used by one thread at a time.
@@ -140,8 +140,8 @@ pub unsafe extern "C" fn taran_client_add_publication(
     status(|| {
         check_result(publication)?;
         // SAFETY: the handle and the text follow the rules of the header.
-        let (client, channel) = unsafe { (object(client)?, text(channel)?) };
-        let added = client.0.add_publication(channel, stream_id)?;
+        let (client, channel) = unsafe { (Call::of(client)?, text(channel)?) };
+        let added = client.add_publication(channel, stream_id)?;
         let added = taran_publication_t {
             kind: Kind::Shared(added),
             open_claims: AtomicUsize::new(0),
@@ -162,8 +162,8 @@ pub unsafe extern "C" fn taran_client_add_exclusive_publication(
     status(|| {
         check_result(publication)?;
         // SAFETY: the handle and the text follow the rules of the header.
-        let (client, channel) = unsafe { (object(client)?, text(channel)?) };
-        let added = client.0.add_exclusive_publication(channel, stream_id)?;
+        let (client, channel) = unsafe { (Call::of(client)?, text(channel)?) };
+        let added = client.add_exclusive_publication(channel, stream_id)?;
         let added = taran_publication_t {
             kind: Kind::Exclusive(Single::new(added)),
             open_claims: AtomicUsize::new(0),

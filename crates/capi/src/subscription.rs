@@ -9,7 +9,7 @@ use taran::{
 };
 
 use crate::call::{Context, Single, check_result, free, give, number, object, status, text, truth};
-use crate::client::taran_client_t;
+use crate::client::{Call, taran_client_t};
 use crate::error::{Failure, c_string, taran_error_t};
 
 /// A subscription. One thread at a time uses it.
@@ -167,11 +167,9 @@ pub unsafe extern "C" fn taran_client_add_subscription(
         check_result(subscription)?;
         // SAFETY: the handle, the text and the handlers follow the rules of the header; NULL stands for no handlers.
         let (client, channel, handlers) =
-            unsafe { (object(client)?, text(channel)?, handlers.as_ref()) };
+            unsafe { (Call::of(client)?, text(channel)?, handlers.as_ref()) };
         let handlers = handlers.map(image_handlers).unwrap_or_default();
-        let added = client
-            .0
-            .add_subscription_with(channel, stream_id, handlers)?;
+        let added = client.add_subscription_with(channel, stream_id, handlers)?;
         let polled = Polled {
             subscription: added,
             assembler: FragmentAssembler::new(),

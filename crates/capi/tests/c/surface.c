@@ -228,6 +228,15 @@ static void shared(taran_client_t *client)
     CHECK(taran_publication_free(publication) == 0 && taran_subscription_free(subscription) == 0);
 }
 
+static int in_use;
+
+static int32_t free_in_handler(void *context, const taran_counter_info_t *info)
+{
+    (void)info;
+    in_use += taran_client_free(context) == TARAN_ERROR_IN_USE;
+    return 0;
+}
+
 static void counters(taran_client_t *client)
 {
     int32_t id = -1, found = -1;
@@ -240,6 +249,7 @@ static void counters(taran_client_t *client)
     value = 0;
     CHECK(taran_client_read_counter(client, id, &value) == 0 && value == 42);
     CHECK(taran_client_for_each_counter(client, find_counter, &found) == 0 && found == id);
+    CHECK(taran_client_for_each_counter(client, free_in_handler, client) == 0 && in_use == 1);
     CHECK_ERROR(taran_client_read_counter(client, -1, &value), TARAN_ERROR_NO_SUCH_COUNTER, "-1");
     CHECK_ERROR(taran_client_add_counter(client, 1001, (const uint8_t *)last, 113, "", &counter), TARAN_ERROR_TOO_LONG, "112");
     CHECK(taran_counter_close(counter) == 0 && taran_counter_close(counter) == 0);
