@@ -86,9 +86,8 @@ struct Membership {
 pub struct Memberships {
     groups: Vec<Membership>,
     most: usize,
-    version: MembershipVersion,
-    /// Time until which an older generation is spoken.
-    older_until_ns: i64,
+    /// Times until which the generations V1 and V2 are spoken, each after a query of a router that speaks it.
+    older_until_ns: [i64; 2],
     robustness: u8,
     random: u64,
 }
@@ -99,8 +98,7 @@ impl Memberships {
         Self {
             groups: Vec::new(),
             most,
-            version: MembershipVersion::V3,
-            older_until_ns: i64::MIN,
+            older_until_ns: [i64::MIN; 2],
             robustness: DEFAULT_ROBUSTNESS,
             // Xorshift never leaves 0.
             random: seed | 1,
@@ -174,17 +172,13 @@ impl Memberships {
 
     /// Takes a query.
     pub fn query(&mut self, query: &Query<'_>, now_ns: i64) {
-        if now_ns >= self.older_until_ns {
-            self.version = MembershipVersion::V3;
-        }
         let limit_ns = i64::from(query.max_response_ms) * MILLISECOND_NS;
-        if query.version < MembershipVersion::V3 {
-            self.version = self.version.min(query.version);
-            let interval_ns = i64::from(query.interval_s) * 1000 * MILLISECOND_NS;
-            let silence_ns = i64::from(query.robustness) * interval_ns + limit_ns;
-            self.older_until_ns = now_ns + silence_ns;
-        } else {
-            self.robustness = query.robustness.max(1);
+        let interval_ns = i64::from(query.interval_s) * 1000 * MILLISECOND_NS;
+        let silence_ns = i64::from(query.robustness) * interval_ns + limit_ns;
+        match query.version {
+            MembershipVersion::V1 => self.older_until_ns[0] = now_ns + silence_ns,
+            MembershipVersion::V2 => self.older_until_ns[1] = now_ns + silence_ns,
+            MembershipVersion::V3 => self.robustness = query.robustness.max(1),
         }
         for index in 0..self.groups.len() {
             let delay_ns = self.delay_ns(query.max_response_ms);
@@ -199,8 +193,8 @@ impl Memberships {
     }
 
     /// Takes the report of another host of an older generation, which answers for all members of its group.
-    pub fn other_report(&mut self, group: IpAddr) {
-        if self.version == MembershipVersion::V3 {
+    pub fn other_report(&mut self, group: IpAddr, now_ns: i64) {
+        if self.version(now_ns) == MembershipVersion::V3 {
             return;
         }
         for member in &mut self.groups {
@@ -217,10 +211,7 @@ impl Memberships {
 
     /// Returns the next report; none if nothing is due.
     pub fn poll(&mut self, now_ns: i64) -> Option<DueReport> {
-        if now_ns >= self.older_until_ns {
-            self.version = MembershipVersion::V3;
-        }
-        let version = self.version;
+        let version = self.version(now_ns);
         loop {
             let is_due = |member: &Membership| member.due_ns().is_some_and(|due| due <= now_ns);
             let index = self.groups.iter().position(is_due)?;
@@ -248,6 +239,18 @@ impl Memberships {
             }
             let record = Record { kind, group };
             return Some(DueReport { version, record });
+        }
+    }
+
+    /// Returns the generation to speak: the oldest that a router has spoken lately.
+    fn version(&self, now_ns: i64) -> MembershipVersion {
+        let [v1_until_ns, v2_until_ns] = self.older_until_ns;
+        if now_ns < v1_until_ns {
+            MembershipVersion::V1
+        } else if now_ns < v2_until_ns {
+            MembershipVersion::V2
+        } else {
+            MembershipVersion::V3
         }
     }
 

@@ -141,7 +141,7 @@ fn older_router_gets_reports_of_its_generation_until_it_is_silent() {
     );
     // Another member answers first.
     query(&mut table, &[0x11, 10, 0, 0, 0, 0, 0, 0], SECOND);
-    table.other_report(group);
+    table.other_report(group, SECOND);
     assert_eq!(table.next_deadline_ns(), None);
     // A query of IGMPv1: leaving is silent.
     query(&mut table, &[0x11, 0, 0, 0, 0, 0, 0, 0], SECOND);
@@ -156,6 +156,25 @@ fn older_router_gets_reports_of_its_generation_until_it_is_silent() {
         reports(&mut table, end + SECOND)[0].0,
         MembershipVersion::V3
     );
+}
+
+#[test]
+fn router_of_the_second_generation_does_not_keep_the_first_one_alive() {
+    let group = ip("239.0.0.1");
+    let mut table = Memberships::new(4, 7);
+    table.join(group, 0).unwrap();
+    settle(&mut table, 0);
+    query(&mut table, &[0x11, 0, 0, 0, 0, 0, 0, 0], 0);
+    assert_eq!(reports(&mut table, 10 * SECOND)[0].0, MembershipVersion::V1);
+    for time in [100, 200] {
+        query(&mut table, &[0x11, 10, 0, 0, 0, 0, 0, 0], time * SECOND);
+        let answers = reports(&mut table, (time + 1) * SECOND);
+        assert_eq!(answers[0].0, MembershipVersion::V1, "{time}");
+    }
+    // The query of the first generation is forgotten after 260 s, that of the second one at 461 s.
+    query(&mut table, &[0x11, 10, 0, 0, 0, 0, 0, 0], 300 * SECOND);
+    let answers = reports(&mut table, 301 * SECOND);
+    assert_eq!(answers[0].0, MembershipVersion::V2);
 }
 
 #[test]
