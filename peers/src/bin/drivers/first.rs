@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Time from a publication on a new channel to the first message of it.
+//! Time from the driver's answer to a publication on a new channel to the first message of it.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ pub(crate) fn run(spec: &SideSpec, duration: Duration) -> Found {
     Ok(Some(Measured::of(rate).with_round_trips(&times)))
 }
 
-/// Returns the nanoseconds from the publication to the first message.
+/// Returns the nanoseconds from the driver's answer to the publication to the first message.
 fn once(side: &mut Side, channel: &str) -> Result<u64, RunError> {
     let mut subscription = side.add_subscription(channel, STREAM_ID)?;
     let mut publication = side.add_exclusive_publication(channel, STREAM_ID)?;

@@ -14,7 +14,7 @@ use taran_peers::measured::Measured;
 /// Upper bound of recorded round trips in nanoseconds; longer ones are recorded as this value.
 const MAX_RECORDED_NS: u64 = 100_000_000_000;
 /// Time without a reply after which the missing ones count as lost.
-const TIMEOUT_NS: i64 = 2_000_000_000;
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of messages sent between two looks for replies.
 const BURST: usize = 64;
 
@@ -22,7 +22,7 @@ const BURST: usize = 64;
 ///
 /// Contract: a phase begins with [`begin`](Self::begin). Until [`is_done`](Self::is_done), the connection alternates between
 /// [`due`](Self::due), whose bytes it sends, and [`receive`](Self::receive). A message that is sent late keeps the time at which
-/// it was due. The result is that of the last phase.
+/// it was due. [`end`](Self::end) ends a phase. The result is that of the last phase.
 pub(crate) struct Load {
     clock: SystemClock,
     rate: u64,
@@ -93,7 +93,19 @@ impl Load {
     /// Returns true once all replies are there, or none has come for two seconds.
     pub(crate) fn is_done(&mut self) -> bool {
         let phase = &self.phase;
-        phase.next >= phase.total || self.clock.now().nanos - phase.last_event_ns > TIMEOUT_NS
+        phase.next >= phase.total
+            || self.clock.now().nanos - phase.last_event_ns > TIMEOUT.as_nanos() as i64
+    }
+
+    /// Ends a phase.
+    ///
+    /// # Errors
+    /// Replies are missing, which would be taken for those of the next phase.
+    pub(crate) fn end(&self) -> Result<(), RunError> {
+        if self.phase.next < self.phase.total {
+            return Err(RunError::TimedOut(TIMEOUT, "the last replies"));
+        }
+        Ok(())
     }
 
     /// Returns the messages that are due, at most [`BURST`].

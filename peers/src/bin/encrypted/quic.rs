@@ -32,10 +32,13 @@ pub(crate) fn echo(
         let endpoint = Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into());
         let endpoint = endpoint.map_err(failure)?;
         let _ = ready.send(endpoint.local_addr().map_err(failure)?);
-        let incoming = endpoint.accept().await;
-        let connection = incoming.ok_or_else(|| failure("the endpoint was closed"))?;
-        let connection = connection.await.map_err(failure)?;
         let echo = async {
+            let Some(incoming) = endpoint.accept().await else {
+                return;
+            };
+            let Ok(connection) = incoming.await else {
+                return;
+            };
             let Ok((mut sending, mut receiving)) = connection.accept_bi().await else {
                 return;
             };
@@ -78,6 +81,7 @@ pub(crate) fn run(
         for phase in phases {
             load.begin(phase);
             run_phase(load, &mut sending, &mut receiving, stop).await?;
+            load.end()?;
         }
         close(&connection, &endpoint).await;
         Ok(())

@@ -37,7 +37,15 @@ impl Server {
 
     /// Sends the bytes of one connection back until the flag is set.
     pub(crate) fn echo(self, ended: &AtomicBool) -> io::Result<()> {
-        let (socket, _) = self.listener.accept()?;
+        self.listener.set_nonblocking(true)?;
+        let socket = loop {
+            match self.listener.accept() {
+                Ok((socket, _)) => break socket,
+                Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
+                Err(_) if ended.load(Ordering::Relaxed) => return Ok(()),
+                Err(_) => {}
+            }
+        };
         let connection = ServerConnection::new(self.config).map_err(io::Error::other)?;
         let mut end = End::new(connection, socket)?;
         let mut buffer = vec![0; READ_LENGTH];
@@ -84,6 +92,7 @@ pub(crate) fn run(
             let length = end.turn(&mut buffer).map_err(failure)?;
             load.receive(&buffer[..length]);
         }
+        load.end()?;
     }
     Ok(())
 }

@@ -47,7 +47,7 @@ pub(crate) enum Task {
     Stream(DriverSetup, Topology),
     /// Driver: round trips at a fixed rate in messages per second.
     Echo(DriverSetup, u64),
-    /// Driver: from a publication on a new channel to its first message.
+    /// Driver: from the answer to a publication on a new channel to its first message.
     First(DriverSetup),
     /// Driver: the highest rate at which the 99th percentile of round trips is below one millisecond.
     Ceiling(DriverSetup),
