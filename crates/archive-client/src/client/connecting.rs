@@ -199,7 +199,7 @@ impl ArchiveConnecting {
                     request_channel,
                     pending,
                 },
-                Some(Err(error)) if error.is_retryable() => Step::PublishAgain {
+                Some(Err(error)) if error.is_repeatable() => Step::PublishAgain {
                     subscription,
                     request_channel,
                     at_ns: now_ns.saturating_add(RETRY_INTERVAL_NS),

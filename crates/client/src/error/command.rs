@@ -132,6 +132,20 @@ impl CommandError {
         }
     }
 
+    /// Returns true if the driver has not executed the command, and the same command can succeed later: the driver asks for another
+    /// attempt, or its command buffer was full. Of the other [retryable](Self::is_retryable) errors the driver may have executed the
+    /// command, so that a destination, for example, has to be removed before it is added again.
+    #[must_use]
+    pub fn is_repeatable(&self) -> bool {
+        match self {
+            Self::DriverBufferFull { .. } => true,
+            Self::Registration(rejected) => {
+                rejected.code == ErrorCode::ResourceTemporarilyUnavailable
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the reason of the loss if the client has lost its driver.
     #[must_use]
     pub fn lost(&self) -> Option<Lost> {
@@ -149,6 +163,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn command_that_may_have_been_executed_is_retryable_but_not_repeatable() {
+        let after = Duration::from_secs(1);
+        for error in [
+            CommandError::Timeout { after },
+            CommandError::ResponseOverwritten,
+        ] {
+            assert!(error.is_retryable() && !error.is_repeatable(), "{error}");
+        }
+        let full = CommandError::DriverBufferFull { length: 8 };
+        assert!(full.is_retryable() && full.is_repeatable());
+    }
+
+    #[test]
     fn rejection_is_retryable_only_if_driver_asks_for_another_attempt() {
         let rejected = |code| {
             CommandError::Registration(RegistrationError {
@@ -161,6 +188,7 @@ mod tests {
         for code in ErrorCode::ALL {
             let is_expected = *code == ErrorCode::ResourceTemporarilyUnavailable;
             assert_eq!(rejected(*code).is_retryable(), is_expected, "{code:?}");
+            assert_eq!(rejected(*code).is_repeatable(), is_expected, "{code:?}");
         }
     }
 }

@@ -1,45 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A destination of the log's subscription.
 //!
-//! **Input**: [`LogDestination::add`] requests it from the driver. **Output**: [`LogDestination::poll`] takes the answer. The
-//! endpoint may still be in use by a subscription that was closed a moment ago; the driver then asks for another attempt, which
-//! `poll` makes.
+//! **Input**: [`LogDestination::add`] names it. **Output**: [`LogDestination::poll`] requests it from the driver and takes the answer.
+//! The endpoint may still be in use by a subscription that was closed a moment ago; the driver then asks for another attempt, which
+//! the next `poll` makes. A command that the driver may have executed is not repeated: its failure is final.
 
 use taran::{CommandError, Pending, Subscription};
 
 /// A destination that is requested, or added.
 pub(super) struct LogDestination {
     channel: String,
-    /// `None` once the driver has added it.
-    pending: Option<Pending<()>>,
+    state: State,
+}
+
+enum State {
+    Missing,
+    Requested(Pending<()>),
+    Added,
 }
 
 impl LogDestination {
     /// Requests a destination with this endpoint.
     pub(super) fn add(subscription: &Subscription, endpoint: &str) -> Result<Self, CommandError> {
-        let channel = format!("aeron:udp?endpoint={endpoint}");
-        let pending = Some(subscription.async_add_destination(&channel)?);
-        Ok(Self { channel, pending })
+        let mut destination = Self {
+            channel: format!("aeron:udp?endpoint={endpoint}"),
+            state: State::Missing,
+        };
+        destination.poll(subscription)?;
+        Ok(destination)
     }
 
-    /// Takes the answer of the driver, or makes another attempt. An error is final.
+    /// Requests the destination if it is missing, or takes the answer of the driver. An error is final.
     pub(super) fn poll(&mut self, subscription: &Subscription) -> Result<(), CommandError> {
-        match self.pending.as_mut().and_then(Pending::poll) {
-            None => {}
-            Some(Ok(())) => self.pending = None,
-            Some(Err(error)) if error.is_retryable() => {
-                self.pending = Some(subscription.async_add_destination(&self.channel)?);
+        let outcome = match &mut self.state {
+            State::Added => return Ok(()),
+            State::Missing => subscription
+                .async_add_destination(&self.channel)
+                .map(|pending| self.state = State::Requested(pending)),
+            State::Requested(pending) => match pending.poll() {
+                None => return Ok(()),
+                Some(answer) => answer.map(|()| self.state = State::Added),
+            },
+        };
+        match outcome {
+            Err(error) if error.is_repeatable() => {
+                self.state = State::Missing;
+                Ok(())
             }
-            Some(Err(error)) => {
-                self.pending = None;
-                return Err(error);
-            }
+            outcome => outcome,
         }
-        Ok(())
     }
 
     pub(super) fn channel(&self) -> &str {
         &self.channel
+    }
+}
+
+#[cfg(test)]
+impl LogDestination {
+    fn is_added(&self) -> bool {
+        matches!(self.state, State::Added)
     }
 }
 
@@ -109,7 +129,7 @@ mod tests {
         let mut fixture = Fixture::start();
         let [before, between, after] = [(); 3].map(|()| fixture.subscription());
         let mut first = LogDestination::add(&before, &endpoint).unwrap();
-        while first.pending.is_some() {
+        while !first.is_added() {
             fixture.work();
             first.poll(&before).unwrap();
         }
@@ -121,14 +141,14 @@ mod tests {
         assert!(refused.is_retryable(), "{refused}");
 
         let mut added = LogDestination::add(&between, &endpoint).unwrap();
-        while added.pending.is_some() {
+        while !added.is_added() {
             fixture.work();
             added.poll(&between).unwrap();
         }
         drop(between);
         let mut again = LogDestination::add(&after, &endpoint).unwrap();
         let mut cycles = 0;
-        while again.pending.is_some() {
+        while !again.is_added() {
             fixture.work();
             again.poll(&after).unwrap();
             cycles += 1;
@@ -144,7 +164,7 @@ mod tests {
         let error = loop {
             fixture.work();
             match refused.poll(&subscription) {
-                Ok(()) if refused.pending.is_none() => panic!("the destination was added"),
+                Ok(()) if refused.is_added() => panic!("the destination was added"),
                 Ok(()) => {}
                 Err(error) => break error,
             }

@@ -81,7 +81,7 @@ impl Ingress {
                     let assembler = ControlledFragmentAssembler::new();
                     self.subscriptions.push((subscription, assembler));
                 }
-                Some(Err(error)) if error.is_retryable() => {
+                Some(Err(error)) if error.is_repeatable() => {
                     refused.extend(self.request(client, requested.channel));
                 }
                 Some(Err(error)) => refused.push(format!("cannot subscribe to ingress: {error}")),
