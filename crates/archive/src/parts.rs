@@ -28,7 +28,7 @@ use crate::recorder::{
     Recorder, RecorderCounters, RecorderOptions, RecordingEvents, WriterOptions,
 };
 use crate::replayer::{Replayer, ReplayerCounters, ReplayerOptions};
-use crate::security::{AcceptAll, AllowAll};
+use crate::security::{AcceptAll, AllowAll, DenyAll};
 
 /// Capacity of the queues between agents.
 const QUEUE_CAPACITY: usize = 64;
@@ -386,7 +386,11 @@ impl ArchiveStart {
             error_counter: Some(error_counter),
             mark: Box::new(KeptMarkFile::new(mark)),
             authenticator: Box::new(AcceptAll),
-            authorisation: Box::new(AllowAll),
+            authorisation: if config.deny_all {
+                Box::new(DenyAll)
+            } else {
+                Box::new(AllowAll)
+            },
             first_session_id,
             random,
             on_fatal: Box::new(move |text| {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The samples that pages follow.
 //!
-//! Contract: [`Feed::publish`] takes the views of one thread, in order. [`Feed::follow`] runs on the thread of each page: it writes
-//! the history, the latest sample, and then each later one, of which it skips those that are older than the latest.
+//! Contract: [`Feed::publish`] takes the views of one thread, in order. `Place::follow` runs on the thread of each page: it writes
+//! the history, the latest sample, and then later ones. A page that is slow gets the latest sample and none of those before it.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};

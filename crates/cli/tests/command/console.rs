@@ -439,9 +439,17 @@ fn console_gives_new_pages_the_last_minutes() {
     let console = Console::start(&["-d", path(&directory)]);
     let mut first = console.events();
     first.next();
-    for number in 0..5 {
-        traffic.offer(&[number; 100]);
-        first.next();
+    // Samples that were read late may all be from before an offer: until one shows the traffic, and there are five.
+    let mut samples = 0;
+    let mut has_rate = false;
+    while samples < 5 || !has_rate {
+        traffic.offer(&[7; 100]);
+        let (_, sample) = first.next();
+        samples += 1;
+        let streams = sample["drivers"][0]["streams"].as_array();
+        let mut rates = streams.into_iter().flatten().map(|stream| &stream["rate"]);
+        has_rate |= rates.any(|rate| rate.as_f64() > Some(0.0));
+        assert!(samples < 300, "no sample shows the traffic: {sample}");
     }
     let (name, history) = console.events().next();
     assert_eq!(name, "history");
