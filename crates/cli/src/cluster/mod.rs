@@ -3,22 +3,31 @@
 //! official consensus module and `ClusteredMediaDriver` (`docs/cluster.md`).
 
 mod container;
+mod demo;
 mod echo;
+mod parent;
 mod run;
 
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::driver::Settings;
+use crate::failure;
 
 /// Command-line arguments.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Options have the names and defaults of the official consensus module, except that the periods of elections and heartbeats
 are shorter: a dead leader is replaced within half a second. Their environment variables are the names in upper case with
 _ for the dots. Precedence: -D over property files (a later file over an earlier one), property files over the
 environment. An empty value resets an option to its default. An invalid value is an error.
+
+A cluster of three members on this machine, with a client, to look at:
+
+  taran cluster demo
 
 A cluster of one member, with driver and archive in the same process:
 
@@ -40,8 +49,12 @@ Services of your own are written in Rust against the trait Service of the crate 
 
 SIGINT and SIGTERM end it in order: first the member, so that the others elect a leader at once, then archive and driver.
 
-Exit status: 0 after a signal or an orderly termination of the cluster, 1 if it could not start or failed.")]
+Exit status: 0 after a signal or an orderly termination of the cluster, 1 if it could not start or failed."
+)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+
     #[command(flatten)]
     settings: Settings,
 
@@ -60,6 +73,16 @@ pub(crate) struct Arguments {
     /// Service of the member
     #[arg(long, value_enum, default_value = "echo")]
     service: ServiceKind,
+
+    /// End in order when this process, the parent, ends
+    #[arg(long, hide = true, value_name = "PID")]
+    parent: Option<u32>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Run a cluster on this machine with a client that shows its answers, and a failover on request
+    Demo(demo::Arguments),
 }
 
 /// Services that come with the command.
@@ -75,6 +98,9 @@ enum ServiceKind {
 
 /// Runs a member until it is stopped.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    if let Some(Command::Demo(arguments)) = &arguments.command {
+        return failure::exit_code(demo::run(arguments));
+    }
     let result = if arguments.container {
         container::run(arguments)
     } else {

@@ -14,6 +14,7 @@ use taran_protocol::option::{OptionSet, ThreadingMode};
 
 use super::Arguments;
 use super::echo::Echo;
+use super::parent;
 use crate::driver::stop::Signals;
 use crate::driver::{self, Settings, configure};
 use crate::start_line::StartLine;
@@ -100,6 +101,9 @@ impl Parts {
 /// Runs a member until it is stopped.
 pub(super) fn run(arguments: &Arguments) -> Result<(), RunError> {
     let mut signals = Signals::register()?;
+    if let Some(parent) = arguments.parent {
+        parent::end_with(parent)?;
+    }
     let mut parts = Parts {
         driver: None,
         archive: None,

@@ -6,6 +6,7 @@ mod commit;
 mod config;
 mod console;
 mod dashboard;
+mod demo;
 mod doctor;
 mod documents;
 mod driver;
