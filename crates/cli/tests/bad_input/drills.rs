@@ -47,14 +47,15 @@ fn stuck_subscriber_is_named_with_its_client() {
         subscription.registration_id(),
         subscriber.client_id()
     );
+    // The driver learns the name of a client after its first command.
+    let process = format!("[{}]\")", std::process::id());
     wait_until("the verdict", || {
         while publication.offer(&[7; 1_000]).is_ok() {}
         let outcome = ask("a subscriber is stuck", directory.path());
         outcome.assert_code(0);
-        outcome.stdout.contains(&cause)
+        outcome.stdout.contains(&cause) && outcome.stdout.contains(&process)
     });
     let outcome = ask("a subscriber is stuck", directory.path());
-    let process = format!("[{}]\")", std::process::id());
     assert_says(
         &outcome.stdout,
         &[
