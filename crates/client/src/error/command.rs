@@ -121,15 +121,7 @@ impl CommandError {
     /// (an endpoint with the same address is still being closed).
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        match self {
-            Self::Timeout { .. } | Self::ResponseOverwritten | Self::DriverBufferFull { .. } => {
-                true
-            }
-            Self::Registration(rejected) => {
-                rejected.code == ErrorCode::ResourceTemporarilyUnavailable
-            }
-            _ => false,
-        }
+        self.is_repeatable() || matches!(self, Self::Timeout { .. } | Self::ResponseOverwritten)
     }
 
     /// Returns true if the driver has not executed the command, and the same command can succeed later: the driver asks for another

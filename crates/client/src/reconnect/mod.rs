@@ -261,8 +261,8 @@ impl ReconnectingClient {
     /// # Errors
     /// An attempt to connect failed for a reason that waiting does not remove ([`ConnectError::is_retryable`] is false): an
     /// option of the builder is invalid, the driver's files have another version or are damaged, or this process may not open
-    /// them. The [`state`](Self::state) has the same error. The next attempt, with a
-    /// new builder, begins a second later, for applications that go on calling.
+    /// them. The [`state`](Self::state) has the same error. The next attempt, with a new builder, begins a second later, for
+    /// applications that go on calling.
     pub fn invoke(&mut self) -> Result<usize, ConnectError> {
         let now = self.clock.now();
         self.do_work(now)
