@@ -4,6 +4,9 @@
 //! **Input**: [`LogDestination::add`] names it. **Output**: [`LogDestination::poll`] requests it from the driver and takes the answer.
 //! The endpoint may still be in use by a subscription that was closed a moment ago; the driver then asks for another attempt, which
 //! the next `poll` makes. A command that the driver may have executed is not repeated: its failure is final.
+//!
+//! Archive and services subscribe to the same endpoint by its tags. The endpoint keeps its destinations, and their ports, until the
+//! last of these subscriptions is closed; [`LogDestination::remove`] frees the port of this one at once.
 
 use taran::{CommandError, Pending, Subscription};
 
@@ -51,8 +54,14 @@ impl LogDestination {
         }
     }
 
-    pub(super) fn channel(&self) -> &str {
-        &self.channel
+    /// Removes the destination. The driver's answer is not awaited.
+    pub(super) fn remove(self, subscription: &Subscription) -> Result<(), CommandError> {
+        if matches!(self.state, State::Missing) {
+            return Ok(());
+        }
+        subscription
+            .async_remove_destination(&self.channel)
+            .map(drop)
     }
 }
 
@@ -113,38 +122,61 @@ mod tests {
         }
 
         fn subscription(&mut self) -> Subscription {
-            let pending = self
-                .client
-                .async_add_subscription("aeron:udp?control-mode=manual", 100)
-                .unwrap();
+            self.subscribe("aeron:udp?control-mode=manual")
+        }
+
+        fn subscribe(&mut self, channel: &str) -> Subscription {
+            let pending = self.client.async_add_subscription(channel, 100).unwrap();
             self.complete(pending).unwrap()
         }
+
+        fn await_added(&mut self, destination: &mut LogDestination, subscription: &Subscription) {
+            while !destination.is_added() {
+                self.work();
+                destination.poll(subscription).unwrap();
+            }
+        }
+    }
+
+    /// Returns an endpoint with a port that was free a moment ago.
+    fn endpoint() -> String {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.local_addr().unwrap().to_string()
+    }
+
+    #[test]
+    fn destination_that_is_removed_frees_its_port_although_another_subscription_keeps_the_endpoint()
+    {
+        let endpoint = endpoint();
+        let mut fixture = Fixture::start();
+        let log = fixture.subscribe("aeron:udp?tags=1,2|control-mode=manual");
+        let mut destination = LogDestination::add(&log, &endpoint).unwrap();
+        fixture.await_added(&mut destination, &log);
+        let _of_a_service = fixture.subscribe("aeron:udp?tags=1,2|control-mode=manual");
+
+        destination.remove(&log).unwrap();
+        drop(log);
+        let next = fixture.subscription();
+        let mut added = LogDestination::add(&next, &endpoint).unwrap();
+        fixture.await_added(&mut added, &next);
     }
 
     #[test]
     fn destination_whose_endpoint_is_still_being_closed_is_added_in_the_end() {
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let endpoint = socket.local_addr().unwrap().to_string();
-        drop(socket);
+        let endpoint = endpoint();
         let mut fixture = Fixture::start();
         let [before, between, after] = [(); 3].map(|()| fixture.subscription());
         let mut first = LogDestination::add(&before, &endpoint).unwrap();
-        while !first.is_added() {
-            fixture.work();
-            first.poll(&before).unwrap();
-        }
+        fixture.await_added(&mut first, &before);
 
         // The driver refuses an attempt in the duty cycle in which the subscription is closed.
         drop(before);
-        let attempt = between.async_add_destination(first.channel()).unwrap();
+        let attempt = between.async_add_destination(&first.channel).unwrap();
         let refused = fixture.complete(attempt).unwrap_err();
         assert!(refused.is_retryable(), "{refused}");
 
         let mut added = LogDestination::add(&between, &endpoint).unwrap();
-        while !added.is_added() {
-            fixture.work();
-            added.poll(&between).unwrap();
-        }
+        fixture.await_added(&mut added, &between);
         drop(between);
         let mut again = LogDestination::add(&after, &endpoint).unwrap();
         let mut cycles = 0;

@@ -278,8 +278,7 @@ impl Log {
             LogCommand::CloseCatchup => {
                 self.add_live()?;
                 if let (Some(catchup), Some(reader)) = (self.catchup.take(), &self.reader) {
-                    let channel = catchup.channel();
-                    drop(reader.subscription.async_remove_destination(channel)?);
+                    catchup.remove(&reader.subscription)?;
                 }
             }
             LogCommand::ReadTermEvent { leader, position } => {
@@ -321,12 +320,10 @@ impl Log {
 
     fn release(&mut self, archive: &mut ArchiveConnection) {
         self.publication = None;
-        self.reader = None;
+        self.close_reader();
         self.spy = None;
         self.join = None;
         self.counter = None;
-        self.live = None;
-        self.catchup = None;
         let followers: Vec<MemberId> = self.replays.keys().copied().collect();
         for follower in followers {
             self.stop_catchup(follower, archive);
@@ -337,6 +334,19 @@ impl Log {
             stop: Some(stop),
             position: None,
         };
+    }
+
+    /// Closes the subscription of the log with its destinations, which the subscriptions of archive and services would keep open.
+    fn close_reader(&mut self) {
+        let destinations = [self.live.take(), self.catchup.take()];
+        let Some(reader) = self.reader.take() else {
+            return;
+        };
+        for destination in destinations.into_iter().flatten() {
+            if let Err(error) = destination.remove(&reader.subscription) {
+                self.errors.push_back(error.into());
+            }
+        }
     }
 
     fn publish(&mut self, position: i64) -> Result<(), LogError> {
@@ -485,9 +495,7 @@ impl Log {
             .as_ref()
             .map(|leader| leader.log_session_id)
             .ok_or(LogError::UnknownLeader)?;
-        self.reader = None;
-        self.live = None;
-        self.catchup = None;
+        self.close_reader();
         let tags = format!(
             "{},{}",
             self.client.next_correlation_id(),

@@ -382,10 +382,13 @@ fn our_container_that_is_killed_comes_back_to_one_of_three_members() {
     cluster.kill(next);
     send(&mut client, 20);
     client.close();
+    for id in 0..3 {
+        let said = cluster.end(id);
+        // A container reads the log of the old leader while its member joins the one of the new leader, on the same port.
+        let refused = said.iter().find(|line| line.contains("cannot bind"));
+        assert_eq!(refused, None, "member {id}: {said:#?}");
+    }
     for program in &mut containers {
         program.kill();
-    }
-    for id in 0..3 {
-        cluster.kill(id);
     }
 }
