@@ -2,9 +2,9 @@
 //! Counters: those of the client, and all of the driver.
 
 use pyo3::prelude::*;
-use taran::CounterMeta;
+use taran::{CommandError, CounterMeta};
 
-use crate::error::closed;
+use crate::error::{closed, of_command};
 
 #[pyclass(frozen, module = "taran")]
 pub(crate) struct Counter(taran::Counter);
@@ -16,7 +16,11 @@ impl Counter {
 
     fn open(&self) -> PyResult<&taran::Counter> {
         if self.0.is_closed() {
-            return Err(closed());
+            // To close it again has no effect, and tells whether the driver was lost.
+            return Err(match self.0.async_close() {
+                Err(lost @ CommandError::DriverLost(_)) => of_command(lost),
+                _ => closed(),
+            });
         }
         Ok(&self.0)
     }

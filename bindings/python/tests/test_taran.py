@@ -315,6 +315,7 @@ class Processes(unittest.TestCase):
         received: list[bytes] = []
         wait_for(lambda: subscription.poll(lambda data, _: received.append(data)) > 0)
         claim = publication.try_claim(4)
+        counter = client.add_counter(1001, "orders")
         self.driver.send_signal(signal.SIGKILL)
         wait_for(lambda: bool(ends))
         self.assertIsInstance(ends[0], taran.DriverLost)
@@ -326,6 +327,8 @@ class Processes(unittest.TestCase):
             subscription.poll(print)
         with self.assertRaises(taran.DriverLost):
             client.add_publication(IPC, 2)
+        with self.assertRaises(taran.DriverLost):
+            counter.set(3)
         self.assertEqual(images, ["available", "unavailable"])
         client.close()
         self.assertEqual(len(ends), 1)

@@ -116,7 +116,8 @@ typedef int32_t taran_action_t;
 // A connection to a media driver. Any number of threads may use it at once.
 typedef struct taran_client_t taran_client_t;
 
-// A counter of this client. Any number of threads may use it at once.
+// A counter of this client. Any number of threads may use it at once. Calls fail with TARAN_ERROR_DRIVER_LOST once the client has lost
+// its driver, which has freed the counter or will not read it again.
 typedef struct taran_counter_t taran_counter_t;
 
 // A media driver that runs on threads of this process.
@@ -169,7 +170,7 @@ typedef struct {
   // Length of the message in bytes.
   size_t length;
   // Of the library.
-  uint64_t private_[8];
+  void *private_[8];
 } taran_claim_t;
 
 // A stream of a publisher, as a subscription sees it. Valid until the handler returns.

@@ -129,6 +129,10 @@ pub(crate) unsafe fn free<T>(
 }
 
 /// An object that one call at a time uses, until it is closed.
+///
+/// The result of a call may borrow from the object for longer than the call, as a claim does from an exclusive publication. While it
+/// does, no call may make a `&mut` of the object, even if it writes nothing: by Rust's aliasing rules that ends the borrow. So the
+/// calls of such an object pass a check, which runs under the lock and before anything refers to the object.
 #[derive(Debug)]
 pub(crate) struct Single<T>(Mutex<Option<T>>);
 
@@ -151,7 +155,18 @@ impl<T> Single<T> {
         &self,
         with: impl FnOnce(&mut T) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        with(self.lock()?.as_mut().ok_or(Failure::closed())?)
+        self.with_if(|| Ok(()), with)
+    }
+
+    /// Like [`with`](Self::with), unless `check` fails.
+    pub(crate) fn with_if<R>(
+        &self,
+        check: impl FnOnce() -> Result<(), Failure>,
+        with: impl FnOnce(&mut T) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let mut object = self.lock()?;
+        check()?;
+        with(object.as_mut().ok_or(Failure::closed())?)
     }
 
     /// Takes the object, which is closed from now on; `None` if it was closed before.
@@ -202,6 +217,19 @@ mod tests {
         assert_eq!(single.take().unwrap(), None);
         let closed = single.with(|_| Ok(())).unwrap_err();
         assert_eq!(closed.code, taran_error_t::TARAN_ERROR_CLOSED);
+    }
+
+    /// Under Miri, this fails if a refused call makes a `&mut` of the object.
+    #[test]
+    fn refused_call_leaves_a_borrow_from_the_object_valid() {
+        let single = Single::new([1, 2]);
+        let borrow: *const i32 = single.with(|object| Ok(&raw const object[0])).unwrap();
+        // SAFETY: the object is in `single` until the end of the test, and no call from here on makes a `&mut` of it.
+        let borrow = unsafe { &*borrow };
+        let refused = single.with_if(|| Err(Failure::in_use()), |object| Ok(object[0]));
+        assert!(refused.is_err());
+        assert!(single.take_if(|| Err(Failure::in_use())).is_err());
+        assert_eq!(*borrow, 1);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Publications, shared and exclusive, and claims.
 
-use std::ffi::c_char;
-use std::mem;
+use std::ffi::{c_char, c_void};
+use std::mem::{self, MaybeUninit};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -43,18 +43,21 @@ pub struct taran_claim_t {
     /// Length of the message in bytes.
     pub length: usize,
     /// Of the library.
-    private_: [u64; 8],
+    // Memory for an `OpenClaim`. As pointers, because integers lose which memory a pointer may access, also when they are moved; and
+    // perhaps without values, because the contents have padding.
+    private_: MaybeUninit<[*mut c_void; 8]>,
 }
 
 /// Contents of the private part of [`taran_claim_t`].
 struct OpenClaim {
     claim: BufferClaim<'static>,
-    publication: &'static taran_publication_t,
+    /// Open claims of the publication.
+    count: &'static AtomicUsize,
 }
 
 const _: () = {
-    assert!(size_of::<OpenClaim>() <= size_of::<[u64; 8]>());
-    assert!(align_of::<OpenClaim>() <= align_of::<u64>());
+    assert!(size_of::<OpenClaim>() <= size_of::<[*mut c_void; 8]>());
+    assert!(align_of::<OpenClaim>() <= align_of::<*mut c_void>());
 };
 
 impl taran_publication_t {
@@ -66,10 +69,10 @@ impl taran_publication_t {
     ) -> Result<R, Failure> {
         match &self.kind {
             Kind::Shared(publication) => Ok(shared(publication)?),
-            Kind::Exclusive(single) => single.with(|publication| {
-                self.check_no_claim()?;
-                Ok(exclusive(publication)?)
-            }),
+            Kind::Exclusive(single) => single.with_if(
+                || self.check_no_claim(),
+                |publication| Ok(exclusive(publication)?),
+            ),
         }
     }
 
@@ -97,16 +100,17 @@ impl taran_publication_t {
     fn opened(&'static self, claim: BufferClaim<'_>) -> OpenClaim {
         self.open_claims.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the claim refers to the log of `self`, which neither moves nor is freed while `open_claims` is not 0: a shared
-        // publication is counted by references, and `close` and `free` refuse to take an exclusive one.
+        // publication is counted by references, and `with`, `close` and `free` refuse an exclusive one before they make a `&mut`
+        // of it.
         let claim = unsafe { mem::transmute::<BufferClaim<'_>, BufferClaim<'static>>(claim) };
         OpenClaim {
             claim,
-            publication: self,
+            count: &self.open_claims,
         }
     }
 
     fn check_no_claim(&self) -> Result<(), Failure> {
-        // Acquire: what the claim wrote happens before; see `OpenClaim::end`.
+        // Acquire: what the claim wrote happens before; see `taran_claim_t::end`.
         if self.open_claims.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
@@ -117,15 +121,58 @@ impl taran_publication_t {
     }
 }
 
-impl OpenClaim {
-    /// Ends the claim: `end` consumes it.
-    fn end<R>(self, end: impl FnOnce(BufferClaim<'static>) -> R) -> R {
-        let Self { claim, publication } = self;
-        let ended = end(claim);
-        // Release: pairs with `check_no_claim`.
-        publication.open_claims.fetch_sub(1, Ordering::Release);
-        ended
+impl taran_claim_t {
+    fn new(mut open: OpenClaim) -> Self {
+        let (data, length) = (open.claim.as_mut_ptr(), open.claim.len());
+        let mut private_ = MaybeUninit::<[*mut c_void; 8]>::uninit();
+        // SAFETY: the memory is large and aligned enough for the value, as checked above.
+        unsafe { private_.as_mut_ptr().cast::<OpenClaim>().write(open) };
+        Self {
+            data,
+            length,
+            private_,
+        }
     }
+
+    /// Takes the contents out, after which the claim is not open.
+    ///
+    /// # Safety
+    /// The claim was made by [`new`](Self::new), or its `data` is NULL.
+    unsafe fn take(&mut self) -> Result<OpenClaim, Failure> {
+        if self.data.is_null() {
+            return Err(Failure::invalid(
+                "the claim is not open: it was committed or aborted before",
+            ));
+        }
+        self.data = std::ptr::null_mut();
+        self.length = 0;
+        // SAFETY: `new` has written the value, and the pointer to the data says that nothing has taken it.
+        Ok(unsafe { self.private_.as_ptr().cast::<OpenClaim>().read() })
+    }
+
+    /// Ends the claim: `end` consumes it.
+    ///
+    /// # Safety
+    /// As for [`take`](Self::take).
+    unsafe fn end<R>(&mut self, end: impl FnOnce(BufferClaim<'static>) -> R) -> Result<R, Failure> {
+        // SAFETY: the caller's promise.
+        let OpenClaim { claim, count } = unsafe { self.take() }?;
+        let ended = end(claim);
+        // Release: pairs with `check_no_claim`. From here on another thread may free the publication, so that nothing that refers
+        // to it is left but the count.
+        count.fetch_sub(1, Ordering::Release);
+        Ok(ended)
+    }
+}
+
+/// Returns the claim of a caller.
+///
+/// # Safety
+/// The pointer is null, or points to a claim that was filled by `taran_publication_try_claim`, or whose `data` is NULL; nothing else
+/// uses it while the reference lives.
+unsafe fn claim_of<'a>(claim: *mut taran_claim_t) -> Result<&'a mut taran_claim_t, Failure> {
+    // SAFETY: the caller's promise.
+    unsafe { claim.as_mut() }.ok_or(Failure::invalid("the claim is NULL"))
 }
 
 /// Adds a shared publication and waits for the driver. Publications of this client with the same channel and stream id share the
@@ -229,7 +276,7 @@ pub unsafe extern "C" fn taran_publication_try_claim(
         check_result(claim)?;
         // SAFETY: the handle follows the rules of the header. It outlives the claim: it is not freed while `open_claims` is not 0.
         let publication: &'static taran_publication_t = unsafe { object(publication) }?;
-        let mut open = publication.with(
+        let open = publication.with(
             |shared| {
                 shared
                     .try_claim(length)
@@ -242,52 +289,24 @@ pub unsafe extern "C" fn taran_publication_try_claim(
             },
         )?;
         let position = open.claim.position();
-        let (data, length) = (open.claim.as_mut_ptr(), open.claim.len());
-        let mut private_ = [0; 8];
-        // SAFETY: the array is large and aligned enough for the value, as checked above.
-        unsafe { private_.as_mut_ptr().cast::<OpenClaim>().write(open) };
-        let filled = taran_claim_t {
-            data,
-            length,
-            private_,
-        };
         // SAFETY: the pointer to the result follows the rules of the header.
-        unsafe { write(claim, filled) }?;
+        unsafe { write(claim, taran_claim_t::new(open)) }?;
         Ok(position)
     })
-}
-
-/// # Safety
-/// The pointer is null, or points to a claim that was filled by `taran_publication_try_claim`, or whose `data` is NULL.
-unsafe fn take(claim: *mut taran_claim_t) -> Result<OpenClaim, Failure> {
-    // SAFETY: the caller's promise.
-    let claim = unsafe { claim.as_mut() }.ok_or(Failure::invalid("the claim is NULL"))?;
-    if claim.data.is_null() {
-        return Err(Failure::invalid(
-            "the claim is not open: it was committed or aborted before",
-        ));
-    }
-    claim.data = std::ptr::null_mut();
-    claim.length = 0;
-    // SAFETY: `taran_publication_try_claim` has written the value, and the pointer to the data says that nothing has taken it.
-    Ok(unsafe { claim.private_.as_ptr().cast::<OpenClaim>().read() })
 }
 
 /// Publishes the message of a claim. Returns the position after it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn taran_claim_commit(claim: *mut taran_claim_t) -> i64 {
     // SAFETY: the pointer follows the rules of the header.
-    number(|| Ok(unsafe { take(claim) }?.end(BufferClaim::commit)))
+    number(|| unsafe { claim_of(claim)?.end(BufferClaim::commit) })
 }
 
 /// Gives a claim up: subscribers skip its space.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn taran_claim_abort(claim: *mut taran_claim_t) -> i32 {
-    status(|| {
-        // SAFETY: the pointer follows the rules of the header.
-        unsafe { take(claim) }?.end(BufferClaim::abort);
-        Ok(())
-    })
+    // SAFETY: the pointer follows the rules of the header.
+    status(|| unsafe { claim_of(claim)?.end(BufferClaim::abort) })
 }
 
 /// Returns 1 if the publication is open and has a subscriber, 0 if not.
@@ -391,4 +410,50 @@ pub unsafe extern "C" fn taran_publication_free(publication: *mut taran_publicat
             })
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+
+    use taran_core::memory::Region;
+    use taran_protocol::log::{LogBuffers, LogKind, LogSpec, SharedAppender};
+
+    use super::*;
+
+    /// Under Miri, this fails if the private part of a claim loses which memory its pointers may access.
+    #[test]
+    fn claim_that_was_moved_is_written_and_committed_once() {
+        static APPENDER: OnceLock<SharedAppender> = OnceLock::new();
+        static COUNT: AtomicUsize = AtomicUsize::new(1);
+        let appender = APPENDER.get_or_init(|| {
+            let spec = LogSpec::new(LogKind::Concurrent, 1, 2, 3, 65_536);
+            let region = Region::anonymous(spec.file_length()).unwrap();
+            SharedAppender::new(LogBuffers::create(&region, &spec, 0).unwrap())
+        });
+        let claim = appender.claim(appender.tail().unwrap(), 5).unwrap();
+        let claim = taran_claim_t::new(OpenClaim {
+            claim,
+            count: &COUNT,
+        });
+        let mut moved = Box::new(claim);
+        // SAFETY: the claim is open, and has this length.
+        unsafe { moved.data.copy_from(b"hello".as_ptr(), 5) };
+        // SAFETY: made by `new`.
+        let position = unsafe { moved.end(BufferClaim::commit) }.unwrap();
+        assert_eq!(position, 64);
+        let term = appender.log().term(0);
+        assert_eq!(
+            (term.bytes(0, 4), term.bytes(32, 5)),
+            (&37_i32.to_le_bytes()[..], &b"hello"[..])
+        );
+        assert_eq!(COUNT.load(Ordering::Relaxed), 0);
+        // SAFETY: made by `new`.
+        let again = unsafe { moved.end(BufferClaim::commit) };
+        assert_eq!(
+            again.unwrap_err().code,
+            taran_error_t::TARAN_ERROR_INVALID_ARGUMENT
+        );
+        assert_eq!(COUNT.load(Ordering::Relaxed), 0);
+    }
 }

@@ -4,13 +4,19 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The tests use the library by its C interface alone; this makes Cargo build it first.
 use taran_c as _;
+
+/// Time for a program to say that it is ready, and to end: twice what the programs themselves wait for.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// A folder that is removed at the end: libraries under their installed names, programs, and the directory of a driver.
 struct Workshop(PathBuf);
@@ -59,6 +65,7 @@ impl Workshop {
         let mut cc = Command::new("cc");
         cc.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o"])
             .arg(&program)
+            .args(sanitizer())
             .args(definitions)
             .arg("-I")
             .arg(package.join("include"))
@@ -76,7 +83,8 @@ impl Workshop {
             ]),
         };
         let output = cc.output().unwrap();
-        assert!(output.status.success(), "{}", text(&output));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
         program
     }
 
@@ -87,8 +95,7 @@ impl Workshop {
     }
 
     fn run(&self, program: &Path) {
-        let output = self.command(program).output().unwrap();
-        assert!(output.status.success(), "{}", text(&output));
+        Running::start(&mut self.command(program)).finish();
     }
 
     /// Starts a driver in a directory of this folder, and returns when it is ready.
@@ -98,13 +105,32 @@ impl Workshop {
         let name = format!("taran-test-capi-{}", self.0.file_name().unwrap().display());
         let directory = Path::new("/dev/shm").join(name);
         let mut command = self.command(&program);
-        let driver = Running::start(command.arg(&directory).stdin(Stdio::piped()));
+        let driver = Running::ready(command.arg(&directory).stdin(Stdio::piped()));
         (driver, directory)
     }
 }
 
-/// A process that has printed "ready"; killed at the latest when this is dropped.
-struct Running(Child);
+/// The option for C programs that use a library with a sanitizer, as `cargo xtask asan` builds it. The library brings no run-time
+/// library of the sanitizer, and that of the C compiler has the same interface.
+fn sanitizer() -> Option<String> {
+    let sanitizer = std::env::var("TARAN_SANITIZER").ok()?;
+    Some(format!("-fsanitize={sanitizer}"))
+}
+
+/// A process whose output is collected. One that is not done in time is killed, and its output is shown; it is killed at the latest
+/// when this is dropped.
+struct Running {
+    child: Child,
+    lines: Receiver<Line>,
+    stdout: String,
+    stderr: String,
+}
+
+/// A line of a process, with its end.
+enum Line {
+    Stdout(String),
+    Stderr(String),
+}
 
 impl Running {
     fn start(command: &mut Command) -> Self {
@@ -113,45 +139,103 @@ impl Running {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let running = Self(child);
-        if line != "ready\n" {
-            panic!("not ready: {}", text(&running.end()));
+        let (sender, lines) = channel();
+        forward(child.stdout.take().unwrap(), Line::Stdout, sender.clone());
+        forward(child.stderr.take().unwrap(), Line::Stderr, sender);
+        Self {
+            child,
+            lines,
+            stdout: String::new(),
+            stderr: String::new(),
+        }
+    }
+
+    /// Starts a process and waits until it prints "ready".
+    fn ready(command: &mut Command) -> Self {
+        let mut running = Self::start(command);
+        let ready = running.collect(LIMIT, |stdout| stdout == "ready\n");
+        ready.unwrap_or_else(|failure| panic!("{failure}"));
+        if running.stdout != "ready\n" {
+            let status = running.child.wait().unwrap();
+            panic!("ended with {status} before it was ready: {running}");
         }
         running
     }
 
-    fn end(mut self) -> Output {
-        drop(self.0.stdin.take());
-        let mut stderr = Vec::new();
-        if let Some(mut pipe) = self.0.stderr.take() {
-            std::io::Read::read_to_end(&mut pipe, &mut stderr).unwrap();
+    /// Closes the standard input and waits for success; returns the standard output.
+    fn finish(self) -> String {
+        let (running, status) = self.end();
+        assert!(status.success(), "ended with {status}: {running}");
+        running.stdout.clone()
+    }
+
+    fn end(mut self) -> (Self, ExitStatus) {
+        drop(self.child.stdin.take());
+        // The pipes end with the process: no program closes its own.
+        let ended = self.collect(LIMIT, |_| false);
+        ended.unwrap_or_else(|failure| panic!("{failure}"));
+        let status = self.child.wait().unwrap();
+        (self, status)
+    }
+
+    /// Collects lines until the standard output meets a condition, or there are no more. Kills a process that takes longer, and
+    /// returns its output.
+    fn collect(&mut self, limit: Duration, is_enough: impl Fn(&str) -> bool) -> Result<(), String> {
+        let deadline = Instant::now() + limit;
+        while !is_enough(&self.stdout) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => self.add(line),
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {
+                    let id = self.child.id();
+                    self.child.kill().unwrap();
+                    while let Ok(line) = self.lines.recv() {
+                        self.add(line);
+                    }
+                    return Err(format!("process {id} killed after {limit:?}: {self}"));
+                }
+            }
         }
-        Output {
-            status: self.0.wait().unwrap(),
-            stdout: Vec::new(),
-            stderr,
+        Ok(())
+    }
+
+    fn add(&mut self, line: Line) {
+        match line {
+            Line::Stdout(line) => self.stdout += &line,
+            Line::Stderr(line) => self.stderr += &line,
         }
+    }
+}
+
+impl std::fmt::Display for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}\n{}", self.stdout, self.stderr)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
-fn text(output: &Output) -> String {
-    format!(
-        "{}\n{}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    )
+/// Sends the lines of a pipe until it ends.
+fn forward(pipe: impl Read + Send + 'static, kind: fn(String) -> Line, lines: Sender<Line>) {
+    thread::spawn(move || {
+        let mut pipe = BufReader::new(pipe);
+        loop {
+            let mut line = Vec::new();
+            if pipe.read_until(b'\n', &mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            let line = String::from_utf8_lossy(&line).into_owned();
+            if lines.send(kind(line)).is_err() {
+                return;
+            }
+        }
+    });
 }
 
 #[test]
@@ -174,30 +258,23 @@ fn examples_measure_round_trips_over_a_driver_that_ends_orderly() {
     let (driver, directory) = workshop.driver(Link::Static);
     let definitions = [
         "-DROUNDS=50",
+        "-DTIMEOUT=60",
         "-DPING_CHANNEL=\"aeron:ipc\"",
         "-DPONG_CHANNEL=\"aeron:ipc\"",
     ];
-    let pong = workshop.compile("examples/pong.c", Link::Shared, &definitions);
-    let ping = workshop.compile("examples/ping.c", Link::Shared, &definitions);
-    let mut pong = workshop.command(&pong);
-    pong.env("AERON_DIR", &directory).stdout(Stdio::piped());
-    let pong = pong.spawn().unwrap();
-    let ping = workshop
-        .command(&ping)
-        .env("AERON_DIR", &directory)
-        .output();
-    let (ping, pong) = (ping.unwrap(), pong.wait_with_output().unwrap());
-    assert!(ping.status.success(), "{}", text(&ping));
-    let times = String::from_utf8(ping.stdout).unwrap();
+    let start = |source| {
+        let program = workshop.compile(source, Link::Shared, &definitions);
+        Running::start(workshop.command(&program).env("AERON_DIR", &directory))
+    };
+    let pong = start("examples/pong.c");
+    let times = start("examples/ping.c").finish();
     assert_eq!(times.lines().count(), 5, "{times}");
     assert!(
         times.starts_with("   50 % of round trips within "),
         "{times}"
     );
-    assert!(pong.status.success(), "{}", text(&pong));
-    assert_eq!(pong.stdout, b"100 messages sent back\n");
-    let driver = driver.end();
-    assert!(driver.status.success(), "{}", text(&driver));
+    assert_eq!(pong.finish(), "100 messages sent back\n");
+    driver.finish();
     let _ = fs::remove_dir_all(directory);
 }
 
@@ -206,9 +283,18 @@ fn program_outlives_its_killed_driver() {
     let workshop = Workshop::new();
     let (driver, directory) = workshop.driver(Link::Shared);
     let program = workshop.compile("tests/c/driver_death.c", Link::Shared, &[]);
-    let client = Running::start(workshop.command(&program).arg(&directory));
+    let client = Running::ready(workshop.command(&program).arg(&directory));
     drop(driver);
-    let client = client.end();
-    assert!(client.status.success(), "{}", text(&client));
+    client.finish();
     let _ = fs::remove_dir_all(directory);
+}
+
+#[test]
+fn program_that_hangs_is_killed_and_its_output_shown() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo error >&2; echo ready; exec tail -f /dev/null"]);
+    let mut running = Running::ready(&mut command);
+    let killed = running.collect(Duration::ZERO, |_| false).unwrap_err();
+    assert!(killed.contains("ready\n") && killed.contains("error\n"));
+    assert!(!running.child.wait().unwrap().success());
 }

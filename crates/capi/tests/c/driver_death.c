@@ -85,7 +85,8 @@ int main(int argument_count, char **arguments)
     CHECK(taran_client_is_closed(client) == 1);
     CHECK(taran_client_read_counter(client, 0, &value) == TARAN_ERROR_DRIVER_LOST);
     CHECK(taran_client_add_publication(client, "aeron:ipc", 8, &late) == TARAN_ERROR_DRIVER_LOST && late == NULL);
-    CHECK(taran_counter_set(counter, 3) == TARAN_ERROR_CLOSED);
+    CHECK_ERROR(taran_counter_set(counter, 3), TARAN_ERROR_DRIVER_LOST, "driver");
+    CHECK(taran_counter_get(counter, &value) == TARAN_ERROR_DRIVER_LOST);
     /* The log is mapped as long as the claim is open. */
     memcpy(claim.data, "late", 4);
     CHECK(taran_claim_commit(&claim) > 0);
