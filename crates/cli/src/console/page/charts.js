@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Charts of series whose last value is the latest one.
 
 import { h, s, set, text } from './dom.js';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page: takes samples from the feed and draws all parts.
 
 import { Feed } from './feed.js';

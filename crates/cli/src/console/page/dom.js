@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elements, without markup in strings: texts of clients and of the network are never parsed.
 
 const SVG = 'http://www.w3.org/2000/svg';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stream of samples, with reconnection, and the values of the last minutes.
 
 const RETRY_MS = 2000;

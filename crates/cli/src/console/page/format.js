@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers and times as texts.
 
 const PREFIXES = [['T', 1e12], ['G', 1e9], ['M', 1e6], ['k', 1e3]];

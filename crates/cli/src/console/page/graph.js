@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who publishes to whom: publishers on the left, streams in the middle, subscribers on the right. The layout follows from the
 // streams alone, so that the same streams are drawn in the same way.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keys and the buttons that do the same.
 
 import { byId } from './dom.js';

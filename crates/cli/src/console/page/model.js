@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams of all drivers as rows, their states, filter and order.
 
 import { shortDirectory } from './format.js';

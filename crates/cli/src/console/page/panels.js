@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention, drivers, errors, recordings, members.
 
 import { byId, h, keyed, set, text, toggle } from './dom.js';

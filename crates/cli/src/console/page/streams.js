@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of streams, with the details of the selected one.
 
 import { byId, h, keyed, set, text, toggle } from './dom.js';
