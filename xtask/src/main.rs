@@ -6,6 +6,7 @@
 mod api;
 mod archive;
 mod browser;
+mod changes;
 mod compare;
 mod consensus;
 mod fuzz;
@@ -72,7 +73,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "miri",
-        help: "[TEST...]: run the modules of taran-core that need no files under Miri (needs a nightly toolchain with miri)",
+        help: "[PACKAGE [TEST...]]: run what needs no files of taran-core and taran-c under Miri (needs a nightly toolchain with miri)",
         run: sanitizers::miri,
     },
     Task {

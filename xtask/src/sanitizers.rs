@@ -12,6 +12,7 @@ const ADDRESSES: &[PackageTests] = &[
     ("taran-core", &["--lib", "--tests"]),
     ("taran-net", &["--lib", "--tests"]),
     ("taran", &["--test", "driver", "--test", "client"]),
+    ("taran-c", &["--lib", "--test", "programs"]),
 ];
 
 /// Crates with memory that threads share, with the test selection of each.
@@ -22,17 +23,22 @@ const THREADS: &[PackageTests] = &[
     ("taran", &["--test", "driver", "--test", "client"]),
 ];
 
-/// Modules and tests of `taran-core` that Miri can run: without files and system calls, and without property tests, which take
-/// hours.
-const MIRI: &[&str] = &[
-    "ring::",
-    "broadcast::",
-    "queue::",
-    "counters::",
-    "memory::tests::accesses_outside",
-    "memory::tests::views_keep",
-    "memory::tests::claim_is",
-    "memory::tests::racing_copies",
+/// Modules and tests that Miri can run, by package: without files and system calls, and without property tests, which take hours.
+const MIRI: &[(&str, &[&str])] = &[
+    (
+        "taran-core",
+        &[
+            "ring::",
+            "broadcast::",
+            "queue::",
+            "counters::",
+            "memory::tests::accesses_outside",
+            "memory::tests::views_keep",
+            "memory::tests::claim_is",
+            "memory::tests::racing_copies",
+        ],
+    ),
+    ("taran-c", &["call::", "publication::"]),
 ];
 
 /// Runs AddressSanitizer on all crates or on the named ones.
@@ -66,33 +72,47 @@ fn sanitize(
             .args(flags)
             .args(["--target", "x86_64-unknown-linux-gnu"])
             .args(["--target-dir", &format!("target/{sanitizer}-sanitizer")])
-            .env("RUSTFLAGS", format!("-Zsanitizer={sanitizer}")))?;
+            .env("RUSTFLAGS", format!("-Zsanitizer={sanitizer}"))
+            // For tests that compile C programs.
+            .env("TARAN_SANITIZER", sanitizer))?;
     }
     Ok(Completion::Ran)
 }
 
-/// Runs Miri on the named tests, or on all that it can run.
+/// `cargo xtask miri [PACKAGE [TEST...]]`: runs Miri on the named tests, or on all that it can run.
 pub(crate) fn miri(arguments: &[String]) -> TaskResult {
     if let Err(missing) = nightly("miri").and_then(|()| library_source()) {
         return Ok(Completion::Skipped(missing));
     }
-    let tests: Vec<&str> = match arguments {
-        [] => MIRI.to_vec(),
-        chosen => chosen.iter().map(String::as_str).collect(),
-    };
-    run(Command::new("cargo")
-        .args([
-            "+nightly",
-            "miri",
-            "test",
-            "--package",
-            "taran-core",
-            "--lib",
-        ])
-        .args(["--target-dir", "target/miri", "--"])
-        .args(tests)
-        .env("MIRIFLAGS", "-Zmiri-disable-isolation"))?;
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    for (package, tests) in chosen_for_miri(&words)? {
+        run(Command::new("cargo")
+            .args(["+nightly", "miri", "test", "--package", package, "--lib"])
+            .args(["--target-dir", "target/miri", "--"])
+            .args(tests)
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation"))?;
+    }
     Ok(Completion::Ran)
+}
+
+/// Returns packages with their tests.
+fn chosen_for_miri<'a>(words: &[&'a str]) -> Result<Vec<(&'static str, Vec<&'a str>)>, String> {
+    let Some((name, tests)) = words.split_first() else {
+        return Ok(MIRI
+            .iter()
+            .map(|(package, tests)| (*package, tests.to_vec()))
+            .collect());
+    };
+    let known = MIRI.iter().find(|(package, _)| package == name);
+    let (package, all) = known.ok_or_else(|| {
+        let names: Vec<&str> = MIRI.iter().map(|(package, _)| *package).collect();
+        format!(
+            "{name} is not a package of this check; its packages: {}",
+            names.join(", ")
+        )
+    })?;
+    let tests = if tests.is_empty() { *all } else { tests };
+    Ok(vec![(package, tests.to_vec())])
 }
 
 /// Returns an error with the remedy unless a nightly toolchain is installed, with this cargo subcommand if one is named.

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use crate::changes::{changed_since, git};
+use crate::sources::root;
+
 /// Names the commit that changes are counted from; overrides `BASE_FILE`.
 const BASE_VARIABLE: &str = "TARAN_GATE_BASE";
 
@@ -20,10 +23,6 @@ const COMMON: &[&str] = &[
     ".ci/run",
     "xtask/Cargo.toml",
 ];
-
-/// Lists to which lines are added for each crate and package: what is only added to them concerns what is new. A crate that gets a
-/// dependency has a changed manifest of its own.
-const LISTS: &[&str] = &["Cargo.toml", "Cargo.lock"];
 
 const CORE: &str = "crates/core/";
 const PROTOCOL: &str = "crates/protocol/";
@@ -141,6 +140,11 @@ const SUITES: &[Suite] = &[
         &[TRANSPORT, &[SANITIZERS]],
         run(&["xtask", "asan", "taran"], SLICE),
     ),
+    quick(
+        "AddressSanitizer C library",
+        &[TRANSPORT, &["crates/capi/", SANITIZERS]],
+        run(&["xtask", "asan", "taran-c"], SLICE),
+    ),
     Suite {
         name: "ThreadSanitizer",
         paths: &[&[CORE, SANITIZERS]],
@@ -150,9 +154,14 @@ const SUITES: &[Suite] = &[
     Suite {
         name: "Miri",
         paths: &[&[CORE, SANITIZERS]],
-        slice: part(&["xtask", "miri", "queue"]),
+        slice: part(&["xtask", "miri", "taran-core", "queue"]),
         full: run(&["xtask", "miri"], minutes(120)),
     },
+    quick(
+        "Miri C library",
+        &[&["crates/capi/", "crates/protocol/src/log/", SANITIZERS]],
+        run(&["xtask", "miri", "taran-c"], SLICE),
+    ),
     Suite {
         name: "fuzz transport",
         paths: &[TRANSPORT, &[SIM, FUZZ, FUZZER]],
@@ -569,10 +578,6 @@ fn describe(status: ExitStatus, timeout: Duration) -> String {
     }
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
 /// The commit that changes are counted from, if one is named.
 fn base() -> Option<String> {
     std::env::var(BASE_VARIABLE)
@@ -580,59 +585,6 @@ fn base() -> Option<String> {
         .ok()
         .map(|text| text.trim().to_owned())
         .filter(|text| !text.is_empty())
-}
-
-/// Paths that differ between the revision and the work tree in more than comments; none if git does not know the revision.
-fn changed_since(revision: &str) -> Option<Vec<String>> {
-    let diff = git(&["diff", "--unified=0", "--no-renames", revision, "--"])?;
-    let untracked = git(&["ls-files", "--others", "--exclude-standard"])?;
-    let mut changed = changed_in(&diff);
-    changed.extend(untracked.lines().map(str::to_owned));
-    Some(changed)
-}
-
-/// Returns the paths of a diff without context that can change what a suite does: lines that are blank or comments cannot, nor can
-/// lines that are added to one of the lists.
-fn changed_in(diff: &str) -> Vec<String> {
-    let mut changed = Vec::new();
-    for file in diff.split("diff --git a/").skip(1) {
-        let Some((names, lines)) = file.split_once('\n') else {
-            continue;
-        };
-        // Without renames, the two names are equal.
-        let path = names.split_once(" b/").map_or(names, |(path, _)| path);
-        let is_list = LISTS.contains(&path);
-        let comment = if path.ends_with(".rs") { "//" } else { "#" };
-        let has_effect = |line: &str| {
-            let text = line[1..].trim_start();
-            !text.is_empty() && !text.starts_with(comment)
-        };
-        // The headers of a file come before its first hunk; a file without one is binary, empty or has another mode.
-        let mut lines = lines
-            .lines()
-            .skip_while(|line| !line.starts_with("@@"))
-            .peekable();
-        let is_changed = lines.peek().is_none()
-            || lines.any(|line| match line.as_bytes().first() {
-                Some(b'-') => has_effect(line),
-                Some(b'+') => !is_list && has_effect(line),
-                _ => false,
-            });
-        if is_changed {
-            changed.push(path.to_owned());
-        }
-    }
-    changed
-}
-
-fn git(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git")
-        .args(arguments)
-        .current_dir(root())
-        .output()
-        .ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| text.trim().to_owned())
 }
 
 #[cfg(test)]
@@ -669,6 +621,7 @@ mod tests {
         assert_eq!(
             unaffected,
             [
+                "Miri C library",
                 "fuzz archive",
                 "fuzz SBE",
                 "fuzz FIX",
@@ -694,45 +647,6 @@ mod tests {
         assert_eq!(affected("xtask/src/archive.rs"), ["archives"]);
         assert!(affected("xtask/src/licences.rs").is_empty());
         assert!(affected(".ci/landed").is_empty());
-    }
-
-    /// A diff of one file with these lines in one hunk.
-    fn diff(path: &str, lines: &str) -> String {
-        format!(
-            "diff --git a/{path} b/{path}\nindex 1..2 100644\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n{lines}\n"
-        )
-    }
-
-    #[test]
-    fn change_of_comments_and_addition_to_a_list_have_no_effect() {
-        for (path, lines) in [
-            (
-                "crates/core/src/lib.rs",
-                "+// SPDX-License-Identifier: Apache-2.0\n-    /// Old.\n+",
-            ),
-            (".ci/run", "+# A comment."),
-            ("Cargo.toml", "+    \"crates/new\","),
-            ("Cargo.lock", "+[[package]]\n+name = \"new\""),
-        ] {
-            assert!(changed_in(&diff(path, lines)).is_empty(), "{path}");
-        }
-    }
-
-    #[test]
-    fn other_changes_have_an_effect() {
-        for (path, lines) in [
-            ("crates/core/src/lib.rs", "+// Comment.\n+fn new() {}"),
-            ("crates/core/src/lib.rs", "-fn old() {}"),
-            ("crates/core/Cargo.toml", "+new = \"1\""),
-            ("Cargo.lock", "-version = \"1.0.0\"\n+version = \"1.0.1\""),
-            ("fuzz/seeds/a", "+ bytes"),
-        ] {
-            assert_eq!(changed_in(&diff(path, lines)), [path], "{lines}");
-        }
-        let binary =
-            "diff --git a/fuzz/seeds/a b/fuzz/seeds/a\nindex 1..2 100644\nBinary files differ\n";
-        let both = format!("{binary}{}", diff("crates/core/src/lib.rs", "+// Comment."));
-        assert_eq!(changed_in(&both), ["fuzz/seeds/a"]);
     }
 
     #[test]
@@ -791,17 +705,5 @@ mod tests {
     fn summary_without_skipped_suites_lists_none() {
         let outcomes = [("soak", Outcome::Unaffected)];
         assert!(!summary(&outcomes).contains("SKIPPED"));
-    }
-
-    #[test]
-    fn changed_since_unknown_revision_is_none() {
-        assert_eq!(
-            changed_since("0000000000000000000000000000000000000000"),
-            None
-        );
-        assert_eq!(
-            changed_since("HEAD").is_some(),
-            git(&["rev-parse", "HEAD"]).is_some()
-        );
     }
 }
