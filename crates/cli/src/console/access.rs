@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rules that a request has to meet: host, site and token.
+//! The rules that a request has to meet: host, site, token, and no proxy without a token.
 
 use std::net::IpAddr;
 
@@ -10,9 +10,12 @@ use crate::http::Request;
 #[derive(Debug)]
 pub(super) struct Access {
     token: Option<Token>,
+    /// Value of the cookie. Other servers on this host get the cookie too: it is a secret of this run and not the token, which may
+    /// be used for longer.
+    session: Token,
     /// Names, besides `localhost`, that a request may be for.
     hosts: Vec<String>,
-    /// Name of the cookie with the token. Cookies of a host are sent to all of its ports, so the port is part of it.
+    /// Name of the cookie. Cookies of a host are sent to all of its ports, so the port is part of it.
     cookie: String,
 }
 
@@ -25,12 +28,24 @@ pub(super) enum Refusal {
     Site,
     /// There is no token, or another one.
     Token,
+    /// A proxy has sent the request, as this header tells, and the console has no token.
+    Proxy(&'static str),
 }
 
+/// Headers by which proxies tell that a request is of another client.
+const OF_PROXIES: [&str; 5] = [
+    "Forwarded",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Real-IP",
+    "Via",
+];
+
 impl Access {
-    pub(super) fn new(token: Option<Token>, hosts: Vec<String>, port: u16) -> Self {
+    pub(super) fn new(token: Option<Token>, session: Token, hosts: Vec<String>, port: u16) -> Self {
         Self {
             token,
+            session,
             hosts,
             cookie: format!("taran-console-{port}"),
         }
@@ -61,10 +76,13 @@ impl Access {
         }
     }
 
-    /// Checks the token: in the cookie, or after `Authorization: Bearer`.
+    /// Checks the token after `Authorization: Bearer`, or the cookie of a client that has given the token before. A console without
+    /// a token answers this machine only, so nothing that a proxy sends for others.
     pub(super) fn check_token(&self, request: &Request) -> Result<(), Refusal> {
         let Some(token) = &self.token else {
-            return Ok(());
+            let of_proxy = |name: &&'static str| request.header(name).is_some();
+            let found = OF_PROXIES.into_iter().find(of_proxy);
+            return found.map_or(Ok(()), |name| Err(Refusal::Proxy(name)));
         };
         let bearer = request.header("Authorization");
         let bearer = bearer
@@ -75,11 +93,7 @@ impl Access {
             .split([';', ','])
             .filter_map(|cookie| cookie.trim().split_once('='))
             .find_map(|(name, value)| (name == self.cookie).then_some(value));
-        if [bearer, cookie]
-            .into_iter()
-            .flatten()
-            .any(|it| token.is(it))
-        {
+        if bearer.is_some_and(|it| token.is(it)) || cookie.is_some_and(|it| self.session.is(it)) {
             Ok(())
         } else {
             Err(Refusal::Token)
@@ -94,8 +108,8 @@ impl Access {
             .split('&')
             .find_map(|pair| pair.strip_prefix("token="))?;
         token.is(given).then(|| {
-            let name = &self.cookie;
-            format!("{name}={given}; Path=/; HttpOnly; SameSite=Strict")
+            let (name, session) = (&self.cookie, self.session.as_str());
+            format!("{name}={session}; Path=/; HttpOnly; SameSite=Strict")
         })
     }
 }
@@ -120,7 +134,8 @@ mod tests {
 
     fn access(token: bool) -> Access {
         let token = token.then(|| Token::parse("0123456789abcdef").unwrap());
-        Access::new(token, vec!["desk.example".to_owned()], 8080)
+        let session = Token::parse("fedcba9876543210").unwrap();
+        Access::new(token, session, vec!["desk.example".to_owned()], 8080)
     }
 
     #[test]
@@ -173,12 +188,14 @@ mod tests {
         let access = access(true);
         for (headers, is_ok) in [
             (
-                "Cookie: a=b; taran-console-8080=0123456789abcdef; c=d\r\n",
+                "Cookie: a=b; taran-console-8080=fedcba9876543210; c=d\r\n",
                 true,
             ),
             ("Authorization: Bearer 0123456789abcdef\r\n", true),
-            ("Cookie: taran-console-8081=0123456789abcdef\r\n", false),
-            ("Cookie: taran-console-8080=0123456789abcdee\r\n", false),
+            ("Cookie: taran-console-8081=fedcba9876543210\r\n", false),
+            ("Cookie: taran-console-8080=fedcba9876543211\r\n", false),
+            ("Cookie: taran-console-8080=0123456789abcdef\r\n", false),
+            ("Authorization: Bearer fedcba9876543210\r\n", false),
             ("Authorization: Basic 0123456789abcdef\r\n", false),
             ("", false),
         ] {
@@ -188,11 +205,21 @@ mod tests {
     }
 
     #[test]
+    fn check_token_without_token_refuses_what_proxies_send() {
+        assert_eq!(access(false).check_token(&request("")), Ok(()));
+        let proxied = request("x-forwarded-for: 192.0.2.7\r\n");
+        let refused = Err(Refusal::Proxy("X-Forwarded-For"));
+        assert_eq!(access(false).check_token(&proxied), refused);
+        let with_token = "Via: 1.1 proxy\r\nAuthorization: Bearer 0123456789abcdef\r\n";
+        assert_eq!(access(true).check_token(&request(with_token)), Ok(()));
+    }
+
+    #[test]
     fn log_in_with_token_gives_a_cookie() {
         let cookie = access(true).log_in(&request("")).unwrap();
         assert_eq!(
             cookie,
-            "taran-console-8080=0123456789abcdef; Path=/; HttpOnly; SameSite=Strict"
+            "taran-console-8080=fedcba9876543210; Path=/; HttpOnly; SameSite=Strict"
         );
         let wrong = Request::parse("GET /?a=b&token=0123456789abcdee HTTP/1.1\r\n\r\n");
         assert_eq!(access(true).log_in(&wrong), None);

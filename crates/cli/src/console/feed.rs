@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::history::History;
 use super::view::View;
@@ -15,6 +15,10 @@ use crate::http::EventWriter;
 
 /// Pages that are served at a time.
 const MAX_FOLLOWERS: usize = 32;
+/// Interval at which a page that waits for a sample is checked for having disconnected.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Time after which a comment is sent if there is no sample, so that proxies keep the connection open.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The latest sample and the history.
 pub(super) struct Feed {
@@ -90,16 +94,32 @@ impl Place {
         writer.write(&event("history", sequence, &history))?;
         loop {
             writer.write(&event("sample", sequence, &sample))?;
-            let mut published = self.0.lock();
-            while published.sequence == sequence {
-                published = self
-                    .0
-                    .changed
-                    .wait(published)
-                    .unwrap_or_else(PoisonError::into_inner);
-            }
-            (sequence, sample) = (published.sequence, Arc::clone(&published.sample));
+            let mut written = Instant::now();
+            (sequence, sample) = loop {
+                if let Some(next) = self.next(sequence) {
+                    break next;
+                }
+                writer.check_open()?;
+                if written.elapsed() >= KEEP_ALIVE {
+                    writer.write(":\n\n")?;
+                    written = Instant::now();
+                }
+            };
         }
+    }
+
+    /// Waits for the sample after the one with this number; `None` if there is none soon.
+    fn next(&self, sequence: u64) -> Option<(u64, Arc<str>)> {
+        let published = self.0.lock();
+        let (published, _) = self
+            .0
+            .changed
+            .wait_timeout_while(published, CHECK_INTERVAL, |published| {
+                published.sequence == sequence
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        (published.sequence != sequence)
+            .then(|| (published.sequence, Arc::clone(&published.sample)))
     }
 }
 

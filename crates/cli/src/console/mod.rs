@@ -17,7 +17,7 @@ mod token;
 mod view;
 mod watch;
 
-use std::path::PathBuf;
+use std::path::{self, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::attach::Target;
+use crate::attach::{self, Target};
 use crate::failure::Failure;
 use crate::http;
 use crate::output;
@@ -49,8 +49,9 @@ of archives, and members of clusters, that use these drivers. A driver may start
   taran console --listen 0.0.0.0:8080                for other machines: prints the address with a token
   ssh -L 8080:127.0.0.1:8080 HOST                    the console of another machine, encrypted, without a token
 
-The console only reads: no command can be given through it. At a loopback address it needs no token, unless --token-file is given.
-At any other address each request needs one; HTTP does not encrypt it, so prefer ssh, or a proxy with TLS in front. Requests are
+The console only reads: no command can be given through it. At a loopback address it needs no token, unless --token-file or --host is
+given; without a token it refuses what proxies send for others. At any other address each request needs a token; HTTP does not encrypt
+it, so prefer ssh, or a proxy with TLS in front. Not every proxy says that it is one: behind a proxy give --token-file. Requests are
 answered for IP addresses, localhost and the names of --host only, so that a page of another site cannot reach the console through
 a name of its own.
 
@@ -76,7 +77,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// Name of this machine by which browsers reach the page, besides its IP addresses and localhost; may be repeated
+    /// Name of this machine by which browsers reach the page, besides its IP addresses and localhost; may be repeated. Each request
+    /// then needs a token
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
 }
@@ -89,7 +91,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     let listener = http::listen(&arguments.listen)?;
     let local = listener.local_addr()?;
-    let is_generated = from_file.is_none() && !local.ip().is_loopback();
+    // A name is for browsers on other machines.
+    let is_local = local.ip().is_loopback() && arguments.host.is_empty();
+    let is_generated = from_file.is_none() && !is_local;
     let token = match from_file {
         None if is_generated => Some(Token::generate()?),
         from_file => from_file,
@@ -106,7 +110,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut watches = Watches::new(targets);
     // The first sample is there before the first request.
     feed.publish(&watches.observe());
-    let access = Access::new(token, arguments.host.clone(), local.port());
+    let access = Access::new(
+        token,
+        Token::generate()?,
+        arguments.host.clone(),
+        local.port(),
+    );
     let console = Console::new(access, Arc::clone(&feed));
     thread::Builder::new()
         .name("console".to_owned())
@@ -124,18 +133,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Returns the drivers to show, each once. None of them is waited for.
+/// Returns the drivers to show, each once, whatever its directory is called. None of them is waited for.
 fn targets(arguments: &Arguments) -> Vec<Target> {
-    let mut directories = vec![arguments.aeron_dir.clone()];
-    for directory in &arguments.also {
-        let directory = Some(directory.clone());
-        if !directories.contains(&directory) {
-            directories.push(directory);
-        }
-    }
+    let also = arguments.also.iter().cloned().map(Some);
     let target = |aeron_dir| Target {
         aeron_dir,
         timeout: Duration::ZERO,
     };
-    directories.into_iter().map(target).collect()
+    let mut known = Vec::new();
+    std::iter::once(arguments.aeron_dir.clone())
+        .chain(also)
+        .map(target)
+        .filter(|target| {
+            let Ok(directory) = attach::directory(target) else {
+                return true;
+            };
+            // A directory that does not exist yet has no other name.
+            let directory = directory
+                .canonicalize()
+                .or_else(|_| path::absolute(&directory))
+                .unwrap_or(directory);
+            let is_new = !known.contains(&directory);
+            known.push(directory);
+            is_new
+        })
+        .collect()
 }

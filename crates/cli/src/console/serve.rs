@@ -54,7 +54,7 @@ impl Console {
         }
         let path = request.path.as_str();
         if path == "/" {
-            return Reply::Response(self.page(request));
+            return self.page(request);
         }
         // A link on another site may lead to the page, but to nothing else.
         if let Err(refusal) = Access::check_site(request) {
@@ -85,22 +85,23 @@ impl Console {
     }
 
     /// Returns the page, or the form for the token.
-    fn page(&self, request: &Request) -> Response {
+    fn page(&self, request: &Request) -> Reply {
         if let Some(cookie) = self.access.log_in(request) {
             // Without the token in the address.
-            return Response {
+            return Reply::Response(Response {
                 headers: format!("Location: /\r\nSet-Cookie: {cookie}\r\n"),
                 ..Response::text("303 See Other", "")
-            };
+            });
         }
         let (status, text) = match self.access.check_token(request) {
             Ok(()) => ("200 OK", page::PAGE),
-            Err(_) => ("401 Unauthorized", page::LOGIN),
+            Err(Refusal::Token) => ("401 Unauthorized", page::LOGIN),
+            Err(refusal) => return refused(&refusal),
         };
-        Response {
+        Reply::Response(Response {
             content_type: page::HTML,
             ..Response::text(status, text)
-        }
+        })
     }
 
     fn events(&self) -> Reply {
@@ -141,6 +142,13 @@ fn refused(refusal: &Refusal) -> Reply {
         Refusal::Site => Response::text(
             "403 Forbidden",
             "this console does not answer pages of other sites\n",
+        ),
+        Refusal::Proxy(header) => Response::text(
+            "403 Forbidden",
+            format!(
+                "this console has no token and answers this machine only, but a proxy has sent this request for another client, as \
+                 its header {header} says: start the console with --token-file FILE\n"
+            ),
         ),
         Refusal::Token => Response {
             headers: "WWW-Authenticate: Bearer\r\n".to_owned(),

@@ -22,7 +22,7 @@ use crate::error_log;
 use crate::live::{self, Sampler, StreamId};
 use crate::streams::model::channel;
 
-/// Streams of a driver that are sent.
+/// Streams of a driver that are sent: the first ones, and those that need attention.
 const MAX_STREAMS: usize = 1_000;
 /// Clients of a driver that are sent.
 const MAX_CLIENTS: usize = 1_000;
@@ -78,9 +78,14 @@ impl Watches {
         for watch in &mut self.watches {
             drivers.push(watch.observe(time_ms, &mut self.next_stream_id));
         }
+        let attention = attention::of(&drivers, time_ms);
+        let needed = attention.iter().filter_map(|entry| entry.stream).collect();
+        for driver in &mut drivers {
+            shorten(driver, &needed, MAX_STREAMS);
+        }
         View {
             time_ms,
-            attention: attention::of(&drivers, time_ms),
+            attention,
             drivers,
         }
     }
@@ -146,6 +151,19 @@ impl Watch {
     }
 }
 
+/// Shortens the streams of a driver to `max`. Those that are needed stay.
+fn shorten(driver: &mut Driver, needed: &HashSet<u64>, max: usize) {
+    driver.streams_omitted = driver.streams.len().saturating_sub(max);
+    let is_needed = |stream: &Stream| needed.contains(&stream.id);
+    let needed_here = driver.streams.iter().filter(|stream| is_needed(stream));
+    let mut room = max.saturating_sub(needed_here.count());
+    driver.streams.retain(|stream| {
+        let is_first = !is_needed(stream) && room > 0;
+        room -= usize::from(is_first);
+        is_first || is_needed(stream)
+    });
+}
+
 /// Returns what differs between a driver and the next one of its directory.
 fn identity(attached: &Attached) -> (i64, i64) {
     (attached.pid(), attached.cnc.spec().start_timestamp_ms)
@@ -163,9 +181,8 @@ impl Attachment {
             retransmits: sample.retransmits_per_second,
             errors: sample.errors,
         };
-        driver.streams_omitted = sample.streams.len().saturating_sub(MAX_STREAMS);
         let mut present = HashSet::new();
-        for row in sample.streams.into_iter().take(MAX_STREAMS) {
+        for row in sample.streams {
             let identity = live::id(&row.backlog);
             let id = *self.stream_ids.entry(identity.clone()).or_insert_with(|| {
                 *next_stream_id += 1;
@@ -248,6 +265,22 @@ pub(super) mod tests {
         };
         let mut view = Watches::new(vec![target]).observe();
         view.drivers.remove(0)
+    }
+
+    #[test]
+    fn shorten_keeps_the_first_streams_and_those_needed() {
+        let mut driver = absent();
+        let stream = |id| Stream {
+            id,
+            row: live::StreamRow::default(),
+        };
+        driver.streams = (1..=6).map(stream).collect();
+        shorten(&mut driver, &HashSet::from([2, 6, 99]), 4);
+        let ids: Vec<u64> = driver.streams.iter().map(|stream| stream.id).collect();
+        assert_eq!(ids, [1, 2, 3, 6]);
+        assert_eq!(driver.streams_omitted, 2);
+        shorten(&mut driver, &HashSet::new(), 4);
+        assert_eq!((driver.streams.len(), driver.streams_omitted), (4, 0));
     }
 
     #[test]

@@ -13,8 +13,12 @@ use super::connection_slots::{ConnectionSlots, Slot};
 use super::request::{ParsedHead, Request, parse_head};
 use crate::failure::Failure;
 
-/// Time limit for a request with its response, and for each event.
+/// Time limit for a request with its response, and for each part of an event.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of a part of an event.
+const EVENT_PART: usize = 16 * 1024;
+/// Time after which the kernel closes an event stream whose client acknowledges nothing, as one does that has lost its network.
+const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit for the client to close the connection after the response.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Delay after a failed accept, for example because of too many open files.
@@ -23,8 +27,8 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Bounds of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Simultaneous connections without those of event streams. Those whose request is still being read can be evicted for
-    /// new ones.
+    /// Simultaneous connections without those of event streams. Those whose request is still being read, or whose client does not
+    /// close after the response, can be evicted for new ones.
     pub(crate) connections: usize,
     /// Bytes of a request.
     pub(crate) request_bytes: usize,
@@ -68,10 +72,27 @@ pub(crate) struct EventWriter {
 }
 
 impl EventWriter {
-    /// Writes a text within a time limit of its own. Fails once the client has disconnected or is too slow.
+    /// Writes a text, each part of it within a time limit of its own: a long one over a slow network takes its time, 3 KB/s at
+    /// least. Fails once the client has disconnected or is too slow.
     pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
-        self.connection.deadline = Instant::now() + CONNECTION_TIMEOUT;
-        self.connection.write_all(text.as_bytes())
+        for part in text.as_bytes().chunks(EVENT_PART) {
+            self.connection.deadline = Instant::now() + CONNECTION_TIMEOUT;
+            self.connection.write_all(part)?;
+        }
+        Ok(())
+    }
+
+    /// Fails if the client has disconnected. Does not wait; what the client has sent is dropped.
+    pub(crate) fn check_open(&mut self) -> io::Result<()> {
+        let stream = &self.connection.stream;
+        stream.set_nonblocking(true)?;
+        let read = (&**stream).read(&mut [0; 1024]);
+        stream.set_nonblocking(false)?;
+        match read {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -94,6 +115,7 @@ where
 {
     let handler = Arc::new(handler);
     let slots = ConnectionSlots::new(limits.connections);
+    let rejections = ConnectionSlots::new(limits.connections);
     loop {
         let Ok((stream, _)) = listener.accept() else {
             thread::sleep(ACCEPT_RETRY_DELAY);
@@ -101,12 +123,15 @@ where
         };
         let stream = Arc::new(stream);
         let slot = slots.acquire(&stream);
+        let is_rejected = slot.is_none();
+        let slot = slot.or_else(|| rejections.acquire(&stream));
         let handler = Arc::clone(&handler);
         let spawned = thread::Builder::new()
             .name("http".to_owned())
             .spawn(move || match slot {
+                Some(_slot) if is_rejected => reject(stream),
                 Some(slot) => converse(stream, slot, limits, &*handler),
-                None => reject(stream),
+                None => {}
             });
         // If no thread could be started, the connection has been dropped and thereby closed.
         drop(spawned);
@@ -173,13 +198,25 @@ fn converse(
     };
     // The client may have gone; there is nothing to do then.
     let _ = match reply {
-        Reply::Response(response) => send(&mut connection, &response, is_head),
-        Reply::Events(response, _) if is_head => send(&mut connection, &response, true),
-        Reply::Events(response, write) => {
+        Reply::Events(response, write) if !is_head => {
             drop(slot);
             stream_events(connection, &response, write)
         }
+        Reply::Response(response) | Reply::Events(response, _) => {
+            respond(&mut connection, &response, is_head, slot)
+        }
     };
+}
+
+fn respond(
+    connection: &mut DeadlineStream,
+    response: &Response,
+    is_head: bool,
+    mut slot: Slot,
+) -> io::Result<()> {
+    send(connection, response, is_head)?;
+    slot.end_response(&connection.stream);
+    shutdown_gracefully(connection)
 }
 
 /// Reads a request. Returns the error response if the request is invalid.
@@ -236,8 +273,7 @@ fn send(connection: &mut DeadlineStream, response: &Response, is_head: bool) -> 
     if !is_head {
         text.push_str(&response.body);
     }
-    connection.write_all(text.as_bytes())?;
-    shutdown_gracefully(connection)
+    connection.write_all(text.as_bytes())
 }
 
 /// Sends the head of a stream, then its events until the client disconnects.
@@ -246,6 +282,8 @@ fn stream_events(
     response: &Response,
     write: WriteEvents,
 ) -> io::Result<()> {
+    let limit = u32::try_from(ACKNOWLEDGEMENT_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
+    rustix::net::sockopt::set_tcp_user_timeout(&connection.stream, limit)?;
     connection.write_all(head(response, None).as_bytes())?;
     write(&mut EventWriter { connection })
 }
@@ -267,5 +305,6 @@ fn reject(stream: Arc<TcpStream>) {
         deadline: Instant::now() + CLOSE_TIMEOUT,
     };
     let response = Response::text("503 Service Unavailable", "too many connections\n");
-    let _ = send(&mut connection, &response, false);
+    let _ =
+        send(&mut connection, &response, false).and_then(|()| shutdown_gracefully(&mut connection));
 }

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use taran::Client;
 
 use crate::process::{Directory, Driver, run, taran};
 use crate::traffic::{Traffic, await_true};
@@ -35,7 +36,11 @@ impl Console {
     }
 
     fn start_at(address: &str, arguments: &[&str]) -> Console {
-        let mut command: Command = taran(&["console", "--listen", address, "-u", "50"]);
+        Console::start_every("50", address, arguments)
+    }
+
+    fn start_every(interval: &str, address: &str, arguments: &[&str]) -> Console {
+        let mut command: Command = taran(&["console", "--listen", address, "-u", interval]);
         command.args(arguments).stdout(Stdio::piped());
         let mut child = command.spawn().expect("taran can be run");
         let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
@@ -54,6 +59,17 @@ impl Console {
 
     fn port(&self) -> &str {
         self.address.rsplit(':').next().expect("it has a port")
+    }
+
+    /// Returns the token that the console prints.
+    fn token(&mut self) -> String {
+        let mut line = String::new();
+        self.output
+            .read_line(&mut line)
+            .expect("it prints the token");
+        let (_, token) = line.trim().split_once("?token=").expect("a token");
+        assert_eq!(token.len(), 32, "{line}");
+        token.to_owned()
     }
 
     fn connect(&self) -> TcpStream {
@@ -87,6 +103,19 @@ impl Console {
     fn status(&self, path: &str, headers: &str) -> String {
         let status = self.get(path, headers).status;
         status.trim_start_matches("HTTP/1.1 ").to_owned()
+    }
+
+    /// Returns the status of a response without its rest.
+    fn begins(&self, path: &str) -> String {
+        let mut stream = self.connect();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut line = String::new();
+        BufReader::new(stream)
+            .read_line(&mut line)
+            .expect("it responds");
+        let (_, status) = line.trim().split_once(' ').expect("it speaks HTTP");
+        status.to_owned()
     }
 
     /// Follows the event stream.
@@ -238,9 +267,12 @@ fn console_serves_page_files_and_headers() {
 #[test]
 fn console_answers_only_its_own_names_and_pages() {
     let directory = Directory::new("console-host");
-    let console = Console::start(&["-d", path(&directory), "--host", "desk.example"]);
+    let mut console = Console::start(&["-d", path(&directory), "--host", "desk.example"]);
+    // A name is for other machines, so that there is a token.
+    let bearer = format!("Authorization: Bearer {}\r\n", console.token());
+    assert_eq!(console.status("/state.json", ""), "401 Unauthorized");
     let status = |host: &str| {
-        let response = console.send(&format!("GET /state.json HTTP/1.1\r\n{host}\r\n"));
+        let response = console.send(&format!("GET /state.json HTTP/1.1\r\n{host}{bearer}\r\n"));
         response.status.trim_start_matches("HTTP/1.1 ").to_owned()
     };
     for host in ["localhost:1", "127.0.0.1", "[::1]:8080", "desk.example"] {
@@ -254,7 +286,7 @@ fn console_answers_only_its_own_names_and_pages() {
         assert_eq!(status(host), "421 Misdirected Request", "{host}");
     }
     for (site, expected) in [("same-origin", "200 OK"), ("cross-site", "403 Forbidden")] {
-        let header = format!("Sec-Fetch-Site: {site}\r\n");
+        let header = format!("{bearer}Sec-Fetch-Site: {site}\r\n");
         assert_eq!(console.status("/state.json", &header), expected);
         // A link may lead to the page.
         assert_eq!(console.status("/", &header), "200 OK");
@@ -279,16 +311,29 @@ fn console_with_token_refuses_all_else() {
     set_mode(0o600);
     let console = Console::start(&["-d", path(&directory), token_file[0], token_file[1]]);
     let port = console.port().to_owned();
-    let cookie = |token: &str| format!("Cookie: a=b; taran-console-{port}={token}\r\n");
+    let login = console.get(&format!("/?token={TOKEN}"), "");
+    assert_eq!(login.status, "HTTP/1.1 303 See Other");
+    assert!(login.headers.contains("Location: /\r\n"));
+    let name = format!("Set-Cookie: taran-console-{port}=");
+    let (_, session) = login.headers.split_once(&name).expect("a cookie");
+    let (session, attributes) = session.split_once(';').expect("attributes");
+    assert!(attributes.starts_with(" Path=/; HttpOnly; SameSite=Strict\r\n"));
+    // The cookie goes to other servers of this host, too.
+    assert!(session.len() == 32 && !session.contains(TOKEN), "{session}");
+    let cookie = |value: &str| format!("Cookie: a=b; taran-console-{port}={value}\r\n");
     for (headers, expected) in [
         (String::new(), "401 Unauthorized"),
-        (cookie("0123456789abcdef-_XYz"), "401 Unauthorized"),
-        (cookie(&TOKEN[1..]), "401 Unauthorized"),
+        (cookie(TOKEN), "401 Unauthorized"),
+        (cookie(&session[1..]), "401 Unauthorized"),
+        (
+            format!("Authorization: Bearer {session}\r\n"),
+            "401 Unauthorized",
+        ),
         (
             format!("Authorization: Bearer x{TOKEN}\r\n"),
             "401 Unauthorized",
         ),
-        (cookie(TOKEN), "200 OK"),
+        (cookie(session), "200 OK"),
         (format!("Authorization: Bearer {TOKEN}\r\n"), "200 OK"),
     ] {
         for path in ["/", "/state.json"] {
@@ -303,11 +348,6 @@ fn console_with_token_refuses_all_else() {
     assert!(asks.body.contains("name=\"token\"") && !asks.body.contains("streams"));
     let wrong = console.get("/?token=nonsense", "");
     assert_eq!(wrong.status, "HTTP/1.1 401 Unauthorized");
-    let login = console.get(&format!("/?token={TOKEN}"), "");
-    assert_eq!(login.status, "HTTP/1.1 303 See Other");
-    let cookie =
-        format!("Set-Cookie: taran-console-{port}={TOKEN}; Path=/; HttpOnly; SameSite=Strict\r\n");
-    assert!(login.headers.contains("Location: /\r\n") && login.headers.contains(&cookie));
 
     for (text, reason) in [
         ("short", "holds no token"),
@@ -324,18 +364,7 @@ fn console_with_token_refuses_all_else() {
 fn console_at_other_address_prints_a_token_once() {
     let directory = Directory::new("console-open");
     let mut console = Console::start_at("0.0.0.0:0", &["-d", path(&directory)]);
-    let mut line = String::new();
-    console
-        .output
-        .read_line(&mut line)
-        .expect("it prints the token");
-    let token = line
-        .trim()
-        .rsplit("?token=")
-        .next()
-        .expect("a token")
-        .to_owned();
-    assert_eq!(token.len(), 32, "{line}");
+    let token = console.token();
     let host = format!("Host: 127.0.0.1:{}\r\n", console.port());
     let status = |headers: &str| {
         let request = format!("GET /state.json HTTP/1.1\r\n{host}{headers}\r\n");
@@ -344,6 +373,81 @@ fn console_at_other_address_prints_a_token_once() {
     assert_eq!(status(""), "HTTP/1.1 401 Unauthorized");
     let bearer = format!("Authorization: Bearer {token}\r\n");
     assert_eq!(status(&bearer), "HTTP/1.1 200 OK");
+}
+
+#[test]
+fn console_without_token_refuses_what_proxies_send() {
+    let directory = Directory::new("console-proxy");
+    let console = Console::start(&["-d", path(&directory)]);
+    for header in [
+        "X-Forwarded-For: 192.0.2.7\r\n",
+        "forwarded: for=192.0.2.7\r\n",
+        "Via: 1.1 desk.example\r\n",
+    ] {
+        for path in ["/", "/state.json", "/events"] {
+            let refused = console.get(path, header);
+            assert_eq!(refused.status, "HTTP/1.1 403 Forbidden", "{path} {header}");
+            assert!(refused.body.contains("--token-file"), "{}", refused.body);
+        }
+    }
+    assert_eq!(console.status("/state.json", ""), "200 OK");
+}
+
+#[test]
+fn console_answers_beside_clients_that_do_not_close() {
+    let directory = Directory::new("console-open-ends");
+    let console = Console::start(&["-d", path(&directory)]);
+    // More than there are connections, each with its response, none closed by the client.
+    let open_ends: Vec<TcpStream> = (0..40)
+        .map(|number| {
+            let mut stream = console.connect();
+            stream
+                .write_all(b"GET /state.json HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+                .expect("it reads");
+            let mut status = [0; 12];
+            stream.read_exact(&mut status).expect("it responds");
+            assert_eq!(&status, b"HTTP/1.1 421", "connection {number}");
+            stream
+        })
+        .collect();
+    assert_eq!(console.status("/state.json", ""), "200 OK");
+    drop(open_ends);
+}
+
+#[test]
+fn console_frees_the_place_of_a_closed_page_between_samples() {
+    let directory = Directory::new("console-places");
+    let console = Console::start_every("600s", "127.0.0.1:0", &["-d", path(&directory)]);
+    let followers: Vec<Events> = (0..32).map(|_| console.events()).collect();
+    assert_eq!(console.begins("/events"), "503 Service Unavailable");
+    drop(followers);
+    await_true("a place", || console.begins("/events") == "200 OK");
+}
+
+#[test]
+fn console_shows_a_directory_with_several_names_once() {
+    let (directory, other) = (
+        Directory::new("console-names"),
+        Directory::new("console-name"),
+    );
+    std::fs::create_dir_all(directory.path()).expect("a directory");
+    std::os::unix::fs::symlink(directory.path(), other.path()).expect("a link");
+    let absolute = path(&directory);
+    let dotted = format!("{absolute}/.");
+    let console = Console::start(&[
+        "-d",
+        absolute,
+        "--also",
+        &dotted,
+        "--also",
+        path(&other),
+        "--also",
+        absolute,
+    ]);
+    let state = console.get("/state.json", "");
+    let state: Value = serde_json::from_str(&state.body).expect("JSON");
+    assert_eq!(state["drivers"].as_array().map(Vec::len), Some(1));
+    std::fs::remove_file(other.path()).expect("the link was made");
 }
 
 #[test]
@@ -532,12 +636,36 @@ fn console_with_many_followers_refuses_more_and_serves_the_page() {
     assert!(refused.headers.contains("Retry-After: 5\r\n"));
     assert_eq!(console.status("/", ""), "200 OK");
     drop(followers);
-    await_true("a place", || {
-        let mut stream = console.connect();
-        let request = format!("GET /events HTTP/1.1\r\nHost: {}\r\n\r\n", console.address);
-        stream.write_all(request.as_bytes()).expect("it reads");
-        let mut status = [0; 15];
-        stream.read_exact(&mut status).expect("it responds");
-        &status == b"HTTP/1.1 200 OK"
+    await_true("a place", || console.begins("/events") == "200 OK");
+}
+
+#[test]
+fn console_with_many_streams_shows_the_one_that_needs_attention() {
+    let directory = Directory::new("console-streams");
+    let driver = Driver::start(directory.path(), &[]);
+    let client = Client::builder().aeron_dir(directory.path()).connect();
+    let client = client.expect("the driver takes clients");
+    // Session ids increase, and streams are ordered by them: these come before the one that needs attention.
+    let _others: Vec<_> = (0..1_001)
+        .map(|number| {
+            let channel = "aeron:ipc?term-length=64k";
+            let added = client.add_exclusive_publication(channel, 1_000 + number);
+            added.expect("a publication")
+        })
+        .collect();
+    let traffic = Traffic::over_ipc(directory.path(), 1, 1);
+    let console = Console::start(&["-d", path(&directory)]);
+    let mut events = console.events();
+    events.next();
+    // Until the publication is held back by its subscription, which reads nothing.
+    let sample = events.sample("a stuck subscriber", |sample| {
+        while traffic.publication.offer(&[7; 1_024]).is_ok() {}
+        sample["attention"][0]["cause"] == "subscriber"
     });
+    let shown = sample["drivers"][0]["streams"].as_array().expect("streams");
+    assert_eq!(shown.len(), 1_000);
+    assert_eq!(sample["drivers"][0]["streams_omitted"], 2);
+    let needed = &sample["attention"][0]["stream"];
+    assert!(needed.is_u64() && shown.iter().any(|stream| stream["id"] == *needed));
+    driver.stop("TERM").assert_code(15);
 }

@@ -13,6 +13,7 @@ export class Feed {
     this.source = null;
     this.timer = null;
     this.received = 0;
+    this.patience = 1;
     document.addEventListener('visibilitychange', () => this.followVisibility());
     setInterval(() => this.checkSilence(), 1000);
     this.followVisibility();
@@ -70,16 +71,19 @@ export class Feed {
     }, RETRY_MS);
   }
 
-  /** A connection without samples is opened anew: the other end may be gone without a word. */
+  /** A connection without samples is opened anew: the other end may be gone without a word. Or the network is slow: so the limit is
+      twice as long each time, until a sample has come. */
   checkSilence() {
-    const limit = 3 * (this.history?.interval_ms ?? 1000) + 4000;
+    const limit = (3 * (this.history?.interval_ms ?? 1000) + 4000) * this.patience;
     if (this.source !== null && Date.now() - this.received > limit) {
+      this.patience = Math.min(2 * this.patience, 64);
       this.open();
     }
   }
 
   take(sample) {
     this.received = Date.now();
+    this.patience = 1;
     const isFirst = this.sample === null || this.history.taken !== true;
     // The history that precedes the first sample of a connection contains it.
     if (!isFirst) {
