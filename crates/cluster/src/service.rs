@@ -64,6 +64,13 @@ impl SendError {
 /// random numbers, files, or the order of a hash map; time is [`Cluster::timestamp`]. Calls come from the agent of the
 /// consensus module, or of the container, and must not wait.
 pub trait Service: Send {
+    /// Called before [`on_start`](Self::on_start) if there is a snapshot. An error is the reason why this service cannot begin with
+    /// it, and ends the start of the member or container: the frames are of another service, of a later version, or damaged.
+    fn check_snapshot(&self, frames: &[Vec<u8>]) -> Result<(), String> {
+        let _ = frames;
+        Ok(())
+    }
+
     /// Called once at the start, with the frames of the last snapshot if there is one.
     fn on_start(&mut self, cluster: &mut Cluster<'_>, snapshot: Option<&[Vec<u8>]>);
 

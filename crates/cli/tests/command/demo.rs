@@ -121,6 +121,8 @@ fn demo_shows_answers_and_a_failover_and_leaves_nothing_after_sigterm() {
     assert_ne!(number_after(&failover, "member "), leader);
     let restarted = demo.await_line(&format!("member {leader} is started again, pid "));
     demo.members[leader as usize] = number_after(&restarted, "pid ");
+    let caught_up = demo.await_line(&format!("member {leader} has caught up "));
+    assert!(number_after(&caught_up, "at position ") > 0, "{caught_up}");
     let answers = demo.await_line(" came back after ");
     assert!(answers.starts_with("\"message "), "{answers}");
     assert!(answers.contains(" leads"), "{answers}");

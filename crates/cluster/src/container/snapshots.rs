@@ -7,6 +7,7 @@ use super::agent::{ContainerAgent, ContainerError};
 use super::config::ContainerConfig;
 use super::launch::ContainerLaunchError;
 use crate::consensus::Nanos;
+use crate::module::LaunchError;
 use crate::module::containers::RECOVERY_RECORDINGS;
 use crate::module::recordings::RecordingReader;
 use crate::module::snapshot::SnapshotRecorder;
@@ -122,6 +123,15 @@ impl<S: Service> ContainerAgent<S> {
         let mut frames = None;
         if let Some(recording_id) = recording_id {
             let snapshot = self.read_snapshot(recording_id).map_err(Box::new)?;
+            let checked = self.replica.service.check_snapshot(&snapshot.frames);
+            checked.map_err(|reason| {
+                Box::new(ContainerLaunchError::Snapshot(
+                    LaunchError::ServiceSnapshot {
+                        recording_id,
+                        reason,
+                    },
+                ))
+            })?;
             let sessions = snapshot.sessions.into_iter();
             self.replica
                 .clients

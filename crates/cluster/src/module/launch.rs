@@ -115,6 +115,17 @@ pub enum LaunchError {
         /// Reason.
         source: SnapshotError,
     },
+    /// The service refuses its snapshot.
+    #[error(
+        "the service refuses its snapshot in recording {recording_id}: {reason}; start the version of the service that wrote it, \
+         or invalidate it (taran members invalidate-latest-snapshot)"
+    )]
+    ServiceSnapshot {
+        /// Recording of the snapshot.
+        recording_id: i64,
+        /// Reason of the service.
+        reason: String,
+    },
     /// The thread cannot be started.
     #[error("a thread cannot be started: {0}")]
     Thread(std::io::Error),
@@ -609,6 +620,11 @@ impl Start<'_> {
         replicated: &mut Replicated<S>,
     ) -> Result<Vec<Vec<u8>>, LaunchError> {
         let snapshot = self.reader().read_service(entry.recording_id)?;
+        let checked = replicated.service.check_snapshot(&snapshot.frames);
+        checked.map_err(|reason| LaunchError::ServiceSnapshot {
+            recording_id: entry.recording_id,
+            reason,
+        })?;
         let sessions = snapshot.sessions.into_iter();
         replicated
             .clients

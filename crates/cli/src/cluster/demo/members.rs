@@ -80,6 +80,11 @@ impl Members {
         &self.runtime
     }
 
+    /// Returns the directory of the driver of a member.
+    pub(super) fn driver_dir(&self, id: usize) -> PathBuf {
+        member_dir(&self.runtime, id).join("driver")
+    }
+
     /// Returns the endpoints for clients.
     pub(super) fn ingress(&self) -> String {
         let endpoints =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `taran cluster demo`: a cluster on this machine, with a client that shows what it does.
 
+mod catch_up;
 mod echo_client;
 mod members;
 mod report;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use taran::idle::{Backoff, IdleStrategy};
 
+use self::catch_up::{CatchUp, Position};
 use self::echo_client::{EchoClient, Happening};
 use self::members::Members;
 use self::report::{Report, duration};
@@ -35,8 +37,9 @@ each second what came back and how long the round trips took.
   taran cluster demo --members 1 --seconds 3
 
 With --kill-leader-after the process of the leader is killed (SIGKILL). The time until the first answer of the next leader
-is printed, and the member is started again. 'taran members describe' shows each member meanwhile, by the directories that
-are printed at the start; clients of your own can use the ingress endpoints that are printed with them.
+is printed. The member is started again, and the time until it has caught up with the log is printed. 'taran members
+describe' shows each member meanwhile, by the directories that are printed at the start; clients of your own can use the
+ingress endpoints that are printed with them.
 
 Options come from the demo alone: environment variables AERON_... and TARAN_... are not read.
 
@@ -87,6 +90,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         kill_after: arguments.kill_leader_after.map(Duration::from_secs),
         elected: None,
         failover: None,
+        catch_up: None,
         report: Report::new(begin),
     };
     let length = arguments.seconds.map(Duration::from_secs);
@@ -111,7 +115,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             members.check()?;
             check = now + CHECK_INTERVAL;
         }
+        demo.show_catch_up(now, &members)?;
         idle.idle(work, &mut thread::sleep);
+    }
+    if let Some(catch_up) = &demo.catch_up {
+        let member = catch_up.member();
+        output::text(&format!(
+            "member {member} has not caught up when the demo ends\n"
+        ))?;
     }
     client.close()?;
     members.end()?;
@@ -124,6 +135,8 @@ struct Demo {
     kill_after: Option<Duration>,
     elected: Option<Instant>,
     failover: Option<Failover>,
+    /// Of the member that was started again.
+    catch_up: Option<CatchUp>,
     report: Report,
 }
 
@@ -172,7 +185,7 @@ impl Demo {
     }
 
     fn on_failover(
-        &self,
+        &mut self,
         now: Instant,
         failover: &Failover,
         members: &mut Members,
@@ -184,9 +197,25 @@ impl Demo {
             duration(now - failover.at),
         ))?;
         let pid = members.restart(killed)?;
-        output::text(&format!(
-            "member {killed} is started again, pid {pid}: it follows\n"
-        ))
+        self.catch_up = Some(CatchUp::new(killed, pid, Instant::now()));
+        output::text(&format!("member {killed} is started again, pid {pid}\n"))
+    }
+
+    fn show_catch_up(&mut self, now: Instant, members: &Members) -> Result<(), Failure> {
+        let leader = self.report.leader();
+        let Some(catch_up) = self.catch_up.as_mut().filter(|it| it.is_due(now)) else {
+            return Ok(());
+        };
+        let member = catch_up.member();
+        let position = |member| Position::read(&members.driver_dir(member));
+        if let Some((reached, time)) = catch_up.poll(now, position(leader), position(member)) {
+            self.catch_up = None;
+            output::text(&format!(
+                "member {member} has caught up {} after it was started again: it follows at position {reached} of the log\n",
+                duration(time)
+            ))?;
+        }
+        Ok(())
     }
 
     fn kill_if_due(
