@@ -75,6 +75,15 @@ impl NodeState {
     /// # Errors
     /// The bytes are no node state file.
     pub fn decode(bytes: &[u8]) -> Result<Self, NodeStateError> {
+        Self::decode_with_offset(bytes).map(|(state, _)| state)
+    }
+
+    /// Reads a file like [`decode`](Self::decode). Returns also the offset at which the file takes a changed [`block`](Self::block):
+    /// it is behind frames of other kinds.
+    ///
+    /// # Errors
+    /// The bytes are no node state file.
+    pub fn decode_with_offset(bytes: &[u8]) -> Result<(Self, usize), NodeStateError> {
         let too_short = NodeStateError::TooShort {
             length: bytes.len(),
         };
@@ -110,11 +119,12 @@ impl NodeState {
                     return Err(invalid);
                 }
                 let body = at + FRAME_HEADER;
-                found = Some(Self {
+                let state = Self {
                     candidate_term: i64_at(bytes, body),
                     timestamp: i64_at(bytes, body + 8),
                     log_position: i64_at(bytes, body + 16),
-                });
+                };
+                found = Some((state, body));
             }
             at += length.next_multiple_of(8);
         }

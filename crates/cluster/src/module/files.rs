@@ -77,6 +77,8 @@ pub(super) struct StateFiles {
     queue: ThreadedQueue,
     node_state_file: QueuedFile,
     node_state: NodeState,
+    /// Offset of the candidate term in the file.
+    node_state_offset: usize,
     recording_log_file: QueuedFile,
     recording_log: RecordingLog,
     /// Requests that the queue had no room for.
@@ -105,8 +107,8 @@ impl StateFiles {
             |path: &Path| disk.open(path, OpenOptions::write().with_create(Create::IfMissing));
         let (node_state_file, recording_log_file) = (open(&state_path)?, open(&log_path)?);
         let bytes = read(&*node_state_file)?;
-        let node_state = if has_state && !bytes.is_empty() {
-            NodeState::decode(&bytes).map_err(|source| StateFileError::NodeState {
+        let (node_state, node_state_offset) = if has_state && !bytes.is_empty() {
+            NodeState::decode_with_offset(&bytes).map_err(|source| StateFileError::NodeState {
                 path: state_path.clone(),
                 source,
             })?
@@ -120,7 +122,7 @@ impl StateFiles {
             node_state_file.write_at(&state.encode(), 0)?;
             node_state_file.sync(SyncKind::All)?;
             disk.sync_directory(dir)?;
-            state
+            (state, NodeState::block_offset())
         };
         let recording_log =
             RecordingLog::decode(&read(&*recording_log_file)?).map_err(|source| {
@@ -136,6 +138,7 @@ impl StateFiles {
         Ok(Self {
             node_state_file: queue.attach(node_state_file),
             node_state,
+            node_state_offset,
             recording_log_file: queue.attach(recording_log_file),
             recording_log,
             queue,
@@ -161,7 +164,7 @@ impl StateFiles {
         };
         let file = self.node_state_file.clone();
         let block = self.node_state.block();
-        self.write(&file, NodeState::block_offset(), &block);
+        self.write(&file, self.node_state_offset, &block);
         self.waiting.push_back(Request::Sync {
             file,
             kind: SyncKind::Data,
@@ -270,6 +273,28 @@ mod tests {
         let files = StateFiles::open(&dir.0).unwrap();
         assert_eq!(files.candidate_term(), 7);
         assert_eq!(files.recording_log().recording_id(), Some(3));
+    }
+
+    #[test]
+    fn candidate_term_behind_a_frame_of_another_kind_is_changed_in_its_place() {
+        let dir = Dir::new("frames");
+        drop(StateFiles::open(&dir.0).unwrap());
+        let path = dir.0.join(NODE_STATE);
+        let bytes = std::fs::read(&path).unwrap();
+        // A frame without content before the others, with a template that no version has.
+        let mut frame = bytes[8..24].to_vec();
+        frame[..4].copy_from_slice(&[0, 0, 0xff, 0x02]);
+        frame[8] = 16;
+        let with_frame = [&bytes[..8], &frame, &bytes[8..]].concat();
+        std::fs::write(&path, &with_frame).unwrap();
+        let mut files = StateFiles::open(&dir.0).unwrap();
+        files.set_candidate_term(7, 1, 960);
+        flush(&mut files);
+        drop(files);
+        let files = StateFiles::open(&dir.0).unwrap();
+        assert_eq!(files.candidate_term(), 7);
+        let written = std::fs::read(&path).unwrap();
+        assert_eq!(written[..24], with_frame[..24], "the frame is kept");
     }
 
     #[test]
