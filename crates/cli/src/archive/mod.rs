@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
-use taran_protocol::option::{OptionSet, UnknownOption};
+use taran_protocol::option::OptionSet;
 
 use crate::driver::{self, Settings, configure};
 
@@ -64,21 +64,13 @@ fn try_run(arguments: &Arguments) -> Result<(), run::RunError> {
         return run::alone(&options);
     }
     let (of_driver, unknown_to_driver) = configure::options(settings, driver::environment())?;
-    add_unknown(&mut unknown, unknown_to_driver);
+    configure::add_unknown(&mut unknown, unknown_to_driver);
     driver::warn(&unknown);
     run::with_driver(&options, &of_driver)
 }
 
-/// Adds unknown names that are not in the list yet.
-fn add_unknown(unknown: &mut Vec<UnknownOption>, more: Vec<UnknownOption>) {
-    for option in more {
-        if !unknown.iter().any(|known| known.name == option.name) {
-            unknown.push(option);
-        }
-    }
-}
-
-fn print(options: &OptionSet) -> io::Result<()> {
+/// Prints all options with their values and sources.
+pub(crate) fn print(options: &OptionSet) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for explained in options.explain() {
         let (name, value, source) = (explained.option.property, explained.value, explained.source);

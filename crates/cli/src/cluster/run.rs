@@ -15,6 +15,7 @@ use taran_protocol::option::{OptionSet, ThreadingMode};
 use super::Arguments;
 use super::echo::Echo;
 use super::parent;
+use crate::archive;
 use crate::driver::stop::Signals;
 use crate::driver::{self, Settings, configure};
 use crate::start_line::StartLine;
@@ -133,22 +134,86 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), RunError> {
     failure.map_or(closed, Err)
 }
 
+/// Configurations of the parts, all of which are checked before the first part starts.
+struct Configured {
+    module: ClusterConfig,
+    archive: Option<ArchiveConfig>,
+    driver: Option<OptionSet>,
+}
+
+impl Configured {
+    /// Reads the options of all parts, and warns of names that none of them has, and of options on the command line that belong to
+    /// other programs.
+    fn read(arguments: &Arguments) -> Result<Self, RunError> {
+        let settings = &arguments.settings;
+        let (options, mut unknown) =
+            configure::apply(OptionSet::cluster(), settings, driver::environment())?;
+        let mut of_driver = None;
+        if arguments.driver {
+            let (options, more) = configure::options(settings, driver::environment())?;
+            configure::add_unknown(&mut unknown, more);
+            of_driver = Some(options);
+        }
+        let mut of_archive = None;
+        if arguments.archive {
+            let (options, more) =
+                configure::apply(OptionSet::archive(), settings, driver::environment())?;
+            configure::add_unknown(&mut unknown, more);
+            of_archive = Some(options);
+        }
+        driver::warn(&unknown);
+        warn_of_foreign(settings, &options)?;
+        let module = ClusterConfig::new(&options)?;
+        if options.print_configuration() {
+            // Standard output may be closed.
+            let _ = archive::print(&options);
+        }
+        if let Some(options) = &of_driver
+            && options.threading_mode() == ThreadingMode::Invoker
+        {
+            let option = "aeron.threading.mode";
+            return Err(RunError::Invoker { option });
+        }
+        let archive = of_archive.as_ref().map(ArchiveConfig::new).transpose()?;
+        if let Some(archive) = &archive
+            && archive.threading_mode == ArchiveThreadingMode::Invoker
+        {
+            let option = "aeron.archive.threading.mode";
+            return Err(RunError::Invoker { option });
+        }
+        Ok(Self {
+            module,
+            archive,
+            driver: of_driver,
+        })
+    }
+}
+
+/// Warns of options of clusters on the command line that the program with these options does not read.
+pub(super) fn warn_of_foreign(
+    settings: &Settings,
+    options: &OptionSet,
+) -> Result<(), configure::ConfigureError> {
+    for option in configure::defined(settings)? {
+        let name = option.property;
+        if name.starts_with("aeron.cluster.") && !options.is_in_scope(option) {
+            let readers = option.scope.readers();
+            eprintln!("WARNING: {name} has no effect here: it is an option of a {readers}");
+        }
+    }
+    Ok(())
+}
+
 /// Starts the parts. Returns the configuration of the member.
 fn start(
     arguments: &Arguments,
     signals: &Signals,
     parts: &mut Parts,
 ) -> Result<ClusterConfig, RunError> {
-    let settings = &arguments.settings;
-    let properties = properties(settings, &ClusterConfig::PROPERTIES)?;
-    let mut config = ClusterConfig::from_properties(properties)?;
+    let configured = Configured::read(arguments)?;
+    let mut config = configured.module;
     let mut of_driver: Option<(OptionSet, PathBuf)> = None;
-    if arguments.driver {
-        let (options, _) = configure::options(settings, driver::environment())?;
-        if options.threading_mode() == ThreadingMode::Invoker {
-            let option = "aeron.threading.mode";
-            return Err(RunError::Invoker { option });
-        }
+    if let Some(options) = configured.driver {
         let mut waker = signals.waker()?;
         let context =
             DriverContext::from_options(options.clone()).termination_hook(move || waker.wake());
@@ -159,15 +224,7 @@ fn start(
         parts.driver = Some(driver);
     }
     let mut archive_directory = None;
-    if arguments.archive {
-        let (options, unknown) =
-            configure::apply(OptionSet::archive(), settings, driver::environment())?;
-        driver::warn(&unknown);
-        let mut archive = ArchiveConfig::new(&options)?;
-        if archive.threading_mode == ArchiveThreadingMode::Invoker {
-            let option = "aeron.archive.threading.mode";
-            return Err(RunError::Invoker { option });
-        }
+    if let Some(mut archive) = configured.archive {
         let directory = archive.dir.clone();
         archive.aeron_dir = config.aeron_dir.clone().or(archive.aeron_dir);
         let mut waker = signals.waker()?;
@@ -228,26 +285,4 @@ fn start_line(config: &ClusterConfig) -> StartLine {
     line.add("heartbeat timeout", format_args!("{timeout_ms} ms"));
     line.add("ingress", &config.own().ingress);
     line
-}
-
-/// Returns names and values from the environment, files and the command line, in this order. Warns of options of the cluster that
-/// are not among the known ones: they have no effect.
-pub(super) fn properties(
-    settings: &Settings,
-    known: &[&str],
-) -> Result<Vec<(String, String)>, configure::ConfigureError> {
-    let mut properties = Vec::new();
-    for (variable, value) in driver::environment() {
-        let found = known
-            .iter()
-            .find(|name| name.to_uppercase().replace('.', "_") == variable);
-        properties.extend(found.map(|name| ((*name).to_owned(), value)));
-    }
-    for (name, value) in configure::given(settings)? {
-        if name.starts_with("aeron.cluster.") && !known.contains(&&*name) {
-            eprintln!("WARNING: {name} has no effect here");
-        }
-        properties.push((name, value));
-    }
-    Ok(properties)
 }

@@ -6,9 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use taran_protocol::option::{
-    OptionSet, OptionSpec, Scope, find_option, nearest_option, search_options,
-};
+use taran_protocol::option::{OptionSet, OptionSpec, find_option, nearest_option, search_options};
 
 use super::sources::Sources;
 use crate::driver;
@@ -98,12 +96,7 @@ impl Explanation {
             variable: spec.variable,
             help: spec.help,
             needs: spec.kind.requirement().into_owned(),
-            read_by: match spec.scope {
-                Scope::Driver => "driver",
-                Scope::Client => "client",
-                Scope::Both => "driver, client and archive",
-                Scope::Archive => "archive",
-            },
+            read_by: spec.scope.readers(),
             default: Some(spec.default).filter(|text| !text.is_empty()),
             source: explained
                 .as_ref()

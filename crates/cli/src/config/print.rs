@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use taran_archive::ArchiveConfig;
+use taran_cluster::container::ContainerConfig;
+use taran_cluster::module::ClusterConfig;
 use taran_driver::context::validate;
 use taran_protocol::option::{Explained, OptionSet, Source};
 
@@ -18,16 +20,18 @@ use crate::output;
 /// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Prints the configuration that 'taran driver' would run with (with --archive, 'taran archive'), given the same environment, property files and -D options.
-Each line is an option, its value, and the source of the value: default, profile, environment, file or command line. An
+Prints the configuration that 'taran driver' would run with, given the same environment, property files and -D options;
+with --archive or --cluster that of 'taran archive' or 'taran cluster'. Each line is an option, its value, and the source of the value: default, profile, environment, file or command line. An
 option that is not set has an empty value.
 
   taran config print --changed                  only values that differ from the defaults
   taran config print -Dtaran.profile=low-latency prod.properties
   taran config print --archive archive.properties        the options of 'taran archive'
+  taran config print --cluster member.properties         the options of 'taran cluster'
+  taran config print --container service.properties      the options of 'taran cluster --container'
   taran config print --client                   the options of clients, read from the environment
 
-Conflicts between values are checked as at the start of a driver or archive.
+Conflicts between values are checked as at the start of the program.
 
 Exit status: 0 the program would start with these options, 1 it would reject them, 2 incorrect usage.")]
 pub(super) struct Arguments {
@@ -76,6 +80,14 @@ fn check(program: Program, options: &OptionSet) -> Result<(), Failure> {
         Program::Driver => validate(options).iter().map(ToString::to_string).collect(),
         Program::Archive => {
             let conflict = ArchiveConfig::new(options).err();
+            conflict.iter().map(ToString::to_string).collect()
+        }
+        Program::Cluster => {
+            let conflict = ClusterConfig::new(options).err();
+            conflict.iter().map(ToString::to_string).collect()
+        }
+        Program::Container => {
+            let conflict = ContainerConfig::new(options).err();
             conflict.iter().map(ToString::to_string).collect()
         }
         Program::Client => Vec::new(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sources of the printed values: those of `taran driver`, `taran archive` or a client.
+//! Sources of the printed values: those of `taran driver`, `taran archive`, `taran cluster` or a client.
 
 use clap::Args;
 use taran_protocol::option::{OptionSet, Source, UnknownOption};
@@ -12,6 +12,8 @@ use crate::failure::Failure;
 pub(super) enum Program {
     Driver,
     Archive,
+    Cluster,
+    Container,
     Client,
 }
 
@@ -22,12 +24,20 @@ pub(super) struct Sources {
     settings: Settings,
 
     /// Use the options of clients instead of a driver's; they are read from the environment
-    #[arg(long, conflicts_with_all = ["files", "defines", "archive"])]
+    #[arg(long, conflicts_with_all = ["files", "defines", "archive", "cluster", "container"])]
     client: bool,
 
     /// Use the options of 'taran archive' instead of a driver's
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["cluster", "container"])]
     archive: bool,
+
+    /// Use the options of 'taran cluster' instead of a driver's
+    #[arg(long, conflicts_with = "container")]
+    cluster: bool,
+
+    /// Use the options of 'taran cluster --container' instead of a driver's
+    #[arg(long)]
+    container: bool,
 }
 
 impl Sources {
@@ -36,6 +46,8 @@ impl Sources {
         let options = match self.program() {
             Program::Driver => OptionSet::driver(),
             Program::Archive => OptionSet::archive(),
+            Program::Cluster => OptionSet::cluster(),
+            Program::Container => OptionSet::container(),
             Program::Client => {
                 let mut options = OptionSet::client();
                 let unknown = options
@@ -49,10 +61,13 @@ impl Sources {
     }
 
     pub(super) fn program(&self) -> Program {
-        match (self.archive, self.client) {
-            (true, _) => Program::Archive,
-            (_, true) => Program::Client,
-            _ => Program::Driver,
-        }
+        let chosen = [
+            (self.archive, Program::Archive),
+            (self.cluster, Program::Cluster),
+            (self.container, Program::Container),
+            (self.client, Program::Client),
+        ];
+        let chosen = chosen.into_iter().find(|(is_chosen, _)| *is_chosen);
+        chosen.map_or(Program::Driver, |(_, program)| program)
     }
 }

@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use taran_protocol::option::{
-    OptionErrors, OptionId, OptionSet, PropertiesError, Source, UnknownOption, parse_define,
-    parse_properties,
+    OptionErrors, OptionId, OptionSet, OptionSpec, PropertiesError, Source, UnknownOption,
+    find_option, parse_define, parse_properties,
 };
 
 use super::Settings;
@@ -23,7 +23,7 @@ pub(crate) enum ConfigureError {
     Define { text: String },
     #[error(
         "property files are not fetched over the network: {url}. Anyone who can alter the response could reconfigure \
-        the driver; download the file and pass its path"
+        the program; download the file and pass its path"
     )]
     Remote { url: String },
     #[error("property file {}: {source}", path.display())]
@@ -71,14 +71,22 @@ pub(crate) fn apply(
     }
 }
 
-/// Returns names and values from files and the command line, in this order.
-pub(crate) fn given(settings: &Settings) -> Result<Vec<(String, String)>, ConfigureError> {
-    let mut pairs = Vec::new();
-    for name in &settings.files {
-        pairs.extend(read_file(name)?);
+/// Adds unknown names that are not in the list yet.
+pub(crate) fn add_unknown(unknown: &mut Vec<UnknownOption>, more: Vec<UnknownOption>) {
+    for option in more {
+        if !unknown.iter().any(|known| known.name == option.name) {
+            unknown.push(option);
+        }
     }
-    pairs.extend(defines(settings)?);
-    Ok(pairs)
+}
+
+/// Returns the options that the command line sets.
+pub(crate) fn defined(settings: &Settings) -> Result<Vec<&'static OptionSpec>, ConfigureError> {
+    let defines = defines(settings)?;
+    Ok(defines
+        .iter()
+        .filter_map(|(name, _)| find_option(name))
+        .collect())
 }
 
 fn read_file(name: &str) -> Result<Vec<(String, String)>, ConfigureError> {

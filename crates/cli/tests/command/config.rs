@@ -118,3 +118,86 @@ fn print_of_invalid_options_fails() {
         .assert_code(1)
         .assert_stderr("malformed define");
 }
+
+const MEMBERS: &str = "aeron.cluster.members=0,a:1,a:2,a:3,a:4,a:5";
+
+#[test]
+fn options_of_a_cluster_are_explained_and_printed() {
+    let timeout = "aeron.cluster.leader.heartbeat.timeout";
+    let explained = json(&["config", "explain", timeout, "--cluster", "--json"]);
+    assert_eq!(
+        explained["variable"],
+        "AERON_CLUSTER_LEADER_HEARTBEAT_TIMEOUT"
+    );
+    assert_eq!(explained["read_by"], "consensus module");
+    assert_eq!(explained["default"], "200ms");
+    assert_eq!(explained["value"], "200ms");
+
+    let print = |program, define| {
+        let arguments = ["config", "print", program, "--changed", "-D", define];
+        run(taran(&arguments).env("AERON_CLUSTER_ID", "7"))
+    };
+    let module = print("--cluster", MEMBERS);
+    module.assert_code(0).assert_silent();
+    assert_eq!(
+        module.stdout,
+        format!("aeron.cluster.id=7  (environment)\n{MEMBERS}  (command line)\n")
+    );
+    let container = print("--container", "aeron.cluster.service.name=orders");
+    container.assert_code(0).assert_silent();
+    assert_eq!(
+        container.stdout,
+        "aeron.cluster.id=7  (environment)\naeron.cluster.service.name=orders  (command line)\n"
+    );
+    // What the member would refuse.
+    print("--cluster", "aeron.cluster.member.id=1")
+        .assert_code(1)
+        .assert_stderr("aeron.cluster.members is not set");
+}
+
+#[test]
+fn bad_options_of_a_cluster_are_errors_and_unknown_ones_warnings() {
+    for (define, text) in [
+        (
+            "aeron.cluster.session.timeout=1x",
+            "aeron.cluster.session.timeout=1x (command line) is not understood: needs a duration",
+        ),
+        (
+            "aeron.cluster.session.timeout=10",
+            "aeron.cluster.session.timeout=10 (command line) has no unit",
+        ),
+        (
+            "aeron.cluster.service.count=11",
+            "aeron.cluster.service.count=11 (command line) is out of range: needs a number in 1..10",
+        ),
+        (
+            "aeron.cluster.accept.standby.snapshots=true",
+            "is not supported: there is no standby",
+        ),
+    ] {
+        run(&mut taran(&["cluster", "-D", MEMBERS, "-D", define]))
+            .assert_code(1)
+            .assert_stderr(text);
+    }
+    let warned = |arguments: &[&str], text: &str| {
+        let mut all = vec!["cluster"];
+        all.extend(arguments);
+        // Each run ends at an invalid configuration, after its warnings.
+        run(&mut taran(&all)).assert_code(1).assert_stderr(text);
+    };
+    let misspelt = "-Daeron.cluster.max.session=3";
+    warned(
+        &[misspelt],
+        "unknown option aeron.cluster.max.session (command line), did you mean aeron.cluster.max.sessions?",
+    );
+    let invalid = "-Daeron.cluster.control.channel=aeron:udp?endpoint=a:1";
+    warned(&["--container", misspelt, invalid], "did you mean");
+    warned(
+        &["-Daeron.cluster.service.name=orders"],
+        "aeron.cluster.service.name has no effect here: it is an option of a service container",
+    );
+    warned(
+        &["--container", "-Daeron.cluster.max.sessions=3", invalid],
+        "aeron.cluster.max.sessions has no effect here: it is an option of a consensus module",
+    );
+}

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use taran::{ChannelUri, Client, Media, Param};
+use taran_protocol::option::{OptionId, OptionSet, Source};
 
 use super::{ClusterClient, ClusterConnection, ConnectClusterError};
 use crate::session::{Credentials, parse_endpoints};
@@ -85,6 +86,39 @@ impl ClusterContext {
             credentials: SharedCredentials(Arc::new(Mutex::new(()))),
             name: String::new(),
         }
+    }
+
+    /// Returns the options of a client with the values of `aeron.cluster.` options ([`OptionSet::cluster_client`]).
+    #[must_use]
+    pub fn from_options(options: &OptionSet) -> Self {
+        let int32 = |value| i32::try_from(value).unwrap_or(i32::MAX);
+        let timeout = options.cluster_message_timeout_ns();
+        let context = Self::new(options.cluster_ingress_endpoints().unwrap_or_default())
+            .ingress_channel(options.text(OptionId::ClusterIngressChannel))
+            .ingress_stream_id(int32(options.cluster_ingress_stream_id()))
+            .egress_stream_id(int32(options.cluster_egress_stream_id()))
+            .message_timeout(Duration::from_nanos(timeout.unsigned_abs()))
+            .client_name(options.cluster_client_name().unwrap_or_default());
+        match options.cluster_egress_channel() {
+            Some(channel) => context.egress_channel(channel),
+            None => context,
+        }
+    }
+
+    /// Returns the options of a client with the values of environment variables: `AERON_CLUSTER_INGRESS_ENDPOINTS`,
+    /// `AERON_CLUSTER_INGRESS_CHANNEL`, `AERON_CLUSTER_INGRESS_STREAM_ID`, `AERON_CLUSTER_EGRESS_CHANNEL`,
+    /// `AERON_CLUSTER_EGRESS_STREAM_ID`, `AERON_CLUSTER_MESSAGE_TIMEOUT`, `AERON_CLUSTER_CLIENT_NAME`.
+    ///
+    /// # Errors
+    /// A value is malformed or out of range.
+    pub fn from_environment() -> Result<Self, ConnectClusterError> {
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        let mut options = OptionSet::cluster_client();
+        // Unknown names may belong to other programs.
+        options.apply(&Source::Environment, variables)?;
+        Ok(Self::from_options(&options))
     }
 
     /// Sets the channel to members, to which the endpoint of each is added. Default: `aeron:udp?term-length=64k`.
@@ -221,5 +255,37 @@ impl ClusterContext {
             self.name,
             env!("CARGO_PKG_VERSION")
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_a_client_have_the_defaults_of_the_context_and_the_values_that_are_set() {
+        let mut options = OptionSet::cluster_client();
+        let (unset, new) = (
+            ClusterContext::from_options(&options),
+            ClusterContext::new(""),
+        );
+        assert_eq!(format!("{unset:?}"), format!("{new:?}"));
+        assert_eq!(
+            (unset.ingress_stream_id, unset.egress_stream_id),
+            (new.ingress_stream_id, new.egress_stream_id)
+        );
+        let set = [
+            ("aeron.cluster.ingress.endpoints", "0=a:1"),
+            ("aeron.cluster.egress.channel", "aeron:udp?endpoint=b:0"),
+            ("aeron.cluster.egress.stream.id", "7"),
+            ("aeron.cluster.message.timeout", "2s"),
+            ("aeron.cluster.client.name", "pricing"),
+        ];
+        options.apply(&Source::Code, set).unwrap();
+        let context = ClusterContext::from_options(&options);
+        assert_eq!(context.endpoints, "0=a:1");
+        assert_eq!(context.egress_channel, "aeron:udp?endpoint=b:0");
+        assert_eq!((context.egress_stream_id, &*context.name), (7, "pricing"));
+        assert_eq!(context.message_timeout, Duration::from_secs(2));
     }
 }

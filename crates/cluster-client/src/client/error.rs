@@ -2,6 +2,7 @@
 //! Errors of connecting and sending.
 
 use taran::{CommandError, OfferError, PollError, UriError};
+use taran_protocol::option::OptionErrors;
 use taran_sbe::runtime::EncodeError;
 use thiserror::Error;
 
@@ -21,6 +22,9 @@ pub enum ConnectClusterError {
         /// Requirement.
         reason: String,
     },
+    /// Values of options are malformed or out of range.
+    #[error(transparent)]
+    Options(#[from] OptionErrors),
     /// The driver has refused what the client needs.
     #[error(transparent)]
     Command(#[from] CommandError),

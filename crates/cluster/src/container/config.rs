@@ -4,11 +4,13 @@
 use std::path::PathBuf;
 
 use taran_core::idle::IdleSpec;
+use taran_protocol::option::{OptionId, OptionSet};
 
 use crate::consensus::Nanos;
-use crate::module::{ClusterConfigError, Values};
+use crate::module::ClusterConfigError;
+use crate::module::options::{self, int32};
 
-/// Configuration of a container. Properties that are not in [`ContainerConfig::PROPERTIES`] are ignored.
+/// Configuration of a container.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ContainerConfig {
@@ -59,80 +61,55 @@ pub struct ContainerConfig {
 }
 
 impl ContainerConfig {
-    /// Properties that have an effect.
-    pub const PROPERTIES: [&'static str; 22] = [
-        "aeron.dir",
-        "aeron.archive.local.control.channel",
-        "aeron.archive.local.control.stream.id",
-        "aeron.cluster.id",
-        "aeron.cluster.service.id",
-        "aeron.cluster.service.name",
-        "aeron.cluster.dir",
-        "aeron.cluster.mark.file.dir",
-        "aeron.cluster.service.error.buffer.length",
-        "aeron.cluster.control.channel",
-        "aeron.cluster.consensus.module.stream.id",
-        "aeron.cluster.service.stream.id",
-        "aeron.cluster.replay.channel",
-        "aeron.cluster.replay.stream.id",
-        "aeron.cluster.snapshot.channel",
-        "aeron.cluster.snapshot.stream.id",
-        "aeron.cluster.log.fragment.limit",
-        "aeron.cluster.service.responder",
-        "aeron.cluster.service.cycle.threshold",
-        "aeron.cluster.service.snapshot.threshold",
-        "aeron.cluster.app.version",
-        "aeron.cluster.idle.strategy",
-    ];
-
-    /// Reads properties: pairs of name and value, of which later ones win. An empty value is the default.
+    /// Reads options by name: pairs of name and value, of which later ones win. An empty value is the default. Options of other
+    /// programs are ignored.
     ///
     /// # Errors
-    /// A value is invalid.
+    /// As [`Self::new`]; and a name is that of no option, although it has a prefix of the cluster.
     pub fn from_properties<N: AsRef<str>, V: AsRef<str>>(
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Self, ClusterConfigError> {
-        let values = Values::new(properties);
-        let cluster_id = values.int("aeron.cluster.id", 0)?;
-        let service_id = values.parsed("aeron.cluster.service.id", 0, |text| {
-            let id = text.parse().ok().filter(|id| (0..10).contains(id));
-            id.ok_or("must be a number from 0 to 9")
-        })?;
-        let dir = values.text("aeron.cluster.dir", "aeron-cluster");
-        let name = format!("clustered-service-{cluster_id}-{service_id}");
+        Self::new(&options::read(OptionSet::container(), properties)?)
+    }
+
+    /// Validates options ([`OptionSet::container`]).
+    ///
+    /// # Errors
+    /// A value is not possible.
+    pub fn new(options: &OptionSet) -> Result<Self, ClusterConfigError> {
+        let channel = |option| options::channel(options, option);
+        let cluster_id = int32(options.cluster_id());
+        let service_id = int32(options.cluster_service_id());
+        let dir = PathBuf::from(options.text(OptionId::ClusterDir));
+        let service_name = options.cluster_service_name();
         Ok(Self {
             cluster_id,
             service_id,
-            service_name: values.text("aeron.cluster.service.name", &name),
-            mark_dir: PathBuf::from(values.text("aeron.cluster.mark.file.dir", &dir)),
-            dir: PathBuf::from(dir),
-            error_log_length: values.size("aeron.cluster.service.error.buffer.length", 1 << 20)?,
-            aeron_dir: values.get("aeron.dir").map(PathBuf::from),
-            control_channel: values.channel(
-                "aeron.cluster.control.channel",
-                "aeron:ipc?term-length=128k",
-            )?,
-            consensus_module_stream_id: values
-                .int("aeron.cluster.consensus.module.stream.id", 105)?,
-            service_stream_id: values.int("aeron.cluster.service.stream.id", 104)?,
-            replay_channel: values.channel("aeron.cluster.replay.channel", "aeron:ipc")?,
-            replay_stream_id: values.int("aeron.cluster.replay.stream.id", 103)?,
-            snapshot_channel: values
-                .channel("aeron.cluster.snapshot.channel", "aeron:ipc?alias=snapshot")?,
-            snapshot_stream_id: values.int("aeron.cluster.snapshot.stream.id", 106)?,
-            archive_channel: values.channel(
-                "aeron.archive.local.control.channel",
-                "aeron:ipc?term-length=64k",
-            )?,
-            archive_stream_id: values.int("aeron.archive.local.control.stream.id", 10)?,
-            log_fragment_limit: values.count("aeron.cluster.log.fragment.limit", 50)?,
-            is_responder: values.flag("aeron.cluster.service.responder", true)?,
-            cycle_threshold: values
-                .duration("aeron.cluster.service.cycle.threshold", 100_000_000)?,
-            snapshot_threshold: values
-                .duration("aeron.cluster.service.snapshot.threshold", 1_000_000_000)?,
-            app_version: values.int("aeron.cluster.app.version", 1)?,
-            idle: values.idle("aeron.cluster.idle.strategy", "backoff")?,
+            service_name: service_name.map_or_else(
+                || format!("clustered-service-{cluster_id}-{service_id}"),
+                ToOwned::to_owned,
+            ),
+            mark_dir: options
+                .cluster_mark_file_dir()
+                .map_or_else(|| dir.clone(), PathBuf::from),
+            dir,
+            error_log_length: options.cluster_service_error_buffer_length(),
+            aeron_dir: options.dir().map(PathBuf::from),
+            control_channel: options::control_channel(options)?,
+            consensus_module_stream_id: int32(options.cluster_consensus_module_stream_id()),
+            service_stream_id: int32(options.cluster_service_stream_id()),
+            replay_channel: channel(OptionId::ClusterReplayChannel)?,
+            replay_stream_id: int32(options.cluster_replay_stream_id()),
+            snapshot_channel: channel(OptionId::ClusterSnapshotChannel)?,
+            snapshot_stream_id: int32(options.cluster_snapshot_stream_id()),
+            archive_channel: channel(OptionId::ArchiveLocalControlChannel)?,
+            archive_stream_id: int32(options.archive_local_control_stream_id()),
+            log_fragment_limit: options::count(options.cluster_log_fragment_limit()),
+            is_responder: options.cluster_service_responder(),
+            cycle_threshold: options.cluster_service_cycle_threshold_ns(),
+            snapshot_threshold: options.cluster_service_snapshot_threshold_ns(),
+            app_version: int32(options.cluster_app_version()),
+            idle: IdleSpec::parse(options.cluster_idle_strategy().unwrap_or("backoff"), None)?,
         })
     }
 }

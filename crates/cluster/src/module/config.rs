@@ -4,10 +4,11 @@
 use std::path::PathBuf;
 
 use taran::{ChannelUri, Param};
-use taran_core::idle::IdleSpec;
-use taran_protocol::uri::value::{parse_bool, parse_duration_ns, parse_i32, parse_size};
+use taran_core::idle::{IdleError, IdleSpec};
+use taran_protocol::option::{OptionErrors, OptionId, OptionSet, UnknownOption};
 use thiserror::Error;
 
+use super::options::{channel, control_channel, count, int32, read};
 use crate::consensus::{
     Config as ConsensusConfig, ConfigError as ConsensusConfigError, Durability, MemberId, Nanos,
     Timing,
@@ -16,20 +17,29 @@ use crate::members::{Member, Members, MembersError};
 use crate::protocol::ClusterTimeUnit;
 use crate::state::{SessionLimits, StandardAuthorisation};
 
-/// Reason why properties are no configuration.
+/// Reason why options are no configuration.
 #[derive(Error)]
 #[non_exhaustive]
 pub enum ClusterConfigError {
-    /// A value that is none.
-    #[error("{name}={value}: {reason}")]
+    /// Values that are malformed or out of range.
+    #[error(transparent)]
+    Options(#[from] OptionErrors),
+    /// A name that is no option.
+    #[error("{0}")]
+    Unknown(UnknownOption),
+    /// A value that is not possible.
+    #[error("{name}={value} is not possible: {reason}")]
     Invalid {
         /// Property.
-        name: String,
+        name: &'static str,
         /// Its value.
         value: String,
         /// Requirement.
         reason: String,
     },
+    /// The arguments of an idle strategy are invalid.
+    #[error(transparent)]
+    Idle(#[from] IdleError),
     /// A property without default is not set.
     #[error("{name} is not set: {remedy}")]
     Missing {
@@ -37,6 +47,19 @@ pub enum ClusterConfigError {
         name: &'static str,
         /// Value to set.
         remedy: &'static str,
+    },
+    /// The endpoints of this member differ from those in the list of members.
+    #[error(
+        "aeron.cluster.member.endpoints={endpoints} differs from those of member {member} in aeron.cluster.members, {listed}: \
+         correct one of them, or remove aeron.cluster.member.endpoints"
+    )]
+    MemberEndpoints {
+        /// Id of this member.
+        member: MemberId,
+        /// Value of the option.
+        endpoints: String,
+        /// Endpoints in the list.
+        listed: String,
     },
     /// The list of members cannot be read.
     #[error(transparent)]
@@ -58,7 +81,7 @@ pub enum ClusterConfigError {
 
 taran_core::debug_is_display!(ClusterConfigError);
 
-/// Configuration of a member. Properties that are not in [`ClusterConfig::PROPERTIES`] are ignored.
+/// Configuration of a member.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClusterConfig {
@@ -68,6 +91,8 @@ pub struct ClusterConfig {
     pub member_id: MemberId,
     /// All members.
     pub members: Members,
+    /// Name of the agent, and of its client of the driver.
+    pub agent_name: String,
     /// Directory of the files of the member.
     pub dir: PathBuf,
     /// Directory of the mark file.
@@ -92,16 +117,22 @@ pub struct ClusterConfig {
     pub ingress_fragment_limit: usize,
     /// The leader takes requests over IPC as well.
     pub ingress_ipc_allowed: bool,
+    /// Parameters that override those of the response channels of clients.
+    pub egress_channel: Option<String>,
     /// Channel of the log.
     pub log_channel: String,
     /// Stream id of the log.
     pub log_stream_id: i32,
+    /// The leader binds the socket of the log to the host of its log endpoint.
+    pub log_control_enable: bool,
     /// Fragments of the log per duty cycle.
     pub log_fragment_limit: usize,
     /// Channel between members.
     pub consensus_channel: String,
     /// Stream id between members.
     pub consensus_stream_id: i32,
+    /// The sockets that send to other members are bound to the host of the own consensus endpoint.
+    pub consensus_control_enable: bool,
     /// Channel of replays of the own log and snapshots.
     pub replay_channel: String,
     /// Stream id of these replays.
@@ -149,173 +180,137 @@ pub struct ClusterConfig {
 }
 
 impl ClusterConfig {
-    /// Properties that have an effect.
-    pub const PROPERTIES: [&'static str; 46] = [
-        "aeron.dir",
-        "aeron.archive.file.sync.level",
-        "aeron.archive.local.control.channel",
-        "aeron.archive.local.control.stream.id",
-        "aeron.cluster.id",
-        "aeron.cluster.member.id",
-        "aeron.cluster.members",
-        "aeron.cluster.appointed.leader.id",
-        "aeron.cluster.dir",
-        "aeron.cluster.ingress.channel",
-        "aeron.cluster.ingress.stream.id",
-        "aeron.cluster.ingress.fragment.limit",
-        "aeron.cluster.ingress.ipc.allowed",
-        "aeron.cluster.log.channel",
-        "aeron.cluster.log.stream.id",
-        "aeron.cluster.log.fragment.limit",
-        "aeron.cluster.consensus.channel",
-        "aeron.cluster.consensus.stream.id",
-        "aeron.cluster.replay.channel",
-        "aeron.cluster.replay.stream.id",
-        "aeron.cluster.snapshot.channel",
-        "aeron.cluster.snapshot.stream.id",
-        "aeron.cluster.replication.channel",
-        "aeron.cluster.follower.catchup.channel",
-        "aeron.cluster.leader.archive.control.channel",
-        "aeron.cluster.leader.heartbeat.timeout",
-        "aeron.cluster.leader.heartbeat.interval",
-        "aeron.cluster.startup.canvass.timeout",
-        "aeron.cluster.election.timeout",
-        "aeron.cluster.election.status.interval",
-        "aeron.cluster.session.timeout",
-        "aeron.cluster.max.sessions",
-        "aeron.cluster.clock",
-        "aeron.cluster.app.version",
-        "aeron.cluster.idle.strategy",
-        "aeron.cluster.mark.file.dir",
-        "aeron.cluster.services.dir",
-        "aeron.cluster.error.buffer.length",
-        "aeron.cluster.control.channel",
-        "aeron.cluster.consensus.module.stream.id",
-        "aeron.cluster.service.stream.id",
-        "aeron.cluster.termination.timeout",
-        "aeron.cluster.cycle.threshold",
-        "aeron.cluster.total.snapshot.threshold",
-        "aeron.cluster.authorisation.service.supplier",
-        "aeron.cluster.service.count",
-    ];
-
-    /// Reads properties: pairs of name and value, of which later ones win. An empty value is the default.
+    /// Reads options and properties by name: pairs of name and value, of which later ones win. An empty value is the default.
+    /// Options of other programs are ignored.
     ///
     /// # Errors
-    /// A value is invalid, or a property without default is not set.
+    /// As [`Self::new`]; and a name is that of no option, although it has a prefix of the cluster.
     pub fn from_properties<N: AsRef<str>, V: AsRef<str>>(
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Self, ClusterConfigError> {
-        let values = Values::new(properties);
-        let members = values.text("aeron.cluster.members", "");
-        if members.is_empty() {
+        Self::new(&read(OptionSet::cluster(), properties)?)
+    }
+
+    /// Validates options ([`OptionSet::cluster`]).
+    ///
+    /// # Errors
+    /// A value is not possible, options contradict each other, or one without default is not set.
+    pub fn new(options: &OptionSet) -> Result<Self, ClusterConfigError> {
+        let Some(members) = options.cluster_members() else {
             return Err(ClusterConfigError::Missing {
                 name: "aeron.cluster.members",
                 remedy: "set all members, for one member for instance 0,localhost:20110,localhost:20220,localhost:20330,\
                          localhost:20440,localhost:8010",
             });
-        }
-        let fast = Timing::fast();
-        let dir = values.text("aeron.cluster.dir", "aeron-cluster");
-        let dir_or = |name| PathBuf::from(values.text(name, &dir));
-        let appointed = values.int("aeron.cluster.appointed.leader.id", -1)?;
+        };
+        let channel = |option| channel(options, option);
+        let text = |option| options.text(option);
+        let dir = PathBuf::from(text(OptionId::ClusterDir));
+        let dir_or = |dir_of: Option<&str>| dir_of.map_or_else(|| dir.clone(), PathBuf::from);
+        let appointed = int32(options.cluster_appointed_leader_id());
+        let cluster_id = int32(options.cluster_id());
+        let member_id = int32(options.cluster_member_id());
+        let role_name = options.cluster_consensus_module_agent_role_name();
         let config = Self {
-            cluster_id: values.int("aeron.cluster.id", 0)?,
-            member_id: values.int("aeron.cluster.member.id", 0)?,
-            members: Members::parse(&members)?,
-            mark_dir: dir_or("aeron.cluster.mark.file.dir"),
-            services_dir: dir_or("aeron.cluster.services.dir"),
-            dir: PathBuf::from(&dir),
-            error_log_length: values.size("aeron.cluster.error.buffer.length", 1 << 20)?,
-            control_channel: values.channel(
-                "aeron.cluster.control.channel",
-                "aeron:ipc?term-length=128k",
-            )?,
-            consensus_module_stream_id: values
-                .int("aeron.cluster.consensus.module.stream.id", 105)?,
-            service_stream_id: values.int("aeron.cluster.service.stream.id", 104)?,
-            aeron_dir: values.get("aeron.dir").map(PathBuf::from),
-            ingress_channel: values
-                .channel("aeron.cluster.ingress.channel", "aeron:udp?term-length=64k")?,
-            ingress_stream_id: values.int("aeron.cluster.ingress.stream.id", 101)?,
-            ingress_fragment_limit: values.count("aeron.cluster.ingress.fragment.limit", 50)?,
-            ingress_ipc_allowed: values.flag("aeron.cluster.ingress.ipc.allowed", false)?,
-            log_channel: values
-                .channel("aeron.cluster.log.channel", "aeron:udp?term-length=64m")?,
-            log_stream_id: values.int("aeron.cluster.log.stream.id", 100)?,
-            log_fragment_limit: values.count("aeron.cluster.log.fragment.limit", 50)?,
-            consensus_channel: values.channel(
-                "aeron.cluster.consensus.channel",
-                "aeron:udp?term-length=64k",
-            )?,
-            consensus_stream_id: values.int("aeron.cluster.consensus.stream.id", 108)?,
-            replay_channel: values.channel("aeron.cluster.replay.channel", "aeron:ipc")?,
-            replay_stream_id: values.int("aeron.cluster.replay.stream.id", 103)?,
-            snapshot_channel: values
-                .channel("aeron.cluster.snapshot.channel", "aeron:ipc?alias=snapshot")?,
+            cluster_id,
+            member_id,
+            members: Members::parse(members)?,
+            agent_name: role_name.map_or_else(
+                || format!("consensus-module-{cluster_id}-{member_id}"),
+                ToOwned::to_owned,
+            ),
+            mark_dir: dir_or(options.cluster_mark_file_dir()),
+            services_dir: dir_or(options.cluster_services_dir()),
+            error_log_length: options.cluster_error_buffer_length(),
+            control_channel: control_channel(options)?,
+            consensus_module_stream_id: int32(options.cluster_consensus_module_stream_id()),
+            service_stream_id: int32(options.cluster_service_stream_id()),
+            aeron_dir: options.dir().map(PathBuf::from),
+            ingress_channel: channel(OptionId::ClusterIngressChannel)?,
+            ingress_stream_id: int32(options.cluster_ingress_stream_id()),
+            ingress_fragment_limit: count(options.cluster_ingress_fragment_limit()),
+            ingress_ipc_allowed: options.cluster_ingress_ipc_allowed(),
+            egress_channel: options
+                .cluster_egress_channel()
+                .map(|_| channel(OptionId::ClusterEgressChannel))
+                .transpose()?,
+            log_channel: channel(OptionId::ClusterLogChannel)?,
+            log_stream_id: int32(options.cluster_log_stream_id()),
+            log_control_enable: options.cluster_log_control_enable(),
+            log_fragment_limit: count(options.cluster_log_fragment_limit()),
+            consensus_channel: channel(OptionId::ClusterConsensusChannel)?,
+            consensus_stream_id: int32(options.cluster_consensus_stream_id()),
+            consensus_control_enable: options.cluster_consensus_control_enable(),
+            replay_channel: channel(OptionId::ClusterReplayChannel)?,
+            replay_stream_id: int32(options.cluster_replay_stream_id()),
+            snapshot_channel: channel(OptionId::ClusterSnapshotChannel)?,
             module_snapshot_stream_id: 107,
-            service_snapshot_stream_id: values.int("aeron.cluster.snapshot.stream.id", 106)?,
-            replication_channel: values.channel(
-                "aeron.cluster.replication.channel",
-                "aeron:udp?endpoint=localhost:0",
-            )?,
-            catchup_channel: values
-                .channel("aeron.cluster.follower.catchup.channel", "aeron:udp")?,
-            leader_archive_channel: values.channel(
-                "aeron.cluster.leader.archive.control.channel",
-                "aeron:udp?term-length=64k",
-            )?,
-            archive_channel: values.channel(
-                "aeron.archive.local.control.channel",
-                "aeron:ipc?term-length=64k",
-            )?,
-            archive_stream_id: values.int("aeron.archive.local.control.stream.id", 10)?,
+            service_snapshot_stream_id: int32(options.cluster_snapshot_stream_id()),
+            replication_channel: channel(OptionId::ClusterReplicationChannel)?,
+            catchup_channel: channel(OptionId::ClusterFollowerCatchupChannel)?,
+            leader_archive_channel: channel(OptionId::ClusterLeaderArchiveControlChannel)?,
+            archive_channel: channel(OptionId::ArchiveLocalControlChannel)?,
+            archive_stream_id: int32(options.archive_local_control_stream_id()),
             timing: Timing {
-                heartbeat_interval: values.duration(
-                    "aeron.cluster.leader.heartbeat.interval",
-                    fast.heartbeat_interval,
-                )?,
-                heartbeat_timeout: values.duration(
-                    "aeron.cluster.leader.heartbeat.timeout",
-                    fast.heartbeat_timeout,
-                )?,
-                election_timeout: values
-                    .duration("aeron.cluster.election.timeout", fast.election_timeout)?,
-                status_interval: values.duration(
-                    "aeron.cluster.election.status.interval",
-                    fast.status_interval,
-                )?,
-                startup_canvass_timeout: values.duration(
-                    "aeron.cluster.startup.canvass.timeout",
-                    fast.startup_canvass_timeout,
-                )?,
-                ..fast
+                heartbeat_interval: options.cluster_leader_heartbeat_interval_ns(),
+                heartbeat_timeout: options.cluster_leader_heartbeat_timeout_ns(),
+                election_timeout: options.cluster_election_timeout_ns(),
+                status_interval: options.cluster_election_status_interval_ns(),
+                startup_canvass_timeout: options.cluster_startup_canvass_timeout_ns(),
+                ..Timing::fast()
             },
             appointed_leader: (appointed != -1).then_some(appointed),
             sessions: SessionLimits {
-                max_sessions: values.count("aeron.cluster.max.sessions", 10)?,
-                timeout: values.duration("aeron.cluster.session.timeout", 10_000_000_000)?,
+                max_sessions: count(options.cluster_max_sessions()),
+                timeout: options.cluster_session_timeout_ns(),
             },
-            termination_timeout: values
-                .duration("aeron.cluster.termination.timeout", 10_000_000_000)?,
-            cycle_threshold: values.duration("aeron.cluster.cycle.threshold", 100_000_000)?,
-            snapshot_threshold: values
-                .duration("aeron.cluster.total.snapshot.threshold", 1_000_000_000)?,
-            authorisation: values.authorisation("aeron.cluster.authorisation.service.supplier")?,
-            durability: match values.int("aeron.archive.file.sync.level", 0)? {
+            termination_timeout: options.cluster_termination_timeout_ns(),
+            cycle_threshold: options.cluster_cycle_threshold_ns(),
+            snapshot_threshold: options.cluster_total_snapshot_threshold_ns(),
+            authorisation: match options.cluster_authorisation_service_supplier() {
+                "ALLOW_ALL" => StandardAuthorisation::AllowAll,
+                "DENY_ALL" => StandardAuthorisation::DenyAll,
+                _ => StandardAuthorisation::Default,
+            },
+            durability: match options.archive_file_sync_level() {
                 0 => Durability::QuorumMemory,
                 _ => Durability::QuorumDisk,
             },
-            time_unit: values.clock("aeron.cluster.clock")?,
-            app_version: values.int("aeron.cluster.app.version", 1)?,
-            idle: values.idle("aeron.cluster.idle.strategy", "backoff")?,
-            service_count: values.parsed("aeron.cluster.service.count", 1, |text| {
-                let count = text.parse().ok().filter(|count| (1..=10).contains(count));
-                count.ok_or("must be a number from 1 to 10")
-            })?,
+            time_unit: match options.cluster_clock() {
+                "ns" => ClusterTimeUnit::NANOS,
+                "us" => ClusterTimeUnit::MICROS,
+                _ => ClusterTimeUnit::MILLIS,
+            },
+            app_version: int32(options.cluster_app_version()),
+            idle: IdleSpec::parse(options.cluster_idle_strategy().unwrap_or("backoff"), None)?,
+            service_count: count(options.cluster_service_count()),
+            dir,
         };
         config.check()?;
+        config.check_endpoints(options.cluster_member_endpoints())?;
         Ok(config)
+    }
+
+    /// Checks `aeron.cluster.member.endpoints` against the list of members.
+    fn check_endpoints(&self, endpoints: Option<&str>) -> Result<(), ClusterConfigError> {
+        let own = self.own();
+        let listed = [
+            &own.ingress,
+            &own.consensus,
+            &own.log,
+            &own.catchup,
+            &own.archive,
+        ]
+        .map(String::as_str)
+        .join(",");
+        match endpoints {
+            Some(endpoints) if endpoints != listed => Err(ClusterConfigError::MemberEndpoints {
+                member: self.member_id,
+                endpoints: endpoints.to_owned(),
+                listed,
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn check(&self) -> Result<(), ClusterConfigError> {
@@ -344,11 +339,6 @@ impl ClusterConfig {
         })
     }
 
-    /// Returns the name of the agent, which its client has, too.
-    pub(super) fn agent_name(&self) -> String {
-        format!("consensus-module-{}-{}", self.cluster_id, self.member_id)
-    }
-
     /// Returns this member.
     #[must_use]
     pub fn own(&self) -> &Member {
@@ -356,111 +346,6 @@ impl ClusterConfig {
         self.members
             .get(self.member_id)
             .unwrap_or(&self.members.all()[0])
-    }
-}
-
-/// Values by name; the last one counts.
-pub(crate) struct Values(Vec<(String, String)>);
-
-impl Values {
-    pub(crate) fn new<N: AsRef<str>, V: AsRef<str>>(
-        properties: impl IntoIterator<Item = (N, V)>,
-    ) -> Self {
-        let properties = properties.into_iter();
-        Self(
-            properties
-                .map(|(name, value)| (name.as_ref().to_owned(), value.as_ref().to_owned()))
-                .collect(),
-        )
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        let (_, value) = self.0.iter().rev().find(|(found, _)| found == name)?;
-        Some(value.trim()).filter(|value| !value.is_empty())
-    }
-
-    pub(crate) fn text(&self, name: &str, default: &str) -> String {
-        self.get(name).unwrap_or(default).to_owned()
-    }
-
-    pub(crate) fn parsed<T, E: ToString>(
-        &self,
-        name: &str,
-        default: T,
-        parse: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Result<T, ClusterConfigError> {
-        self.get(name).map_or(Ok(default), |value| {
-            parse(value).map_err(|reason| ClusterConfigError::Invalid {
-                name: name.to_owned(),
-                value: value.to_owned(),
-                reason: reason.to_string(),
-            })
-        })
-    }
-
-    pub(crate) fn int(&self, name: &str, default: i32) -> Result<i32, ClusterConfigError> {
-        self.parsed(name, default, parse_i32)
-    }
-
-    pub(crate) fn count(&self, name: &str, default: usize) -> Result<usize, ClusterConfigError> {
-        self.parsed(name, default, |text| {
-            let count = text.parse::<usize>().ok().filter(|count| *count > 0);
-            count.ok_or("must be a number from 1")
-        })
-    }
-
-    /// Returns a length in bytes, which is at least `min`, the default.
-    pub(crate) fn size(&self, name: &str, min: usize) -> Result<usize, ClusterConfigError> {
-        self.parsed(name, min, |text| {
-            let size = parse_size(text).map_err(|error| error.to_string())?;
-            usize::try_from(size)
-                .ok()
-                .filter(|size| *size >= min && i32::try_from(*size).is_ok())
-                .ok_or_else(|| format!("must be at least {min} and less than 2 GiB"))
-        })
-    }
-
-    pub(crate) fn flag(&self, name: &str, default: bool) -> Result<bool, ClusterConfigError> {
-        self.parsed(name, default, parse_bool)
-    }
-
-    pub(crate) fn duration(&self, name: &str, default: Nanos) -> Result<Nanos, ClusterConfigError> {
-        self.parsed(name, default, parse_duration_ns)
-    }
-
-    pub(crate) fn channel(&self, name: &str, default: &str) -> Result<String, ClusterConfigError> {
-        self.parsed(name, default.to_owned(), |text| {
-            ChannelUri::parse(text).map(|_| text.to_owned())
-        })
-    }
-
-    pub(crate) fn clock(&self, name: &str) -> Result<ClusterTimeUnit, ClusterConfigError> {
-        self.parsed(name, ClusterTimeUnit::MILLIS, |text| match text {
-            "ms" | "io.aeron.cluster.MillisecondClusterClock" => Ok(ClusterTimeUnit::MILLIS),
-            "us" => Ok(ClusterTimeUnit::MICROS),
-            "ns" | "io.aeron.cluster.NanosecondClusterClock" => Ok(ClusterTimeUnit::NANOS),
-            _ => Err("is ms, us, ns, or the class of an official clock"),
-        })
-    }
-
-    pub(crate) fn authorisation(
-        &self,
-        name: &str,
-    ) -> Result<StandardAuthorisation, ClusterConfigError> {
-        self.parsed(name, StandardAuthorisation::Default, |text| match text {
-            "ALLOW_ALL" => Ok(StandardAuthorisation::AllowAll),
-            "DENY_ALL" => Ok(StandardAuthorisation::DenyAll),
-            _ => Err("is ALLOW_ALL or DENY_ALL; classes of Java cannot be loaded"),
-        })
-    }
-
-    pub(crate) fn idle(&self, name: &str, default: &str) -> Result<IdleSpec, ClusterConfigError> {
-        let text = self.get(name).unwrap_or(default);
-        IdleSpec::parse(text, None).map_err(|reason| ClusterConfigError::Invalid {
-            name: name.to_owned(),
-            value: text.to_owned(),
-            reason: reason.to_string(),
-        })
     }
 }
 
@@ -500,6 +385,31 @@ mod tests {
     }
 
     #[test]
+    fn defaults_are_those_of_the_consensus_core() {
+        let config = ClusterConfig::from_properties([MEMBERS]).unwrap();
+        assert_eq!(config.timing, Timing::fast());
+        assert_eq!(config.agent_name, "consensus-module-0-0");
+        assert_eq!(config.mark_dir, PathBuf::from("aeron-cluster"));
+        assert_eq!(config.authorisation, StandardAuthorisation::Default);
+        assert_eq!(config.egress_channel, None);
+        assert_eq!(config.appointed_leader, None);
+    }
+
+    #[test]
+    fn endpoints_of_the_own_member_have_to_be_those_of_the_list() {
+        let with = |endpoints| {
+            let name = "aeron.cluster.member.endpoints";
+            ClusterConfig::from_properties([MEMBERS, (name, endpoints)])
+        };
+        assert!(with("a:1,a:2,a:3,a:4,a:5").is_ok());
+        let text = with("a:1,a:2,a:3,a:4,a:6").unwrap_err().to_string();
+        assert!(
+            text.contains("a:4,a:6") && text.contains("a:4,a:5") && text.contains("member 0"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn invalid_value_is_an_error_that_names_property_and_value() {
         for (name, value) in [
             ("aeron.cluster.max.sessions", "0"),
@@ -508,12 +418,18 @@ mod tests {
             ("aeron.cluster.clock", "hours"),
             ("aeron.cluster.id", "x"),
             ("aeron.cluster.ingress.ipc.allowed", "maybe"),
+            ("aeron.cluster.control.channel", "aeron:udp?endpoint=a:1"),
+            ("aeron.cluster.egress.channel", "egress"),
+            ("aeron.cluster.consensus.module.extension", "my.Extension"),
+            ("aeron.cluster.wheel.tick.resolution", "16ms"),
         ] {
             let text = error(name, value);
             assert!(text.contains(name) && text.contains(value), "{text}");
         }
         assert!(error("aeron.cluster.member.id", "7").contains("own id 7"));
         assert!(error("aeron.cluster.log.channel", "aeron:udp?term-id=3").contains("term-id"));
+        let misspelt = error("aeron.cluster.max.session", "3");
+        assert!(misspelt.contains("did you mean aeron.cluster.max.sessions?"));
         let missing = ClusterConfig::from_properties([("a", "b")]).unwrap_err();
         assert!(
             missing

@@ -207,7 +207,7 @@ impl<S: Service + 'static> ConsensusModuleBuilder<S> {
     pub fn launch(self) -> Result<ConsensusModule, LaunchError> {
         let on_end = Mutex::new(self.on_end);
         let idle = self.config.idle.build();
-        let name = self.config.agent_name();
+        let name = self.config.agent_name.clone();
         let has_lost_service = Arc::clone(&self.hooks.has_lost_service);
         let agent = prepare(self.config, self.service, self.container_count, self.hooks)?;
         let fate = Fate::default();
@@ -324,7 +324,7 @@ fn prepare<S: Service>(
     let consensus = config.consensus()?;
     let files = StateFiles::open(&config.dir)?;
     let mark = claim_mark(&config)?;
-    let mut builder = Client::builder().client_name(config.agent_name());
+    let mut builder = Client::builder().client_name(config.agent_name.as_str());
     if let Some(directory) = &config.aeron_dir {
         builder = builder.aeron_dir(directory);
     }

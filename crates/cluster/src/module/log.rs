@@ -18,6 +18,7 @@ use super::config::ClusterConfig;
 use super::destination::LogDestination;
 use super::remote::{Fetch, FetchProgress, Leader, Replication};
 use crate::consensus::{LogCommand, LogEvent, MemberId, Nanos};
+use crate::members::host;
 
 /// Type of the counter with the recorded position.
 const RECORDING_POSITION: i32 = 100;
@@ -369,6 +370,10 @@ impl Log {
             builder = builder
                 .control_mode(ControlMode::Manual)
                 .set(Param::SpiesSimulateConnection, is_single.to_string());
+            if self.config.log_control_enable {
+                let own = host(&self.config.own().log);
+                builder = builder.set(Param::Control, format!("{own}:0"));
+            }
         }
         let channel = builder.build()?;
         let pending = self

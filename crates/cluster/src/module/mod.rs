@@ -11,6 +11,7 @@ mod egress;
 mod files;
 mod launch;
 pub(crate) mod log;
+pub(crate) mod options;
 pub(crate) mod recordings;
 mod remote;
 mod replicated;
@@ -18,7 +19,6 @@ pub(crate) mod snapshot;
 pub mod type_id;
 
 pub use agent::ModuleError;
-pub(crate) use config::Values;
 pub use config::{ClusterConfig, ClusterConfigError};
 pub use containers::ContainersError;
 pub use files::StateFileError;

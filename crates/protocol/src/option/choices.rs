@@ -58,6 +58,20 @@ pub(super) const AUTHENTICATOR: &[Choice] = &[choice_with_aliases(
 
 pub(super) const AUTHORISATION: &[Choice] = &[choice("ALLOW_ALL"), choice("DENY_ALL")];
 
+pub(super) const CLUSTER_CLOCK: &[Choice] = &[
+    choice_with_aliases("ms", &["io.aeron.cluster.MillisecondClusterClock"]),
+    choice("us"),
+    choice_with_aliases("ns", &["io.aeron.cluster.NanosecondClusterClock"]),
+];
+
+pub(super) const CLUSTER_TIMERS: &[Choice] = &[choice_with_aliases(
+    "default",
+    &[
+        "io.aeron.cluster.PriorityHeapTimerServiceSupplier",
+        "io.aeron.cluster.WheelTimerServiceSupplier",
+    ],
+)];
+
 pub(super) const GROUP: &[Choice] = &[choice("infer"), choice("true"), choice("false")];
 
 pub(super) const TERMINATION_VALIDATOR: &[Choice] = &[

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Options of driver, client and archive, declared once, and the sources of their values (docs/spec/uri-and-configuration.md §2,
+//! Options of driver, client, archive and cluster, declared once, and the sources of their values (docs/spec/uri-and-configuration.md §2,
 //! §3).
 //!
 //! ```

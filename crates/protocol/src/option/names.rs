@@ -45,13 +45,19 @@ const MIN_LENGTH_IN_ENVIRONMENT: usize = 14;
 /// Prefix of the variables of an archive.
 const ARCHIVE_PREFIX: &str = "AERON_ARCHIVE_";
 
+/// Prefix of the variables of a cluster.
+const CLUSTER_PREFIX: &str = "AERON_CLUSTER_";
+
 /// Prefixes of variables that belong to other components, tools and builds.
 const FOREIGN_PREFIXES: &[&str] = &[
     "AERON_AGENT_",
     ARCHIVE_PREFIX,
     "AERON_ATS_",
     "AERON_BUILD",
-    "AERON_CLUSTER",
+    CLUSTER_PREFIX,
+    "AERON_CLUSTERED_",
+    "AERON_CLUSTER_BACKUP_",
+    "AERON_CLUSTER_CONSENSUS_ENDPOINTS",
     "AERON_DEBUG_",
     "AERON_DPDK_",
     "AERON_EF_VI_",
@@ -164,10 +170,15 @@ fn nearest(
 
 /// Returns true if an unknown name has an Aeron or Taran prefix and belongs to no other component.
 fn is_in_namespace(name: &str, scope: Scope) -> bool {
+    let own = match scope {
+        Scope::Archive => ARCHIVE_PREFIX,
+        Scope::Cluster | Scope::Container | Scope::ClusterClient => CLUSTER_PREFIX,
+        _ => "",
+    };
     (has_prefix(name, "AERON_") || has_prefix(name, "TARAN_"))
         && !FOREIGN_PREFIXES
             .iter()
-            .filter(|prefix| scope != Scope::Archive || **prefix != ARCHIVE_PREFIX)
+            .filter(|prefix| **prefix != own)
             .any(|prefix| has_prefix(name, prefix))
 }
 
@@ -393,6 +404,24 @@ mod tests {
         assert_eq!(nearest("aeron.archive.dir", &line), None);
         assert_eq!(nearest("agrona.disable.bounds.checks", &line), None);
         assert_eq!(nearest("java.net.preferIPv4Stack", &line), None);
+    }
+
+    #[test]
+    fn unknown_names_of_a_cluster_are_reported_by_its_own_programs() {
+        let nearest = |name, scope| unknown(name, &Source::CommandLine, scope).map(|u| u.nearest);
+        let misspelt = "aeron.cluster.max.session";
+        for scope in [Scope::Cluster, Scope::Container, Scope::ClusterClient] {
+            assert_eq!(
+                nearest(misspelt, scope),
+                Some(Some("aeron.cluster.max.sessions"))
+            );
+            assert_eq!(nearest("aeron.cluster.nothing", scope), Some(None));
+            assert_eq!(nearest("aeron.cluster.backup.interval", scope), None);
+            assert_eq!(nearest("aeron.archive.dirr", scope), None);
+        }
+        for scope in [Scope::Driver, Scope::Archive] {
+            assert_eq!(nearest(misspelt, scope), None);
+        }
     }
 
     #[test]

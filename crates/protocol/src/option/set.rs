@@ -9,7 +9,7 @@ use super::profile::Profile;
 use super::spec::{OptionSpec, Scope, Status, options_of};
 use super::table::OptionId;
 
-/// Values of all options of a driver, client or archive.
+/// Values of all options of a driver, client, archive, or part of a cluster.
 #[derive(Clone, Debug)]
 pub struct OptionSet {
     scope: Scope,
@@ -56,6 +56,24 @@ impl OptionSet {
     #[must_use]
     pub fn archive() -> Self {
         Self::new(Scope::Archive)
+    }
+
+    /// Returns the options of a consensus module, with their defaults.
+    #[must_use]
+    pub fn cluster() -> Self {
+        Self::new(Scope::Cluster)
+    }
+
+    /// Returns the options of a container of a service of a cluster, with their defaults.
+    #[must_use]
+    pub fn container() -> Self {
+        Self::new(Scope::Container)
+    }
+
+    /// Returns the options of a client of a cluster, with their defaults.
+    #[must_use]
+    pub fn cluster_client() -> Self {
+        Self::new(Scope::ClusterClient)
     }
 
     fn new(scope: Scope) -> Self {
@@ -184,8 +202,10 @@ impl OptionSet {
         }
     }
 
-    fn is_in_scope(&self, spec: &OptionSpec) -> bool {
-        self.scope.reads(spec)
+    /// Returns true if the program of these options reads the option.
+    #[must_use]
+    pub fn is_in_scope(&self, option: &OptionSpec) -> bool {
+        self.scope.reads(option)
     }
 
     /// Returns the value of an option.

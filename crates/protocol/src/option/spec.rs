@@ -15,22 +15,72 @@ pub enum Scope {
     Both,
     /// Archive, with the archive client that it contains.
     Archive,
+    /// Consensus module of a cluster.
+    Cluster,
+    /// Container of a service of a cluster.
+    Container,
+    /// Consensus module and containers.
+    Member,
+    /// Client of a cluster.
+    ClusterClient,
+    /// Consensus module, and clients of a cluster.
+    Sessions,
 }
 
 /// Options of other programs from which an archive takes its defaults.
-const DEFAULTS_OF_ARCHIVE: [OptionId; 4] = [
+const DEFAULTS_OF_ARCHIVE: &[OptionId] = &[
     OptionId::EventLogFilename,
     OptionId::MtuLength,
     OptionId::PublicationLingerTimeout,
     OptionId::PrintConfiguration,
 ];
 
+/// Options of driver and archive that a consensus module reads, too: how it reaches its archive, and what that syncs.
+const SHARED_WITH_CLUSTER: &[OptionId] = &[
+    OptionId::ArchiveFileSyncLevel,
+    OptionId::ArchiveLocalControlChannel,
+    OptionId::ArchiveLocalControlStreamId,
+    OptionId::PrintConfiguration,
+];
+
+/// Options of an archive that a container reads, too.
+const SHARED_WITH_CONTAINER: &[OptionId] = &[
+    OptionId::ArchiveLocalControlChannel,
+    OptionId::ArchiveLocalControlStreamId,
+];
+
 impl Scope {
     /// Returns true if the program reads the option.
     pub(super) fn reads(self, option: &OptionSpec) -> bool {
-        option.scope == self
-            || option.scope == Scope::Both
-            || (self == Scope::Archive && DEFAULTS_OF_ARCHIVE.contains(&option.id))
+        let (others, shared): (&[Scope], &[OptionId]) = match self {
+            Scope::Archive => (&[Scope::Both], DEFAULTS_OF_ARCHIVE),
+            Scope::Cluster => (
+                &[Scope::Both, Scope::Member, Scope::Sessions],
+                SHARED_WITH_CLUSTER,
+            ),
+            Scope::Container => (&[Scope::Both, Scope::Member], SHARED_WITH_CONTAINER),
+            Scope::ClusterClient => (&[Scope::Sessions], &[]),
+            Scope::Driver | Scope::Client | Scope::Both | Scope::Member | Scope::Sessions => {
+                (&[Scope::Both], &[])
+            }
+        };
+        option.scope == self || others.contains(&option.scope) || shared.contains(&option.id)
+    }
+
+    /// Returns the programs that read options of this scope, as a text.
+    #[must_use]
+    pub const fn readers(self) -> &'static str {
+        match self {
+            Scope::Driver => "driver",
+            Scope::Client => "client",
+            Scope::Both => "driver, client, archive and cluster",
+            Scope::Archive => "archive",
+            Scope::Cluster => "consensus module",
+            Scope::Container => "service container",
+            Scope::Member => "consensus module and service container",
+            Scope::ClusterClient => "cluster client",
+            Scope::Sessions => "consensus module and cluster client",
+        }
     }
 }
 

@@ -6,9 +6,9 @@
 
 use super::choices::{
     ARCHIVE_DISK_FULL, ARCHIVE_THREADING_MODE, ARCHIVE_VERIFY_DAMAGE, AUTHENTICATOR, AUTHORISATION,
-    CHECKSUM, CONGESTION_CONTROL, EVENT_CLOCK, FALLBACK_LOGGER, GROUP, MULTICAST_FLOW_CONTROL,
-    MULTICAST_STRATEGY, NAME_RESOLVER, PROFILE, RANDOM, SECURE_MODE, TERMINATION_VALIDATOR,
-    THREADING_MODE, UNICAST_FLOW_CONTROL, UNICAST_STRATEGY,
+    CHECKSUM, CLUSTER_CLOCK, CLUSTER_TIMERS, CONGESTION_CONTROL, EVENT_CLOCK, FALLBACK_LOGGER,
+    GROUP, MULTICAST_FLOW_CONTROL, MULTICAST_STRATEGY, NAME_RESOLVER, PROFILE, RANDOM, SECURE_MODE,
+    TERMINATION_VALIDATOR, THREADING_MODE, UNICAST_FLOW_CONTROL, UNICAST_STRATEGY,
 };
 use super::kind::{Affinity, Form, Kind, Value};
 use super::set::OptionSet;
@@ -31,6 +31,13 @@ const LIBRARIES: &str = "no other libraries are loaded into this driver; a progr
      implementations in DriverContext";
 const CLASSES: &str = "Java classes cannot run in this driver; a program that embeds the driver supplies its own implementations in \
      DriverContext";
+const SYNC_LEVEL: &str = "the files of a member are always flushed, and the official module ignores this option, too: \
+     aeron.archive.file.sync.level determines the durability of the log";
+const TIMERS: &str = "there is no timer wheel: timers fire at their deadlines";
+const STANDBY: &str = "there is no standby whose snapshots a member could take";
+const EXTENSIONS: &str = "the consensus module has no extensions";
+const SERVICES: &str = "Java classes cannot run in this container; --service names a service of the command, and a program \
+     that embeds ServiceContainer supplies its own";
 
 macro_rules! kind {
     (bool) => {
@@ -673,6 +680,150 @@ options! {
         "stream id of responses of an archive";
     ArchiveClientName archive_client_name: Archive text(100) "aeron.archive.client.name" "AERON_ARCHIVE_CLIENT_NAME" = "",
         "name of an archive client, shown in the label of its control session counter";
+
+    // Cluster: consensus module and containers (docs/spec/cluster.md §11.1, §11.2)
+    ClusterId cluster_id: Member int(INT_MIN, INT_MAX) "aeron.cluster.id" "AERON_CLUSTER_ID" = "0",
+        "id of the cluster; clusters that share a driver need different ones";
+    ClusterMemberId cluster_member_id: Cluster int(INT_MIN, INT_MAX) "aeron.cluster.member.id" "AERON_CLUSTER_MEMBER_ID" = "0",
+        "id of this member in aeron.cluster.members";
+    ClusterMembers cluster_members: Cluster text "aeron.cluster.members" "AERON_CLUSTER_MEMBERS" = "",
+        "all members, the same text at each: ID,INGRESS,CONSENSUS,LOG,CATCHUP,ARCHIVE with an endpoint host:port per field, separated by |";
+    ClusterMemberEndpoints cluster_member_endpoints: Cluster text "aeron.cluster.member.endpoints" "AERON_CLUSTER_MEMBER_ENDPOINTS" = "",
+        "the five endpoints of this member, to check aeron.cluster.members against; unset means no check";
+    ClusterAppointedLeaderId cluster_appointed_leader_id: Cluster int(-1, INT_MAX) "aeron.cluster.appointed.leader.id" "AERON_CLUSTER_APPOINTED_LEADER_ID" = "-1",
+        "the only member that may lead, for tests; -1 means any";
+    ClusterDir cluster_dir: Member text "aeron.cluster.dir" "AERON_CLUSTER_DIR" = "aeron-cluster",
+        "directory of the files of the member";
+    ClusterMarkFileDir cluster_mark_file_dir: Member text "aeron.cluster.mark.file.dir" "AERON_CLUSTER_MARK_FILE_DIR" = "",
+        "directory of mark files; unset means aeron.cluster.dir";
+    ClusterServicesDir cluster_services_dir: Cluster text "aeron.cluster.services.dir" "AERON_CLUSTER_SERVICES_DIR" = "",
+        "directory in which services have their files; unset means aeron.cluster.dir";
+    ClusterServiceCount cluster_service_count: Cluster int(1, 10) "aeron.cluster.service.count" "AERON_CLUSTER_SERVICE_COUNT" = "1",
+        "number of services in containers of their own";
+    ClusterIngressChannel cluster_ingress_channel: Sessions text "aeron.cluster.ingress.channel" "AERON_CLUSTER_INGRESS_CHANNEL" = "aeron:udp?term-length=64k",
+        "channel of requests of clients; the ingress endpoint of the member is added";
+    ClusterIngressStreamId cluster_ingress_stream_id: Sessions int(INT_MIN, INT_MAX) "aeron.cluster.ingress.stream.id" "AERON_CLUSTER_INGRESS_STREAM_ID" = "101",
+        "stream id of requests of clients";
+    ClusterIngressFragmentLimit cluster_ingress_fragment_limit: Cluster int(1, INT_MAX) "aeron.cluster.ingress.fragment.limit" "AERON_CLUSTER_INGRESS_FRAGMENT_LIMIT" = "50",
+        "maximum fragments of requests per duty cycle";
+    ClusterIngressIpcAllowed cluster_ingress_ipc_allowed: Cluster bool "aeron.cluster.ingress.ipc.allowed" "AERON_CLUSTER_INGRESS_IPC_ALLOWED" = "false",
+        "the leader takes requests over IPC, too";
+    ClusterEgressChannel cluster_egress_channel: Sessions text "aeron.cluster.egress.channel" "AERON_CLUSTER_EGRESS_CHANNEL" = "",
+        "member: parameters that override those of the response channels of clients; client: channel of answers, unset means a free port of localhost";
+    ClusterLogChannel cluster_log_channel: Cluster text "aeron.cluster.log.channel" "AERON_CLUSTER_LOG_CHANNEL" = "aeron:udp?term-length=64m",
+        "channel of the log; without an endpoint the leader sends it to each member";
+    ClusterLogStreamId cluster_log_stream_id: Cluster int(INT_MIN, INT_MAX) "aeron.cluster.log.stream.id" "AERON_CLUSTER_LOG_STREAM_ID" = "100",
+        "stream id of the log";
+    ClusterLogControlEnable cluster_log_control_enable: Cluster bool "aeron.cluster.log.control.enable" "AERON_CLUSTER_LOG_CONTROL_ENABLE" = "true",
+        "bind the socket from which the leader sends the log to the host of its log endpoint";
+    ClusterLogFragmentLimit cluster_log_fragment_limit: Member int(1, INT_MAX) "aeron.cluster.log.fragment.limit" "AERON_CLUSTER_LOG_FRAGMENT_LIMIT" = "50",
+        "maximum fragments of the log per duty cycle";
+    ClusterConsensusChannel cluster_consensus_channel: Cluster text "aeron.cluster.consensus.channel" "AERON_CLUSTER_CONSENSUS_CHANNEL" = "aeron:udp?term-length=64k",
+        "channel between members; their consensus endpoints are added";
+    ClusterConsensusStreamId cluster_consensus_stream_id: Cluster int(INT_MIN, INT_MAX) "aeron.cluster.consensus.stream.id" "AERON_CLUSTER_CONSENSUS_STREAM_ID" = "108",
+        "stream id between members";
+    ClusterConsensusControlEnable cluster_consensus_control_enable: Cluster bool "aeron.cluster.consensus.control.enable" "AERON_CLUSTER_CONSENSUS_CONTROL_ENABLE" = "true",
+        "bind the sockets that send to other members to the host of the own consensus endpoint";
+    ClusterControlChannel cluster_control_channel: Member text "aeron.cluster.control.channel" "AERON_CLUSTER_CONTROL_CHANNEL" = "aeron:ipc?term-length=128k",
+        "IPC channel between consensus module and containers";
+    ClusterConsensusModuleStreamId cluster_consensus_module_stream_id: Member int(INT_MIN, INT_MAX) "aeron.cluster.consensus.module.stream.id" "AERON_CLUSTER_CONSENSUS_MODULE_STREAM_ID" = "105",
+        "stream id from containers to the consensus module";
+    ClusterServiceStreamId cluster_service_stream_id: Member int(INT_MIN, INT_MAX) "aeron.cluster.service.stream.id" "AERON_CLUSTER_SERVICE_STREAM_ID" = "104",
+        "stream id from the consensus module to containers";
+    ClusterReplayChannel cluster_replay_channel: Member text "aeron.cluster.replay.channel" "AERON_CLUSTER_REPLAY_CHANNEL" = "aeron:ipc",
+        "channel of replays of the own log and of snapshots";
+    ClusterReplayStreamId cluster_replay_stream_id: Member int(INT_MIN, INT_MAX) "aeron.cluster.replay.stream.id" "AERON_CLUSTER_REPLAY_STREAM_ID" = "103",
+        "stream id of these replays";
+    ClusterSnapshotChannel cluster_snapshot_channel: Member text "aeron.cluster.snapshot.channel" "AERON_CLUSTER_SNAPSHOT_CHANNEL" = "aeron:ipc?alias=snapshot",
+        "channel on which snapshots are recorded";
+    ClusterSnapshotStreamId cluster_snapshot_stream_id: Member int(INT_MIN, INT_MAX) "aeron.cluster.snapshot.stream.id" "AERON_CLUSTER_SNAPSHOT_STREAM_ID" = "106",
+        "stream id on which snapshots of services are recorded";
+    ClusterReplicationChannel cluster_replication_channel: Cluster text "aeron.cluster.replication.channel" "AERON_CLUSTER_REPLICATION_CHANNEL" = "aeron:udp?endpoint=localhost:0",
+        "channel on which the own archive receives the log of other members; its endpoint may have port 0";
+    ClusterFollowerCatchupChannel cluster_follower_catchup_channel: Cluster text "aeron.cluster.follower.catchup.channel" "AERON_CLUSTER_FOLLOWER_CATCHUP_CHANNEL" = "aeron:udp",
+        "channel on which a leader replays its log to a follower; the catch-up endpoint of the follower is added";
+    ClusterLeaderArchiveControlChannel cluster_leader_archive_control_channel: Cluster text "aeron.cluster.leader.archive.control.channel" "AERON_CLUSTER_LEADER_ARCHIVE_CONTROL_CHANNEL" = "aeron:udp?term-length=64k",
+        "channel to the archives of other members; their archive endpoints are added";
+    ClusterLeaderHeartbeatTimeout cluster_leader_heartbeat_timeout_ns: Cluster duration(MS) "aeron.cluster.leader.heartbeat.timeout" "AERON_CLUSTER_LEADER_HEARTBEAT_TIMEOUT" = "200ms",
+        "silence after which a member counts as dead; set it to 10s, the official default, in a cluster with official members";
+    ClusterLeaderHeartbeatInterval cluster_leader_heartbeat_interval_ns: Cluster duration(MS) "aeron.cluster.leader.heartbeat.interval" "AERON_CLUSTER_LEADER_HEARTBEAT_INTERVAL" = "25ms",
+        "interval of heartbeats of the leader, and of reports of followers";
+    ClusterStartupCanvassTimeout cluster_startup_canvass_timeout_ns: Cluster duration(MS) "aeron.cluster.startup.canvass.timeout" "AERON_CLUSTER_STARTUP_CANVASS_TIMEOUT" = "1s",
+        "time after the start of a member for which all members are awaited before a quorum is enough";
+    ClusterElectionTimeout cluster_election_timeout_ns: Cluster duration(MS) "aeron.cluster.election.timeout" "AERON_CLUSTER_ELECTION_TIMEOUT" = "200ms",
+        "duration of a ballot that no quorum decides";
+    ClusterElectionStatusInterval cluster_election_status_interval_ns: Cluster duration(MS) "aeron.cluster.election.status.interval" "AERON_CLUSTER_ELECTION_STATUS_INTERVAL" = "20ms",
+        "interval of messages in an election";
+    ClusterSessionTimeout cluster_session_timeout_ns: Cluster duration(MS) "aeron.cluster.session.timeout" "AERON_CLUSTER_SESSION_TIMEOUT" = "10s",
+        "silence after which the session of a client is closed";
+    ClusterMaxSessions cluster_max_sessions: Cluster int(1, INT_MAX) "aeron.cluster.max.sessions" "AERON_CLUSTER_MAX_SESSIONS" = "10",
+        "maximum sessions of clients";
+    ClusterTerminationTimeout cluster_termination_timeout_ns: Cluster duration(0) "aeron.cluster.termination.timeout" "AERON_CLUSTER_TERMINATION_TIMEOUT" = "10s",
+        "time for which a leader that ends the cluster waits for its followers";
+    ClusterClock cluster_clock: Cluster choice(CLUSTER_CLOCK) "aeron.cluster.clock" "AERON_CLUSTER_CLOCK" = "ms",
+        "unit of the time of the cluster: milliseconds, microseconds or nanoseconds";
+    ClusterAuthenticatorSupplier cluster_authenticator_supplier: Cluster choice(AUTHENTICATOR) "aeron.cluster.authenticator.supplier" "AERON_CLUSTER_AUTHENTICATOR_SUPPLIER" = "default",
+        "authenticator of clients; default accepts all, a program that embeds the member supplies its own";
+    ClusterAuthorisationServiceSupplier cluster_authorisation_service_supplier: Cluster choice(AUTHORISATION) "aeron.cluster.authorisation.service.supplier" "AERON_CLUSTER_AUTHORISATION_SERVICE_SUPPLIER" = "",
+        "authorisation of requests such as that of a snapshot; unset denies those of clients; a program that embeds the member supplies its own";
+    ClusterErrorBufferLength cluster_error_buffer_length: Cluster size(M, INT_MAX - 8192) "aeron.cluster.error.buffer.length" "AERON_CLUSTER_ERROR_BUFFER_LENGTH" = "1m",
+        "length of the distinct error log in the mark file of the member";
+    ClusterIdleStrategy cluster_idle_strategy: Member idle "aeron.cluster.idle.strategy" "AERON_CLUSTER_IDLE_STRATEGY" = "backoff",
+        "idle strategy of the thread of the consensus module, or of a container";
+    ClusterCycleThreshold cluster_cycle_threshold_ns: Cluster duration(0) "aeron.cluster.cycle.threshold" "AERON_CLUSTER_CYCLE_THRESHOLD" = "100ms",
+        "duration above which a duty cycle of the consensus module is counted";
+    ClusterTotalSnapshotThreshold cluster_total_snapshot_threshold_ns: Cluster duration(0) "aeron.cluster.total.snapshot.threshold" "AERON_CLUSTER_TOTAL_SNAPSHOT_THRESHOLD" = "1s",
+        "duration above which a snapshot is counted";
+    ClusterAgentRoleName cluster_consensus_module_agent_role_name: Cluster text(100) "aeron.cluster.consensus.module.agent.role.name" "AERON_CLUSTER_CONSENSUS_MODULE_AGENT_ROLE_NAME" = "",
+        "name of the thread of the consensus module, and of its client of the driver; unset means consensus-module-CLUSTER-MEMBER";
+    ClusterAppVersion cluster_app_version: Member int(0, INT_MAX) "aeron.cluster.app.version" "AERON_CLUSTER_APP_VERSION" = "1",
+        "version of the application, MAJOR * 65536 + MINOR * 256 + PATCH: members and snapshots of another major version are refused";
+    ClusterFileSyncLevel cluster_file_sync_level: Cluster int(0, 2) "aeron.cluster.file.sync.level" "AERON_CLUSTER_FILE_SYNC_LEVEL" = "0", fixed SYNC_LEVEL,
+        "durability of the files of the member";
+    ClusterTimerServiceSupplier cluster_timer_service_supplier: Cluster choice(CLUSTER_TIMERS) "aeron.cluster.timer.service.supplier" "AERON_CLUSTER_TIMER_SERVICE_SUPPLIER" = "default",
+        "implementation of timers: there is one, which fires them in the order of their deadlines";
+    ClusterWheelTickResolution cluster_wheel_tick_resolution_ns: Cluster duration(MS) "aeron.cluster.wheel.tick.resolution" "AERON_CLUSTER_WHEEL_TICK_RESOLUTION" = "8ms", fixed TIMERS,
+        "resolution of a timer wheel";
+    ClusterTicksPerWheel cluster_ticks_per_wheel: Cluster int(1, INT_MAX) "aeron.cluster.ticks.per.wheel" "AERON_CLUSTER_TICKS_PER_WHEEL" = "128", fixed TIMERS,
+        "ticks of a timer wheel";
+    ClusterReplicationProgressTimeout cluster_replication_progress_timeout_ns: Cluster duration(MS) "aeron.cluster.replication.progress.timeout" "AERON_CLUSTER_REPLICATION_PROGRESS_TIMEOUT" = "10s", fixed STANDBY,
+        "time limit of progress of the replication of a standby snapshot";
+    ClusterReplicationProgressInterval cluster_replication_progress_interval_ns: Cluster duration(MS) "aeron.cluster.replication.progress.interval" "AERON_CLUSTER_REPLICATION_PROGRESS_INTERVAL" = "1s", fixed STANDBY,
+        "interval of checks of this progress";
+    ClusterAcceptStandbySnapshots cluster_accept_standby_snapshots: Cluster bool "aeron.cluster.accept.standby.snapshots" "AERON_CLUSTER_ACCEPT_STANDBY_SNAPSHOTS" = "false", fixed STANDBY,
+        "accept snapshots of standby members";
+    ClusterStandbyNotificationDelay cluster_standby_snapshot_notification_processing_delay_ns: Cluster duration(0) "aeron.cluster.standby.snapshot.notification.processing.delay" "AERON_CLUSTER_STANDBY_SNAPSHOT_NOTIFICATION_PROCESSING_DELAY" = "0", fixed STANDBY,
+        "time after which notifications of standby snapshots are processed";
+    ClusterConsensusModuleExtension cluster_consensus_module_extension: Cluster text "aeron.cluster.consensus.module.extension" "AERON_CLUSTER_CONSENSUS_MODULE_EXTENSION" = "", fixed EXTENSIONS,
+        "extension of the consensus module";
+
+    // Containers of services (docs/spec/cluster.md §11.2)
+    ClusterServiceId cluster_service_id: Container int(0, 9) "aeron.cluster.service.id" "AERON_CLUSTER_SERVICE_ID" = "0",
+        "id of the service of a container, from 0 without gaps";
+    ClusterServiceName cluster_service_name: Container text(100) "aeron.cluster.service.name" "AERON_CLUSTER_SERVICE_NAME" = "",
+        "name of the service; unset means clustered-service-CLUSTER-SERVICE";
+    ClusterServiceResponder cluster_service_responder: Container bool "aeron.cluster.service.responder" "AERON_CLUSTER_SERVICE_RESPONDER" = "true",
+        "false: the service never answers clients, and has no publications to them";
+    ClusterServiceErrorBufferLength cluster_service_error_buffer_length: Container size(M, INT_MAX - 8192) "aeron.cluster.service.error.buffer.length" "AERON_CLUSTER_SERVICE_ERROR_BUFFER_LENGTH" = "1m",
+        "length of the distinct error log in the mark file of a container";
+    ClusterServiceCycleThreshold cluster_service_cycle_threshold_ns: Container duration(0) "aeron.cluster.service.cycle.threshold" "AERON_CLUSTER_SERVICE_CYCLE_THRESHOLD" = "100ms",
+        "duration above which a duty cycle of a container is counted";
+    ClusterServiceSnapshotThreshold cluster_service_snapshot_threshold_ns: Container duration(0) "aeron.cluster.service.snapshot.threshold" "AERON_CLUSTER_SERVICE_SNAPSHOT_THRESHOLD" = "1s",
+        "duration above which a snapshot of a service is counted";
+    ClusterServiceClassName cluster_service_class_name: Container text "aeron.cluster.service.class.name" "AERON_CLUSTER_SERVICE_CLASS_NAME" = "", fixed SERVICES,
+        "class of the service of a container";
+    ClusterServiceDelegatingErrorHandler cluster_service_delegating_error_handler: Container text "aeron.cluster.service.delegating.error.handler" "AERON_CLUSTER_SERVICE_DELEGATING_ERROR_HANDLER" = "", fixed SERVICES,
+        "class that handles errors of a container";
+
+    // Client of a cluster (docs/spec/cluster.md §11.3)
+    ClusterMessageTimeout cluster_message_timeout_ns: ClusterClient duration(MS) "aeron.cluster.message.timeout" "AERON_CLUSTER_MESSAGE_TIMEOUT" = "5s",
+        "time limit for a session of a client, and for its connection to a new leader";
+    ClusterIngressEndpoints cluster_ingress_endpoints: ClusterClient text "aeron.cluster.ingress.endpoints" "AERON_CLUSTER_INGRESS_ENDPOINTS" = "",
+        "ingress endpoints of the members: 0=host:port,1=host:port; unset for an ingress over IPC or multicast";
+    ClusterEgressStreamId cluster_egress_stream_id: ClusterClient int(INT_MIN, INT_MAX) "aeron.cluster.egress.stream.id" "AERON_CLUSTER_EGRESS_STREAM_ID" = "102",
+        "stream id on which a client receives answers";
+    ClusterClientName cluster_client_name: ClusterClient text "aeron.cluster.client.name" "AERON_CLUSTER_CLIENT_NAME" = "",
+        "name of a client, at most 100 characters, shown by the cluster";
 }
 
 #[cfg(test)]

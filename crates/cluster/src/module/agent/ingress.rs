@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests of clients.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use taran::{
-    Action, ChannelUri, Client, ControlledFragmentAssembler, ImageHandlers, ImageView, OfferError,
-    Pending, Subscription, UriError,
+    Action, ChannelUri, Client, ControlledFragmentAssembler, ImageHandlers, ImageView, Media,
+    OfferError, Pending, Subscription, UriError,
 };
 
 use super::control::toggle;
@@ -17,7 +18,7 @@ use crate::module::config::ClusterConfig;
 use crate::module::egress::append;
 use crate::protocol::{
     AdminRequest, AdminRequestType, AdminResponse, AdminResponseCode, EgressMessage,
-    IngressMessage, SessionMessageHeader, split,
+    IngressMessage, SessionConnectRequest, SessionMessageHeader, split,
 };
 use crate::service::Service;
 use crate::state::{CLUSTER_PROTOCOL_ID, Leadership, SessionIo as _};
@@ -100,12 +101,38 @@ fn udp_channel(config: &ClusterConfig, is_leader: bool) -> Result<Option<String>
         return Ok(None);
     }
     let uri = match endpoint {
-        _ if uri.media() != taran::Media::Udp => uri.clone(),
+        _ if uri.media() != Media::Udp => uri.clone(),
         Some(_) => uri.clone(),
         None => uri.with("endpoint", &config.own().ingress)?,
     };
     let uri = uri.with("rejoin", "false")?.with("reliable", "true")?;
     Ok(Some(uri.as_str().to_owned()))
+}
+
+/// Returns the channel on which a client is answered: that of its request, with the parameters of
+/// `aeron.cluster.egress.channel` (`docs/spec/cluster.md` §1.5).
+fn response_channel<'a>(config: &ClusterConfig, requested: &'a str) -> Cow<'a, str> {
+    let (Some(template), Ok(mut uri)) = (&config.egress_channel, ChannelUri::parse(requested))
+    else {
+        return Cow::Borrowed(requested);
+    };
+    if uri.media() == Media::Ipc {
+        return if config.ingress_ipc_allowed {
+            Cow::Borrowed(requested)
+        } else {
+            Cow::Owned(template.clone())
+        };
+    }
+    // The configuration has checked the template.
+    let template = ChannelUri::parse(template);
+    for (key, value) in template.iter().flat_map(ChannelUri::parameters) {
+        match uri.with(key, value) {
+            Ok(with) => uri = with,
+            // The publication cannot be added then, and the session fails with the driver's reason.
+            Err(_) => return Cow::Borrowed(requested),
+        }
+    }
+    Cow::Owned(uri.as_str().to_owned())
 }
 
 fn is_multicast(endpoint: &str) -> bool {
@@ -193,6 +220,11 @@ impl<S: Service> ModuleAgent<S> {
                     ingress.source_identity(),
                     ingress.session_id()
                 );
+                let channel = response_channel(&self.config, request.response_channel);
+                let request = SessionConnectRequest {
+                    response_channel: &channel,
+                    ..request
+                };
                 self.with_sessions(|sessions, io, authenticator| {
                     let handle = sessions.on_connect_request(
                         leadership,
@@ -322,5 +354,32 @@ impl<S: Service> ModuleAgent<S> {
         });
         self.with_sessions(|_, io, _| io.send(handle, &response))?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn response_channel_of_a_client_has_the_parameters_of_the_template() {
+        let answer = |template, ipc, requested| {
+            let config = ClusterConfig::from_properties([
+                ("aeron.cluster.members", "0,a:1,a:2,a:3,a:4,a:5"),
+                ("aeron.cluster.egress.channel", template),
+                ("aeron.cluster.ingress.ipc.allowed", ipc),
+            ]);
+            response_channel(&config.unwrap(), requested).into_owned()
+        };
+        let (udp, ipc) = ("aeron:udp?endpoint=b:1|mtu=8k", "aeron:ipc");
+        let template = "aeron:udp?mtu=1408|linger=0";
+        assert_eq!(answer("", "false", udp), udp);
+        assert_eq!(
+            answer(template, "false", udp),
+            "aeron:udp?endpoint=b:1|mtu=1408|linger=0"
+        );
+        assert_eq!(answer(template, "false", ipc), template);
+        assert_eq!(answer(template, "true", ipc), ipc);
+        assert_eq!(answer(template, "false", "nonsense"), "nonsense");
     }
 }

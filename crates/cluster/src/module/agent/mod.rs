@@ -208,7 +208,7 @@ impl<S: Service> ModuleAgent<S> {
         } = parts;
         Self {
             ingress_endpoints: config.members.ingress_endpoints().into(),
-            name: config.agent_name(),
+            name: config.agent_name.clone(),
             peers: Peers::new(client.clone(), Arc::clone(&config)),
             termination: Termination::new(config.termination_timeout),
             config,

@@ -4,10 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use taran::{ChannelUri, Client, CommandError, ExclusivePublication, Pending, UriError};
+use taran::{ChannelUri, Client, CommandError, ExclusivePublication, Media, Pending, UriError};
 use thiserror::Error;
 
 use crate::consensus::{MemberId, Nanos};
+use crate::members::host;
 use crate::module::config::ClusterConfig;
 
 /// Attempts of one message, as each may meet the end of a term.
@@ -97,12 +98,40 @@ fn connect(
     config: &ClusterConfig,
     member: MemberId,
 ) -> Result<Pending<ExclusivePublication>, PeerError> {
-    let endpoint = config.members.get(member).map(|it| it.consensus.as_str());
-    let uri = ChannelUri::parse(&config.consensus_channel)
-        // The core sends to members only.
-        .and_then(|uri| uri.with("endpoint", endpoint.unwrap_or_default()))
-        .map_err(|source| PeerError::Channel { member, source })?;
+    let uri = channel_to(config, member).map_err(|source| PeerError::Channel { member, source })?;
     client
         .async_add_exclusive_publication(uri.as_str(), config.consensus_stream_id)
         .map_err(|source| PeerError::Command { member, source })
+}
+
+/// Returns the channel to a member. Its socket is bound to the own host, if the configuration says so.
+fn channel_to(config: &ClusterConfig, member: MemberId) -> Result<ChannelUri, UriError> {
+    let endpoint = config.members.get(member).map(|it| it.consensus.as_str());
+    // The core sends to members only.
+    let uri = ChannelUri::parse(&config.consensus_channel)?
+        .with("endpoint", endpoint.unwrap_or_default())?;
+    if !config.consensus_control_enable || uri.media() != Media::Udp {
+        return Ok(uri);
+    }
+    uri.with("control", &format!("{}:0", host(&config.own().consensus)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channel_to_a_member_is_bound_to_the_own_host_unless_that_is_disabled() {
+        let members = "0,a:1,a:2,a:3,a:4,a:5|1,b:1,b:2,b:3,b:4,b:5";
+        let channel = |enable| {
+            let config = ClusterConfig::from_properties([
+                ("aeron.cluster.members", members),
+                ("aeron.cluster.consensus.channel", "aeron:udp"),
+                ("aeron.cluster.consensus.control.enable", enable),
+            ]);
+            channel_to(&config.unwrap(), 1).unwrap().as_str().to_owned()
+        };
+        assert_eq!(channel("true"), "aeron:udp?endpoint=b:2|control=a:0");
+        assert_eq!(channel("false"), "aeron:udp?endpoint=b:2");
+    }
 }
