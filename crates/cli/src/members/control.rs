@@ -4,10 +4,10 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taran_cluster::module::type_id;
+use taran_cluster::module::{toggle, type_id};
 
-use super::Target;
 use super::node::{Node, state_name};
+use super::{Target, Transfer};
 use crate::failure::Failure;
 use crate::output;
 
@@ -59,26 +59,7 @@ struct Done {
 pub(super) fn run(target: &Target, action: Action) -> Result<ExitCode, Failure> {
     let node = Node::attach(&target.dir, target.timeout)?;
     let name = action.name();
-    if !node.is_leader() {
-        let leader = node.members()?.leader_member_id;
-        let text = if leader < 0 {
-            format!("no member leads, unable to {name}: see 'taran members describe'")
-        } else {
-            format!(
-                "member {} is not the leader (member {leader} is), unable to {name}: give the directory of the leader",
-                node.mark.member_id
-            )
-        };
-        return Err(Failure::Other(text));
-    }
-    let state = node.value(type_id::MODULE_STATE).unwrap_or_default();
-    if state != action.needed_state() {
-        return Err(Failure::Other(format!(
-            "unable to {name} as the consensus module is {}, but needs to be {}",
-            state_name(state),
-            state_name(action.needed_state())
-        )));
-    }
+    check_leader(&node, name, action.needed_state())?;
     let before = node.value(type_id::SNAPSHOT_COUNT);
     let gone = || Failure::Other("the consensus module has ended".to_owned());
     let toggle = node.counter(type_id::CONTROL_TOGGLE).ok_or_else(gone)?;
@@ -139,6 +120,104 @@ pub(super) fn run(target: &Target, action: Action) -> Result<ExitCode, Failure> 
         })?;
     } else {
         output::text(&format!("{text}\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Checks that the member leads, and that its consensus module is in the state in which it takes the action.
+fn check_leader(node: &Node, name: &str, needed_state: i64) -> Result<(), Failure> {
+    if !node.is_leader() {
+        let leader = node.members()?.leader_member_id;
+        let text = if leader < 0 {
+            format!("no member leads, unable to {name}: see 'taran members describe'")
+        } else {
+            format!(
+                "member {} is not the leader (member {leader} is), unable to {name}: give the directory of the leader",
+                node.mark.member_id
+            )
+        };
+        return Err(Failure::Other(text));
+    }
+    let state = node.value(type_id::MODULE_STATE).unwrap_or_default();
+    if state != needed_state {
+        return Err(Failure::Other(format!(
+            "unable to {name} as the consensus module is {}, but needs to be {}",
+            state_name(state),
+            state_name(needed_state)
+        )));
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Transferred {
+    action: &'static str,
+    member_id: i32,
+    leader_member_id: i32,
+}
+
+/// Lets the leader hand leadership over, and waits until another member leads.
+pub(super) fn transfer(transfer: &Transfer) -> Result<ExitCode, Failure> {
+    let Transfer { target, to } = transfer;
+    let node = Node::attach(&target.dir, target.timeout)?;
+    let name = "TRANSFER";
+    check_leader(&node, name, ACTIVE)?;
+    let own = node.mark.member_id;
+    let members = node.members()?;
+    let mut others = members.members.iter().map(|it| it.member_id);
+    if let Some(to) = to
+        && (*to == own || !others.any(|id| id == *to))
+    {
+        return Err(Failure::Other(format!(
+            "{to} is not the id of another member than the leader {own}, unable to {name}: see 'taran members list'"
+        )));
+    }
+    let control = node.counter(type_id::TRANSFER_TOGGLE).ok_or_else(|| {
+        Failure::Other(format!(
+            "member {own} leads and is one of Aeron, which cannot hand leadership over; end it, so that the others elect a leader"
+        ))
+    })?;
+    let requested = toggle::transfer_leadership(*to);
+    if control.compare_exchange(NEUTRAL, requested).is_err() {
+        return Err(Failure::Other(format!(
+            "unable to {name}: another transfer is under way (transfer toggle {})",
+            control.get()
+        )));
+    }
+    let value = node.wait("the leader has not handed over", || {
+        let value = node.value(type_id::TRANSFER_TOGGLE);
+        (value != Some(requested)).then_some(value)
+    })?;
+    if value == Some(NEUTRAL) && node.is_leader() {
+        return Err(Failure::Other(format!(
+            "member {own} leads on: 'taran members errors {}' says why leadership is not handed over",
+            target.dir.display()
+        )));
+    }
+    let leader = node.wait("no member leads", || {
+        let leader = node.members().ok()?.leader_member_id;
+        (leader >= 0).then_some(leader)
+    })?;
+    if leader == own {
+        return Err(Failure::Other(format!(
+            "member {own} was elected again, as no other member stood in time; repeat it"
+        )));
+    }
+    if let Some(to) = to
+        && leader != *to
+    {
+        return Err(Failure::Other(format!(
+            "member {leader} leads now, not {to}, which did not stand in time; repeat it at member {leader}"
+        )));
+    }
+    if target.json {
+        output::json(&Transferred {
+            action: name,
+            member_id: own,
+            leader_member_id: leader,
+        })?;
+    } else {
+        output::text(&format!("member {leader} leads\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

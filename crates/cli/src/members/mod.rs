@@ -27,9 +27,10 @@ DIR is the directory of the member, aeron.cluster.dir; the member may be one of 
   taran members describe /var/lib/cluster
   taran members list /var/lib/cluster --json
   taran members snapshot /var/lib/cluster
+  taran members transfer /var/lib/cluster --to 2
 
 'describe', 'list', 'is-leader' and the verbs that change the cluster need a running member: 'snapshot', 'suspend', 'resume',
-'shutdown' and 'abort' that of the leader, 'validate-recording-log' any. 'recording-log', 'recovery-plan', 'errors' and 'pid' read
+'transfer', 'shutdown' and 'abort' that of the leader, 'validate-recording-log' any. 'transfer' needs a leader of Taran. 'recording-log', 'recovery-plan', 'errors' and 'pid' read
 files. 'invalidate-latest-snapshot', 'sort-recording-log' and 'seed-recording-log' change files of a member that is stopped.
 
 Exit status: 0 done (is-leader: it leads), 1 failed (is-leader: it does not lead), 2 incorrect usage.")]
@@ -51,6 +52,16 @@ struct Target {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Args, Debug)]
+struct Transfer {
+    #[command(flatten)]
+    target: Target,
+
+    /// Member that is to lead; without it any that has the whole log
+    #[arg(long, value_name = "ID", allow_negative_numbers = true)]
+    to: Option<i32>,
 }
 
 /// Files of a member, by its directory.
@@ -107,6 +118,8 @@ enum Verb {
     Suspend(Target),
     /// Take messages of clients again
     Resume(Target),
+    /// Hand leadership over to another member
+    Transfer(Transfer),
     /// Take a snapshot, then end all members
     Shutdown(Target),
     /// End all members without a snapshot
@@ -134,6 +147,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Verb::Snapshot(target) => control::run(target, control::Action::Snapshot),
         Verb::Suspend(target) => control::run(target, control::Action::Suspend),
         Verb::Resume(target) => control::run(target, control::Action::Resume),
+        Verb::Transfer(transfer) => control::transfer(transfer),
         Verb::Shutdown(target) => control::run(target, control::Action::Shutdown),
         Verb::Abort(target) => control::run(target, control::Action::Abort),
         Verb::ValidateRecordingLog(target) => control::validate(target),

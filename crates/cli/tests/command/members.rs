@@ -131,6 +131,20 @@ fn leader_is_described_suspended_resumed_and_shut_down_after_snapshots() {
             .stdout
             .ends_with("\n0 distinct errors observed.\n")
     );
+    member
+        .verb("transfer", &["--to", "7"])
+        .assert_code(1)
+        .assert_stderr("7 is not the id of another member than the leader 0");
+    member
+        .verb("transfer", &[])
+        .assert_code(1)
+        .assert_stderr("member 0 leads on");
+    assert!(
+        member
+            .verb("errors", &[])
+            .stdout
+            .contains("leadership is not handed over: the cluster has no other member")
+    );
     let mut plan = Value::Null;
     await_true("an answer of the archive", || {
         let outcome = member.verb("recovery-plan", &["--json", "--timeout", "30s"]);

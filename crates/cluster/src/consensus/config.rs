@@ -234,6 +234,11 @@ impl Config {
         self.members.iter().position(|member| *member == id)
     }
 
+    /// Returns the only member that may lead, if one is appointed.
+    pub(super) fn appointed_leader(&self) -> Option<MemberId> {
+        self.appointed.map(|index| self.members[index])
+    }
+
     /// Returns true if this member may become leader.
     pub(super) fn is_eligible(&self) -> bool {
         self.appointed.is_none_or(|appointed| appointed == self.me)

@@ -42,8 +42,8 @@ impl Consensus {
                 let next = match self.state {
                     State::Closed => self
                         .leading
-                        .transfer_deadline
-                        .map_or(next, |it| it.min(next)),
+                        .transfer
+                        .map_or(next, |it| it.deadline.min(next)),
                     State::LeaderLogReplication if !self.leading.is_published => {
                         return quorum.min(timeout);
                     }

@@ -19,6 +19,7 @@ impl Consensus {
         }
         self.take_role(Role::Follower);
         self.enter(now, State::Canvass);
+        self.election.next_send = now.max(self.election.pause_until);
     }
 
     pub(super) fn step_canvass(&mut self, now: Nanos) {
@@ -97,9 +98,9 @@ impl Consensus {
             report.is_some_and(|report| (report.term, report.position) <= own)
         };
         let passing = 1 + self.others().filter(|index| passes(*index)).count();
-        let graceful = self.election.graceful_leader;
-        let expected = self.config.members().len()
-            - usize::from(graceful.is_some_and(|leader| !passes(leader)));
+        // A leader that left in order may be among those that pass; it is not waited for.
+        let expected =
+            self.config.members().len() - usize::from(self.election.graceful_leader.is_some());
         let is_unanimous = passing >= expected;
         let is_late = now >= self.election.canvass_deadline;
         passing >= self.config.quorum() && (is_unanimous || is_late)

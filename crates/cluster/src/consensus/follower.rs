@@ -6,7 +6,10 @@ use super::decision::LogCommand;
 use super::defects::Defect;
 use super::member::{Consensus, NEVER};
 use super::reconciliation::Reconciliation;
-use super::{AppendFlags, Durability, Fault, Message, NULL_TERM, NewLeadershipTerm, Role, State};
+use super::{
+    AppendFlags, Durability, Fault, Message, NULL_TERM, NewLeadershipTerm, ProtocolVersion, Role,
+    State,
+};
 
 /// Variables of a follower.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -105,7 +108,7 @@ impl Consensus {
                 self.following.notified_commit =
                     self.following.notified_commit.max(announced.commit);
             }
-        } else if self.state.is_ballot() {
+        } else if self.state.is_ballot() && now >= self.election.pause_until {
             let is_lower = announced.term < self.candidate_term;
             if is_lower && !self.defects.has(Defect::LowerTermFollowed) {
                 // The vote for a later term forbids to acknowledge this one.
@@ -293,6 +296,32 @@ impl Consensus {
         self.raise_commit(position);
         if self.state == State::FollowerCatchup && self.commit > self.following.base {
             self.write_late_term();
+        }
+    }
+
+    /// Takes the message of a leader that has handed leadership over at the end of its log. A follower that has the whole log starts
+    /// an election, as at the end of the log's stream; others have that still to come.
+    pub(super) fn on_handed_over(
+        &mut self,
+        now: Nanos,
+        from: usize,
+        term: i64,
+        position: i64,
+        version: ProtocolVersion,
+    ) {
+        let is_followed = self.leader_followed() == Some(from) && self.following.term == term;
+        // The end of the log's stream may come first.
+        let is_known = self.election.graceful_leader == Some(from) && self.terms.log_term() == term;
+        if version.is_transfer_to_other() && (is_followed || is_known) {
+            self.election.abstain_until = now + self.config.timing.election_timeout;
+            if self.state == State::Nominate {
+                let deadline = self.election.canvass_deadline;
+                self.enter_canvass(now, deadline);
+            }
+        }
+        if is_followed && self.append >= position {
+            self.enter_election(now, None);
+            self.election.graceful_leader = Some(from);
         }
     }
 

@@ -6,7 +6,10 @@ use super::credit::{LedTerm, Report, ReportKind, quorum_position};
 use super::decision::LogCommand;
 use super::defects::Defect;
 use super::member::{Consensus, NEVER};
-use super::{AppendFlags, Fault, Message, NULL_POSITION, NULL_TERM, NewLeadershipTerm, State};
+use super::{
+    AppendFlags, Fault, Message, NULL_POSITION, NULL_TERM, NewLeadershipTerm, ProtocolVersion,
+    State,
+};
 
 /// Variables of a leader.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,8 +27,17 @@ pub(super) struct Leading {
     sent_commit: i64,
     /// Time of the next CommitPosition.
     pub(super) next_commit: Nanos,
-    /// Time at which a hand-over is given up.
-    pub(super) transfer_deadline: Option<Nanos>,
+    /// The hand-over that is under way.
+    pub(super) transfer: Option<Transfer>,
+}
+
+/// A hand-over of leadership.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Transfer {
+    /// Time at which it is given up.
+    pub(super) deadline: Nanos,
+    /// Member that is to lead; none for any.
+    pub(super) to: Option<usize>,
 }
 
 impl Leading {
@@ -43,7 +55,7 @@ impl Leading {
             is_event_requested: false,
             sent_commit: 0,
             next_commit: NEVER,
-            transfer_deadline: None,
+            transfer: None,
         }
     }
 }
@@ -141,25 +153,54 @@ impl Consensus {
         let position = self.quorum_position(None);
         self.raise_commit(position);
         self.send_commit(now);
-        let Some(deadline) = self.leading.transfer_deadline else {
+        let Some(transfer) = self.leading.transfer else {
             return;
         };
-        if self.is_transferable() {
-            // The others stand first.
-            self.election.abstain_until = now + self.config.timing.election_timeout;
+        if self.is_transferable(transfer) {
+            self.tell_transfer(transfer);
+            // The others stand first, and official ones have time to notice the end of the log.
+            let timing = &self.config.timing;
+            self.election.abstain_until = now + timing.heartbeat_timeout + timing.election_timeout;
+            self.leader_heard = now;
             self.leave_term(now, None, true);
-        } else if now >= deadline {
-            self.leading.transfer_deadline = None;
+        } else if now >= transfer.deadline {
+            self.leading.transfer = None;
         }
     }
 
-    /// Returns true if a follower has the whole log, and all of it is committed.
-    fn is_transferable(&self) -> bool {
+    /// Returns true if a follower that may take over has the whole log, and all of it is committed and consumed: then the clients
+    /// have the answers of this leader.
+    fn is_transferable(&self, transfer: Transfer) -> bool {
         let term = self.leading.led.term;
         let has_all = |report: Option<Report>| {
             report.is_some_and(|report| report.term == term && report.position >= self.append)
         };
-        self.commit == self.append && self.others().any(|index| has_all(self.peers[index].report))
+        let mut followers = self
+            .others()
+            .filter(|index| transfer.to.is_none_or(|to| to == *index));
+        let is_consumed = self.commit == self.append && self.consumed == self.append;
+        is_consumed && followers.any(|index| has_all(self.peers[index].report))
+    }
+
+    /// Tells the other members of Taran at once what the end of the log tells all a little later.
+    fn tell_transfer(&mut self, transfer: Transfer) {
+        for to in self.others() {
+            if !self.peers[to].is_taran {
+                continue;
+            }
+            let is_to_other = transfer.to.is_some_and(|target| target != to);
+            let message = Message::CanvassPosition {
+                log_term: self.leading.led.term,
+                position: self.append,
+                term: self.leading.led.term,
+                version: if is_to_other {
+                    ProtocolVersion::OWN_TRANSFER_TO_OTHER
+                } else {
+                    ProtocolVersion::OWN_TRANSFER
+                },
+            };
+            self.send(to, message);
+        }
     }
 
     /// Returns the time since which fewer than a quorum of members were heard.

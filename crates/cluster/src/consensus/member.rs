@@ -13,7 +13,7 @@ use super::credit::{Report, ReportKind};
 use super::decision::{Decision, Fault, LogCommand, LogEvent, StopReason, Write};
 use super::defects::{Defect, Defects};
 use super::follower::Following;
-use super::leader::Leading;
+use super::leader::{Leading, Transfer};
 use super::{MemberId, Message, NULL_TERM, Role, State, TermEntry, Terms};
 
 /// Time before all others.
@@ -67,6 +67,40 @@ pub enum RecoveryError {
     LogWithoutTerms {
         /// Length of the log.
         append_position: i64,
+    },
+}
+
+/// Reason why leadership is not handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TransferError {
+    /// This member does not lead.
+    #[error("this member does not lead")]
+    NotLeader,
+    /// There is no other member.
+    #[error("the cluster has no other member")]
+    OnlyMember,
+    /// The member is not one of the others.
+    #[error("{id} is not the id of another member")]
+    NoOtherMember {
+        /// The id.
+        id: MemberId,
+    },
+    /// Only one member may lead.
+    #[error(
+        "only member {id} may lead (aeron.cluster.appointed.leader.id): remove that option from all members"
+    )]
+    Appointed {
+        /// The member.
+        id: MemberId,
+    },
+    /// An official member cannot be told to wait for another one.
+    #[error(
+        "member {id} is one of Aeron, which cannot be told which member is to lead: hand leadership over without naming a member"
+    )]
+    OfficialMember {
+        /// The member.
+        id: MemberId,
     },
 }
 
@@ -135,6 +169,8 @@ pub(super) struct Election {
     pub(super) lost_ballots: u32,
     /// Time before which the member does not stand.
     pub(super) abstain_until: Nanos,
+    /// Time before which the member sends no canvass message and follows no leader.
+    pub(super) pause_until: Nanos,
     /// Leader that left in order.
     pub(super) graceful_leader: Option<usize>,
     /// Leader of a term that may not be followed: messages, and time of the first.
@@ -236,6 +272,7 @@ impl Consensus {
                 pending_vote: None,
                 lost_ballots: 0,
                 abstain_until: NEVER,
+                pause_until: NEVER,
                 graceful_leader: None,
                 stale_leader: (0, NEVER),
             },
@@ -278,7 +315,11 @@ impl Consensus {
                 ..
             } => {
                 self.peers[from].is_taran = version.is_taran();
-                self.on_canvass(now, from, log_term, position);
+                if version.is_transfer() {
+                    self.on_handed_over(now, from, log_term, position, version);
+                } else {
+                    self.on_canvass(now, from, log_term, position);
+                }
             }
             Message::RequestVote {
                 log_term,
@@ -372,15 +413,53 @@ impl Consensus {
         self.step(now);
     }
 
-    /// Hands leadership over: stops taking entries, waits until a follower has all of them, and ends the log. Returns false if this
-    /// member does not lead. If no follower catches up within the heartbeat timeout, the leader goes on.
-    pub fn transfer_leadership(&mut self, now: Nanos) -> bool {
-        let can = self.begin(now) && self.role == Role::Leader && self.state == State::Closed;
-        if can && self.config.members().len() > 1 {
-            self.leading.transfer_deadline = Some(now + self.config.timing.heartbeat_timeout);
-            self.step(now);
+    /// Hands leadership over, to the member `to` if it is given: stops taking entries, waits until that member, or any, has all of
+    /// them, and ends the log. If no such member catches up within the heartbeat timeout, the leader goes on.
+    ///
+    /// The others stand at once; `to` is the first to stand, but if it fails at that moment another one may win.
+    ///
+    /// # Errors
+    /// This member cannot hand leadership over, or not to that member.
+    pub fn transfer_leadership(
+        &mut self,
+        now: Nanos,
+        to: Option<MemberId>,
+    ) -> Result<(), TransferError> {
+        if !(self.begin(now) && self.role == Role::Leader && self.state == State::Closed) {
+            return Err(TransferError::NotLeader);
         }
-        can
+        let target = to.map(|id| {
+            let index = self.config.index_of(id).filter(|index| *index != self.me());
+            index.ok_or(TransferError::NoOtherMember { id })
+        });
+        let target = target.transpose()?;
+        if self.config.members().len() == 1 {
+            return Err(TransferError::OnlyMember);
+        }
+        if let Some(appointed) = self.config.appointed_leader() {
+            return Err(TransferError::Appointed { id: appointed });
+        }
+        // Official members stand whenever a leader ends its log in order.
+        let is_official = |index: &usize| {
+            let peer = &self.peers[*index];
+            peer.heard != NEVER && !peer.is_taran
+        };
+        if let (Some(_), Some(official)) = (target, self.others().find(is_official)) {
+            let id = self.config.members()[official];
+            return Err(TransferError::OfficialMember { id });
+        }
+        self.leading.transfer = Some(Transfer {
+            deadline: now + self.config.timing.heartbeat_timeout,
+            to: target,
+        });
+        self.step(now);
+        Ok(())
+    }
+
+    /// Returns true while the leader waits for a follower that takes over.
+    #[must_use]
+    pub const fn is_transferring(&self) -> bool {
+        self.leading.transfer.is_some()
     }
 
     /// Takes the next decision.
@@ -394,7 +473,7 @@ impl Consensus {
         !self.is_stopped
             && self.role == Role::Leader
             && self.state == State::Closed
-            && self.leading.transfer_deadline.is_none()
+            && self.leading.transfer.is_none()
             && now - self.last_input <= self.config.timing.heartbeat_timeout
             && now - self.quorum_heard(now) <= self.config.timing.heartbeat_timeout
     }
@@ -677,11 +756,13 @@ impl Consensus {
         self.enter(now, State::Init);
     }
 
-    /// Ends a step that failed. A leader does not stand again for one election timeout.
+    /// Ends a step that failed. A leader does not stand again for one election timeout; no member takes part in the election for
+    /// one interval of canvass messages, so that a step that fails each time is not repeated without a pause.
     pub(super) fn fail(&mut self, now: Nanos, fault: Fault) {
         if self.role == Role::Leader {
             self.election.abstain_until = now + self.config.timing.election_timeout;
         }
+        self.election.pause_until = now + self.config.timing.status_interval;
         self.enter_election(now, Some(fault));
     }
 
@@ -745,6 +826,7 @@ impl Consensus {
             &mut election.canvass_deadline,
             &mut election.nomination,
             &mut election.abstain_until,
+            &mut election.pause_until,
             &mut election.stale_leader.1,
             &mut self.leading.next_commit,
             &mut self.following.progress,
@@ -756,8 +838,8 @@ impl Consensus {
         for peer in &mut self.peers {
             shift(&mut peer.heard);
         }
-        if let Some(deadline) = &mut self.leading.transfer_deadline {
-            shift(deadline);
+        if let Some(transfer) = &mut self.leading.transfer {
+            shift(&mut transfer.deadline);
         }
         self.random = 0;
         self.election.lost_ballots = 0;

@@ -12,13 +12,18 @@ impl ProtocolVersion {
     const NUMBER: i32 = 0x01_0000;
     const TARAN: i32 = 0x80;
     const TRANSFER: i32 = 0x40;
+    const YIELD: i32 = 0x20;
 
     /// Version of this implementation.
     pub const OWN: Self = Self(Self::NUMBER | Self::TARAN);
 
     /// [`Self::OWN`], in a RequestVote that is to be answered although a leader is heard: its leader handed leadership over, or
-    /// its sender may not follow that leader.
+    /// its sender may not follow that leader. In the CanvassPosition of a leader: it has handed leadership over.
     pub const OWN_TRANSFER: Self = Self(Self::NUMBER | Self::TARAN | Self::TRANSFER);
+
+    /// [`Self::OWN_TRANSFER`], to a member that lets another one stand first.
+    pub const OWN_TRANSFER_TO_OTHER: Self =
+        Self(Self::NUMBER | Self::TARAN | Self::TRANSFER | Self::YIELD);
 
     /// Takes a version from a message.
     #[must_use]
@@ -38,10 +43,16 @@ impl ProtocolVersion {
         self.0 & Self::TARAN != 0
     }
 
-    /// Returns true if a vote is requested although a leader is heard.
+    /// Returns true if a vote is requested although a leader is heard, or if the sender has handed leadership over.
     #[must_use]
     pub const fn is_transfer(self) -> bool {
         self.is_taran() && self.0 & Self::TRANSFER != 0
+    }
+
+    /// Returns true if leadership was handed over to another member than the receiver.
+    #[must_use]
+    pub const fn is_transfer_to_other(self) -> bool {
+        self.is_transfer() && self.0 & Self::YIELD != 0
     }
 }
 

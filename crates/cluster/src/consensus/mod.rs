@@ -50,7 +50,7 @@ pub use config::{
     BallotEnd, Config, ConfigError, Durability, MAX_MEMBERS, MemberId, Nanos, Timing,
 };
 pub use decision::{Decision, Fault, LogCommand, LogEvent, StopReason, Write};
-pub use member::{Consensus, Recovered, RecoveryError};
+pub use member::{Consensus, Recovered, RecoveryError, TransferError};
 pub use message::{AppendFlags, Message, NewLeadershipTerm, ProtocolVersion};
 pub use state::{Role, State};
 pub use terms::{TermEntry, Terms};

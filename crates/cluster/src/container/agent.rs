@@ -17,6 +17,7 @@ use super::requests::Requests;
 use super::snapshots::Snapshot;
 use crate::consensus::{MemberId, Nanos, Role};
 use crate::files::MarkFile;
+use crate::module::reports::Reports;
 use crate::protocol::{ClusterTimeUnit, MessageError, ServiceCommand};
 use crate::service::{ClientSession, Cluster, Effects, Service};
 
@@ -207,6 +208,7 @@ pub(super) struct ContainerAgent<S> {
     pub(super) mark: MarkFile,
     _lock: DiskLock,
     errors: ErrorLog,
+    reports: Reports,
     on_error: Box<dyn FnMut(&str) + Send>,
     /// Commit position of the consensus module: counter id and registration id.
     pub(super) commit: Option<(i32, i64)>,
@@ -263,6 +265,7 @@ impl<S: Service> ContainerAgent<S> {
             assembler: FragmentAssembler::new(),
             counters,
             errors: mark.error_log(),
+            reports: Reports::default(),
             mark,
             _lock: lock,
             on_error,
@@ -288,12 +291,17 @@ impl<S: Service> ContainerAgent<S> {
         self.counters.errors.increment();
         // An error log that is full keeps the first errors.
         let _ = self.errors.record(self.now.epoch_millis, 0, text);
-        (self.on_error)(text);
+        if self.reports.note(self.now.nanos, text) {
+            (self.on_error)(text);
+        }
     }
 
     fn cycle(&mut self) -> Result<usize, ContainerError> {
         if let Some(reason) = self.client.close_reason() {
             return Err(ContainerError::DriverLost(format!("{reason:?}")));
+        }
+        while let Some(text) = self.reports.next_due(self.now.nanos) {
+            (self.on_error)(&text);
         }
         if self.failed.is_some() {
             // Only the last acknowledgement is left to send; if it cannot be sent, the failure before it is the one to report.

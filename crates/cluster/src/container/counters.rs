@@ -4,7 +4,7 @@
 use taran::{Client, CommandError, Counter};
 
 use super::config::ContainerConfig;
-use crate::module::counters::{DurationCounters, duration_text};
+use crate::module::counters::{DurationCounters, duration_text, version};
 
 /// Counters.
 pub(super) struct ContainerCounters {
@@ -32,7 +32,14 @@ impl ContainerCounters {
             ))
         };
         Ok(Self {
-            errors: add(215, "Cluster Container Errors")?,
+            errors: client.add_counter(
+                215,
+                &key,
+                &format!(
+                    "Cluster Container Errors - clusterId={cluster} serviceId={service} {}",
+                    version()
+                ),
+            )?,
             cycle: durations(
                 218,
                 "Cluster container max cycle time in ns",

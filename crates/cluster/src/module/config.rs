@@ -167,6 +167,10 @@ pub struct ClusterConfig {
     pub snapshot_threshold: Nanos,
     /// Authorisation of requests.
     pub authorisation: StandardAuthorisation,
+    /// File with the credentials of clients; none accepts all clients.
+    pub credentials_file: Option<PathBuf>,
+    /// Names of clients whose administrative requests are allowed.
+    pub admins: Vec<String>,
     /// Durability of acknowledged entries: that of the own archive.
     pub durability: Durability,
     /// Unit of the cluster's clock.
@@ -272,6 +276,8 @@ impl ClusterConfig {
                 "DENY_ALL" => StandardAuthorisation::DenyAll,
                 _ => StandardAuthorisation::Default,
             },
+            credentials_file: options.cluster_credentials_file().map(PathBuf::from),
+            admins: admins(options)?,
             durability: match options.archive_file_sync_level() {
                 0 => Durability::QuorumMemory,
                 _ => Durability::QuorumDisk,
@@ -349,6 +355,27 @@ impl ClusterConfig {
     }
 }
 
+/// Returns the clients whose administrative requests are allowed. Their names come with their credentials.
+fn admins(options: &OptionSet) -> Result<Vec<String>, ClusterConfigError> {
+    let Some(text) = options.cluster_admins() else {
+        return Ok(Vec::new());
+    };
+    let is_denied = options.cluster_authorisation_service_supplier() == "DENY_ALL";
+    let reason = if is_denied {
+        "aeron.cluster.authorisation.service.supplier=DENY_ALL denies their requests; remove either of them"
+    } else if options.cluster_credentials_file().is_none() {
+        "names come with credentials, and taran.cluster.credentials.file is not set"
+    } else {
+        let names = text.split(',').map(|name| name.trim().to_owned());
+        return Ok(names.filter(|name| !name.is_empty()).collect());
+    };
+    Err(ClusterConfigError::Invalid {
+        name: OptionId::ClusterAdmins.spec().property,
+        value: text.to_owned(),
+        reason: reason.to_owned(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -420,6 +447,7 @@ mod tests {
             ("aeron.cluster.ingress.ipc.allowed", "maybe"),
             ("aeron.cluster.control.channel", "aeron:udp?endpoint=a:1"),
             ("aeron.cluster.egress.channel", "egress"),
+            ("taran.cluster.admins", "ops"),
             ("aeron.cluster.consensus.module.extension", "my.Extension"),
             ("aeron.cluster.wheel.tick.resolution", "16ms"),
         ] {

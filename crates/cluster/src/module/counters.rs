@@ -20,6 +20,7 @@ pub(super) struct ModuleCounters {
     pub(super) elections: Counter,
     pub(super) term: Counter,
     pub(super) node_toggle: Counter,
+    pub(super) transfer_toggle: Counter,
     pub(super) cycle: DurationCounters,
     pub(super) snapshot: DurationCounters,
 }
@@ -50,11 +51,16 @@ impl ModuleCounters {
             commit: add(type_id::COMMIT_POSITION, "Cluster commit-pos:")?,
             snapshots: add(type_id::SNAPSHOT_COUNT, "Cluster snapshot count")?,
             election_state: add(type_id::ELECTION_STATE, "Cluster election state")?,
-            errors: add(type_id::ERRORS, "Cluster Errors")?,
+            errors: client.add_counter(
+                type_id::ERRORS,
+                &key,
+                &format!("Cluster Errors - clusterId={cluster_id} {}", version()),
+            )?,
             timed_out: add(type_id::TIMED_OUT_CLIENTS, "Cluster timed out client count")?,
             elections: add(type_id::ELECTION_COUNT, "Cluster election count")?,
             term: add(type_id::LEADERSHIP_TERM_ID, "Cluster leadership term id")?,
             node_toggle: add(type_id::NODE_CONTROL_TOGGLE, "Node control toggle")?,
+            transfer_toggle: add(type_id::TRANSFER_TOGGLE, "Cluster transfer toggle")?,
             cycle: duration(
                 type_id::MAX_CYCLE_TIME,
                 "Cluster max cycle time in ns",
@@ -72,6 +78,11 @@ impl ModuleCounters {
         counters.term.set(-1);
         Ok(counters)
     }
+}
+
+/// Returns version and commit as labels show them.
+pub(crate) fn version() -> &'static str {
+    concat!("version=", env!("CARGO_PKG_VERSION"), " commit=taran")
 }
 
 /// Returns a duration as labels show it.

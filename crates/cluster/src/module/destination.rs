@@ -3,12 +3,17 @@
 //!
 //! **Input**: [`LogDestination::add`] names it. **Output**: [`LogDestination::poll`] requests it from the driver and takes the answer.
 //! The endpoint may still be in use by a subscription that was closed a moment ago; the driver then asks for another attempt, which
-//! the next `poll` makes. A command that the driver may have executed is not repeated: its failure is final.
+//! `poll` makes after [`RETRY_PAUSE`]. A command that the driver may have executed is not repeated: its failure is final.
 //!
 //! Archive and services subscribe to the same endpoint by its tags. The endpoint keeps its destinations, and their ports, until the
 //! last of these subscriptions is closed; [`LogDestination::remove`] frees the port of this one at once.
 
 use taran::{CommandError, Pending, Subscription};
+
+use crate::consensus::Nanos;
+
+/// Time between the refusal of a command that is to be tried again, and the next attempt.
+pub(super) const RETRY_PAUSE: Nanos = 5_000_000;
 
 /// A destination that is requested, or added.
 pub(super) struct LogDestination {
@@ -17,27 +22,37 @@ pub(super) struct LogDestination {
 }
 
 enum State {
-    Missing,
+    /// It is requested from this time on.
+    Missing(Nanos),
     Requested(Pending<()>),
     Added,
 }
 
 impl LogDestination {
     /// Requests a destination with this endpoint.
-    pub(super) fn add(subscription: &Subscription, endpoint: &str) -> Result<Self, CommandError> {
+    pub(super) fn add(
+        subscription: &Subscription,
+        endpoint: &str,
+        now: Nanos,
+    ) -> Result<Self, CommandError> {
         let mut destination = Self {
             channel: format!("aeron:udp?endpoint={endpoint}"),
-            state: State::Missing,
+            state: State::Missing(now),
         };
-        destination.poll(subscription)?;
+        destination.poll(subscription, now)?;
         Ok(destination)
     }
 
     /// Requests the destination if it is missing, or takes the answer of the driver. An error is final.
-    pub(super) fn poll(&mut self, subscription: &Subscription) -> Result<(), CommandError> {
+    pub(super) fn poll(
+        &mut self,
+        subscription: &Subscription,
+        now: Nanos,
+    ) -> Result<(), CommandError> {
         let outcome = match &mut self.state {
             State::Added => return Ok(()),
-            State::Missing => subscription
+            State::Missing(due) if now < *due => return Ok(()),
+            State::Missing(_) => subscription
                 .async_add_destination(&self.channel)
                 .map(|pending| self.state = State::Requested(pending)),
             State::Requested(pending) => match pending.poll() {
@@ -47,28 +62,26 @@ impl LogDestination {
         };
         match outcome {
             Err(error) if error.is_repeatable() => {
-                self.state = State::Missing;
+                self.state = State::Missing(now + RETRY_PAUSE);
                 Ok(())
             }
             outcome => outcome,
         }
     }
 
+    /// Returns true once the driver has added it.
+    pub(super) fn is_added(&self) -> bool {
+        matches!(self.state, State::Added)
+    }
+
     /// Removes the destination. The driver's answer is not awaited.
     pub(super) fn remove(self, subscription: &Subscription) -> Result<(), CommandError> {
-        if matches!(self.state, State::Missing) {
+        if matches!(self.state, State::Missing(_)) {
             return Ok(());
         }
         subscription
             .async_remove_destination(&self.channel)
             .map(drop)
-    }
-}
-
-#[cfg(test)]
-impl LogDestination {
-    fn is_added(&self) -> bool {
-        matches!(self.state, State::Added)
     }
 }
 
@@ -86,6 +99,8 @@ mod tests {
     struct Fixture {
         driver: Arc<Mutex<MediaDriver>>,
         client: Client,
+        /// Each cycle takes a millisecond.
+        now: Nanos,
     }
 
     impl Fixture {
@@ -103,10 +118,15 @@ mod tests {
                 .driver_invoker(move || invoked.lock().unwrap().invoke())
                 .connect()
                 .unwrap();
-            Self { driver, client }
+            Self {
+                driver,
+                client,
+                now: 0,
+            }
         }
 
         fn work(&mut self) {
+            self.now += 1_000_000;
             self.client.invoke();
             self.driver.lock().unwrap().invoke();
             self.client.invoke();
@@ -133,7 +153,7 @@ mod tests {
         fn await_added(&mut self, destination: &mut LogDestination, subscription: &Subscription) {
             while !destination.is_added() {
                 self.work();
-                destination.poll(subscription).unwrap();
+                destination.poll(subscription, self.now).unwrap();
             }
         }
     }
@@ -150,14 +170,14 @@ mod tests {
         let endpoint = endpoint();
         let mut fixture = Fixture::start();
         let log = fixture.subscribe("aeron:udp?tags=1,2|control-mode=manual");
-        let mut destination = LogDestination::add(&log, &endpoint).unwrap();
+        let mut destination = LogDestination::add(&log, &endpoint, fixture.now).unwrap();
         fixture.await_added(&mut destination, &log);
         let _of_a_service = fixture.subscribe("aeron:udp?tags=1,2|control-mode=manual");
 
         destination.remove(&log).unwrap();
         drop(log);
         let next = fixture.subscription();
-        let mut added = LogDestination::add(&next, &endpoint).unwrap();
+        let mut added = LogDestination::add(&next, &endpoint, fixture.now).unwrap();
         fixture.await_added(&mut added, &next);
     }
 
@@ -166,7 +186,7 @@ mod tests {
         let endpoint = endpoint();
         let mut fixture = Fixture::start();
         let [before, between, after] = [(); 3].map(|()| fixture.subscription());
-        let mut first = LogDestination::add(&before, &endpoint).unwrap();
+        let mut first = LogDestination::add(&before, &endpoint, fixture.now).unwrap();
         fixture.await_added(&mut first, &before);
 
         // The driver refuses an attempt in the duty cycle in which the subscription is closed.
@@ -175,27 +195,37 @@ mod tests {
         let refused = fixture.complete(attempt).unwrap_err();
         assert!(refused.is_retryable(), "{refused}");
 
-        let mut added = LogDestination::add(&between, &endpoint).unwrap();
+        let mut added = LogDestination::add(&between, &endpoint, fixture.now).unwrap();
         fixture.await_added(&mut added, &between);
         drop(between);
-        let mut again = LogDestination::add(&after, &endpoint).unwrap();
-        let mut cycles = 0;
+        let mut again = LogDestination::add(&after, &endpoint, fixture.now).unwrap();
+        let mut attempts = 1;
+        let mut was_requested = true;
         while !again.is_added() {
             fixture.work();
-            again.poll(&after).unwrap();
-            cycles += 1;
+            again.poll(&after, fixture.now).unwrap();
+            let is_requested = matches!(again.state, State::Requested(_));
+            attempts += usize::from(is_requested && !was_requested);
+            if !is_requested && was_requested && !again.is_added() {
+                assert!(
+                    matches!(again.state, State::Missing(due) if due == fixture.now + RETRY_PAUSE)
+                );
+            }
+            was_requested = is_requested;
         }
-        assert!(cycles > 1, "the first attempt was refused");
+        // The first attempt was refused, and the others came after a pause each.
+        assert!((2..=4).contains(&attempts), "{attempts}");
     }
 
     #[test]
     fn destination_that_the_driver_refuses_for_good_is_an_error() {
         let mut fixture = Fixture::start();
         let subscription = fixture.subscription();
-        let mut refused = LogDestination::add(&subscription, "127.0.0.1:99999").unwrap();
+        let mut refused =
+            LogDestination::add(&subscription, "127.0.0.1:99999", fixture.now).unwrap();
         let error = loop {
             fixture.work();
-            match refused.poll(&subscription) {
+            match refused.poll(&subscription, fixture.now) {
                 Ok(()) if refused.is_added() => panic!("the destination was added"),
                 Ok(()) => {}
                 Err(error) => break error,

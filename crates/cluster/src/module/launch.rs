@@ -20,6 +20,7 @@ use super::config::{ClusterConfig, ClusterConfigError};
 use super::containers::Containers;
 use super::counters::ModuleCounters;
 use super::files::{StateFileError, StateFiles};
+use super::leave::Leave;
 use super::log::{Log, LogParams, find_recording};
 use super::recordings::{POLL_INTERVAL, RecordingReader, START_TIMEOUT, wait};
 use super::replicated::Replicated;
@@ -30,7 +31,8 @@ use crate::files::{
 };
 use crate::service::{ClientSession, Cluster, Service, SnapshotWriter};
 use crate::state::{
-    AcceptAll, AckRound, Authenticator, AuthorisationService, SnapshotError, SnapshotReader,
+    AcceptAll, AckRound, AdminAuthorisation, Authenticator, AuthorisationService, CredentialsError,
+    FileAuthenticator, SnapshotError, SnapshotReader,
 };
 
 /// Name of the mark file of a consensus module.
@@ -39,6 +41,8 @@ const MARK_FILE: &str = "cluster-mark.dat";
 const MARK_LINK: &str = "cluster-mark.lnk";
 /// Time limit for the counters of a member that has ended.
 const DUPLICATE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest time for which the end of a leader waits for its successor.
+const LONGEST_HAND_OVER: Duration = Duration::from_secs(1);
 /// Offset of response streams of the archive, which official members use too.
 const RESPONSE_STREAM: i32 = 120;
 
@@ -75,6 +79,9 @@ pub enum LaunchError {
     /// A channel is invalid.
     #[error(transparent)]
     Channel(#[from] UriError),
+    /// The file of credentials cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
     /// The driver has another member of the cluster.
     #[error(
         "found a consensus module of cluster {cluster_id} at this driver (counter {counter_id}): use another aeron.cluster.id; \
@@ -149,6 +156,8 @@ pub(super) struct Hooks {
     pub(super) on_error: Box<dyn FnMut(&str) + Send>,
     /// Set when the member ends because of a container.
     pub(super) has_lost_service: Arc<AtomicBool>,
+    /// Set when the program ends the member.
+    pub(super) leave: Arc<Leave>,
 }
 
 /// Stands for services in containers of their own.
@@ -172,9 +181,10 @@ pub struct ConsensusModuleBuilder<S> {
 }
 
 impl<S: Service + 'static> ConsensusModuleBuilder<S> {
-    /// Replaces the authenticator, which accepts all clients.
+    /// Replaces the authenticator, which accepts the clients of the configuration's file of credentials, or all if there is none.
     #[must_use]
     pub fn authenticator(mut self, authenticator: impl Authenticator + 'static) -> Self {
+        self.config.credentials_file = None;
         self.hooks.authenticator = Box::new(authenticator);
         self
     }
@@ -204,20 +214,29 @@ impl<S: Service + 'static> ConsensusModuleBuilder<S> {
     ///
     /// # Errors
     /// See [`LaunchError`].
-    pub fn launch(self) -> Result<ConsensusModule, LaunchError> {
+    pub fn launch(mut self) -> Result<ConsensusModule, LaunchError> {
+        if let Some(path) = &self.config.credentials_file {
+            self.hooks.authenticator = Box::new(FileAuthenticator::read(path)?);
+        }
         let on_end = Mutex::new(self.on_end);
         let idle = self.config.idle.build();
         let name = self.config.agent_name.clone();
         let has_lost_service = Arc::clone(&self.hooks.has_lost_service);
+        let leave = Arc::clone(&self.hooks.leave);
+        // A member with official timing does not keep its program waiting for so long.
+        let longest = self.config.timing.heartbeat_timeout.saturating_mul(2);
+        let leave_limit = Duration::from_nanos(longest.unsigned_abs()).min(LONGEST_HAND_OVER);
         let agent = prepare(self.config, self.service, self.container_count, self.hooks)?;
         let fate = Fate::default();
         let seen = Arc::clone(&fate);
+        let left = Arc::clone(&leave);
         let handler = AgentEventHandler::new(move |event: &AgentEvent| {
             let ended = if event.is_failure() {
                 Ended::Failed(event.to_string())
             } else {
                 Ended::InOrder
             };
+            left.complete();
             let mut first = seen.lock().unwrap_or_else(PoisonError::into_inner);
             if first.is_none() {
                 *first = Some(ended);
@@ -234,6 +253,8 @@ impl<S: Service + 'static> ConsensusModuleBuilder<S> {
             running,
             fate,
             has_lost_service,
+            leave,
+            leave_limit,
         })
     }
 }
@@ -243,6 +264,8 @@ pub struct ConsensusModule {
     running: RunningAgent,
     fate: Fate,
     has_lost_service: Arc<AtomicBool>,
+    leave: Arc<Leave>,
+    leave_limit: Duration,
 }
 
 impl ConsensusModule {
@@ -271,9 +294,13 @@ impl ConsensusModule {
     ) -> ConsensusModuleBuilder<S> {
         let hooks = Hooks {
             authenticator: Box::new(AcceptAll),
-            authorisation: Box::new(config.authorisation),
+            authorisation: Box::new(AdminAuthorisation::new(
+                config.authorisation,
+                config.admins.clone(),
+            )),
             on_error: Box::new(|text| eprintln!("taran cluster: {text}")),
             has_lost_service: Arc::default(),
+            leave: Arc::default(),
         };
         ConsensusModuleBuilder {
             config,
@@ -308,9 +335,24 @@ impl ConsensusModule {
         self.has_lost_service.load(Ordering::Acquire)
     }
 
-    /// Ends the member. Clients and other members see its log and ingress end.
+    /// Ends the member. A leader hands leadership over first, and waits until another member leads: up to twice the heartbeat
+    /// timeout, and at most 1 s. Clients and other members see its log and ingress end.
     pub fn close(self) {
-        self.running.close();
+        drop(self);
+    }
+}
+
+impl Drop for ConsensusModule {
+    fn drop(&mut self) {
+        if !self.has_ended() {
+            let waker = self.running.waker();
+            self.leave.request(self.leave_limit, || {
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+            });
+        }
+        // The agent ends when its handle is dropped.
     }
 }
 

@@ -136,6 +136,8 @@ pub(super) struct Log {
     leader: Option<Leader>,
     live: Option<LogDestination>,
     catchup: Option<LogDestination>,
+    /// Endpoint to which a leader replays its log, with the port that the socket has.
+    catchup_endpoint: String,
     /// Replays for followers that catch up.
     replays: HashMap<MemberId, FollowerReplay>,
     /// Endpoints of followers.
@@ -145,6 +147,8 @@ pub(super) struct Log {
     join: Option<LogJoin>,
     events: VecDeque<LogEvent>,
     errors: VecDeque<LogError>,
+    /// Time of the last call.
+    now: Nanos,
 }
 
 enum FollowerReplay {
@@ -175,10 +179,12 @@ impl Log {
             leader: None,
             live: None,
             catchup: None,
+            catchup_endpoint: String::new(),
             replays: HashMap::new(),
             endpoints: HashMap::new(),
             events: VecDeque::new(),
             errors: VecDeque::new(),
+            now: 0,
         }
     }
 
@@ -201,6 +207,11 @@ impl Log {
     /// Takes what an announcement tells about a leader.
     pub(super) fn set_leader(&mut self, leader: Leader) {
         self.leader = Some(leader);
+    }
+
+    /// Returns the endpoint to which this member wants a replay.
+    pub(super) fn catchup_endpoint(&self) -> &str {
+        &self.catchup_endpoint
     }
 
     /// Takes the endpoint to which a follower wants a replay.
@@ -235,6 +246,7 @@ impl Log {
         archive: &mut ArchiveConnection,
         now: Nanos,
     ) {
+        self.now = now;
         if let Err(error) = self.try_execute(command, archive, now) {
             self.fail(error);
         }
@@ -531,7 +543,11 @@ impl Log {
     fn add_live(&mut self) -> Result<(), LogError> {
         if let (None, Some(reader)) = (&self.live, &self.reader) {
             let endpoint = &self.config.own().log;
-            self.live = Some(LogDestination::add(&reader.subscription, endpoint)?);
+            self.live = Some(LogDestination::add(
+                &reader.subscription,
+                endpoint,
+                self.now,
+            )?);
         }
         Ok(())
     }
@@ -540,7 +556,7 @@ impl Log {
     fn poll_destinations(&mut self) -> Result<(), LogError> {
         if let Some(reader) = &self.reader {
             for destination in [&mut self.live, &mut self.catchup].into_iter().flatten() {
-                destination.poll(&reader.subscription)?;
+                destination.poll(&reader.subscription, self.now)?;
             }
         }
         Ok(())
@@ -548,6 +564,7 @@ impl Log {
 
     /// Proceeds, and returns the next event. Returns none if there is none now.
     pub(super) fn poll(&mut self, archive: &mut ArchiveConnection, now: Nanos) -> Option<LogEvent> {
+        self.now = now;
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
@@ -764,7 +781,7 @@ impl Log {
             } else {
                 &self.config.own().log
             };
-            let destination = LogDestination::add(&subscription, endpoint)?;
+            let destination = LogDestination::add(&subscription, endpoint, self.now)?;
             if joining.is_catchup {
                 self.catchup = Some(destination);
             } else {
@@ -780,9 +797,19 @@ impl Log {
                 replayed: None,
             });
         }
-        if joining.pending.is_none() && joining.is_catchup && !joining.has_opened {
-            joining.has_opened = true;
-            self.events.push_back(LogEvent::CatchupOpened);
+        if joining.is_catchup && !joining.has_opened {
+            let configured = &self.config.own().catchup;
+            let opened = match (&self.catchup, &self.reader) {
+                (Some(catchup), Some(reader)) => {
+                    catchup_endpoint(configured, catchup, &reader.subscription)
+                }
+                _ => None,
+            };
+            if let Some(endpoint) = opened {
+                joining.has_opened = true;
+                self.catchup_endpoint = endpoint;
+                self.events.push_back(LogEvent::CatchupOpened);
+            }
         }
         let view = session.and_then(|session| self.reader.as_ref()?.subscription.image(session));
         let Some(view) = view else {
@@ -913,6 +940,24 @@ impl Log {
     pub(super) fn on_truncated(&mut self, position: i64) {
         self.append = self.append.min(position);
     }
+}
+
+/// Returns the endpoint of a catch-up destination, once it is known: an endpoint with port 0 gets the port that its socket has.
+fn catchup_endpoint(
+    configured: &str,
+    destination: &LogDestination,
+    subscription: &Subscription,
+) -> Option<String> {
+    let (host, port) = configured.rsplit_once(':')?;
+    if port.trim_start_matches('0').is_empty() {
+        if !destination.is_added() {
+            return None;
+        }
+        // The live log has its own socket only later.
+        let address = subscription.local_socket_addresses().first().copied()?;
+        return Some(format!("{host}:{}", address.port()));
+    }
+    Some(configured.to_owned())
 }
 
 /// Returns the counter of an active recording, of this session if one is given.

@@ -10,12 +10,15 @@ mod destination;
 mod egress;
 mod files;
 mod launch;
+mod leave;
 pub(crate) mod log;
 pub(crate) mod options;
 pub(crate) mod recordings;
 mod remote;
 mod replicated;
+pub(crate) mod reports;
 pub(crate) mod snapshot;
+pub mod toggle;
 pub mod type_id;
 
 pub use agent::ModuleError;

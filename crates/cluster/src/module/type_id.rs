@@ -29,3 +29,5 @@ pub const MAX_SNAPSHOT_DURATION: i32 = 234;
 pub const ELECTION_COUNT: i32 = 238;
 /// Term of the leader.
 pub const LEADERSHIP_TERM_ID: i32 = 239;
+/// Toggle by which the leader hands leadership over. It is of Taran: type ids from 1000 on are not Aeron's.
+pub const TRANSFER_TOGGLE: i32 = 3_200;

@@ -4,6 +4,7 @@
 
 mod acks;
 mod authorisation;
+mod credentials;
 mod pending;
 #[cfg(test)]
 mod session_tests;
@@ -14,6 +15,7 @@ mod timers;
 
 pub use acks::{AckError, AckRound, CompleteRound, ServiceAcks};
 pub use authorisation::{AuthorisationService, CLUSTER_PROTOCOL_ID, StandardAuthorisation};
+pub use credentials::{AdminAuthorisation, CredentialsError, FileAuthenticator};
 pub use pending::{PendingMessage, PendingMessages, ServiceMessageError};
 pub use sessions::{
     AcceptAll, AdminSession, Authentication, Authenticator, EgressState, Handle, Leadership,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use taran::Client;
 use taran_archive::{Archive, ArchiveConfig};
 use taran_cluster::container::{ContainerConfig, ServiceContainer};
-use taran_cluster::module::{ClusterConfig, ConsensusModule};
+use taran_cluster::module::{ClusterConfig, ConsensusModule, toggle, type_id};
 use taran_cluster::protocol::CloseReason;
 use taran_cluster::service::{ClientSession, Cluster, SendError, Service, SnapshotWriter};
 use taran_cluster_client::{ClusterClient, ClusterContext, ClusterEvent};
@@ -111,14 +111,17 @@ pub(crate) struct Node {
     dir: PathBuf,
     members: String,
     archive_channel: String,
+    /// Properties beside those of all members.
+    properties: Vec<(String, String)>,
     pub(crate) journal: Arc<Mutex<Vec<String>>>,
 }
 
-/// Returns members with free ports.
+/// Returns members with free ports; the port to which leaders replay their log is chosen when it is used.
 pub(crate) fn members(count: usize) -> String {
     let members = (0..count).map(|id| {
-        let ports: Vec<String> = (0..5).map(|_| format!("127.0.0.1:{}", port())).collect();
-        format!("{id},{}", ports.join(","))
+        let ports = [port(), port(), port(), 0, port()];
+        let endpoints = ports.map(|port| format!("127.0.0.1:{port}"));
+        format!("{id},{}", endpoints.join(","))
     });
     members.collect::<Vec<_>>().join("|")
 }
@@ -176,10 +179,25 @@ impl Node {
             archive_channel: format!("aeron:udp?endpoint={}", own.split(',').nth(5).unwrap()),
             members: members.to_owned(),
             dir,
+            properties: Vec::new(),
             journal: Arc::default(),
         };
         node.launch();
         node
+    }
+
+    /// Writes a file into the directory of the member.
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.dir.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Ends the module, and starts it with a property more.
+    pub(crate) fn relaunch_with(&mut self, name: &str, value: &str) {
+        self.module = None;
+        self.properties.push((name.to_owned(), value.to_owned()));
+        self.launch_module();
     }
 
     /// Starts a driver alone, for clients.
@@ -194,6 +212,7 @@ impl Node {
             container: None,
             has_container: false,
             archive_channel: String::new(),
+            properties: Vec::new(),
             members: String::new(),
             dir: root.join(format!("taran-test-cluster-{name}-{}", std::process::id())),
             journal: Arc::default(),
@@ -240,10 +259,12 @@ impl Node {
 
     pub(crate) fn launch_module(&mut self) {
         let text = |path: &str| self.dir.join(path).display().to_string();
-        let config = ClusterConfig::from_properties([
-            ("aeron.dir", &*text("driver")),
-            ("aeron.cluster.dir", &*text("cluster")),
-            ("aeron.cluster.member.id", &*self.id.to_string()),
+        let (driver, cluster) = (text("driver"), text("cluster"));
+        let id = self.id.to_string();
+        let mut properties = vec![
+            ("aeron.dir", &*driver),
+            ("aeron.cluster.dir", &*cluster),
+            ("aeron.cluster.member.id", &*id),
             ("aeron.cluster.members", &*self.members),
             (
                 "aeron.cluster.replication.channel",
@@ -254,8 +275,13 @@ impl Node {
             ("aeron.cluster.session.timeout", "60s"),
             ("aeron.cluster.leader.heartbeat.timeout", &self.timeout),
             ("aeron.cluster.startup.canvass.timeout", "40s"),
-        ])
-        .unwrap();
+        ];
+        properties.extend(
+            self.properties
+                .iter()
+                .map(|(name, value)| (&**name, &**value)),
+        );
+        let config = ClusterConfig::from_properties(properties).unwrap();
         let module = if self.has_container {
             ConsensusModule::with_containers(config).launch()
         } else {
@@ -327,6 +353,11 @@ impl Node {
     }
 
     pub(crate) fn connect(&self, client: &Client) -> ClusterClient {
+        self.context().connect(client).unwrap()
+    }
+
+    /// Returns the options of a client of the cluster.
+    pub(crate) fn context(&self) -> ClusterContext {
         let ingress = self.members.split('|').map(|member| {
             let mut fields = member.split(',');
             format!("{}={}", fields.next().unwrap(), fields.next().unwrap())
@@ -334,8 +365,16 @@ impl Node {
         ClusterContext::new(ingress.collect::<Vec<_>>().join(","))
             .egress_channel("aeron:udp?endpoint=127.0.0.1:0")
             .message_timeout(PATIENCE)
-            .connect(client)
-            .unwrap()
+    }
+
+    /// Lets the leader, to which `client` belongs, hand leadership over.
+    pub(crate) fn transfer(client: &Client, to: Option<i32>) {
+        let found = client
+            .counters()
+            .find(|meta| meta.type_id == type_id::TRANSFER_TOGGLE);
+        let counter = client.counters().counter(found.unwrap().id).unwrap();
+        await_true("a neutral toggle", || counter.get() == toggle::NEUTRAL);
+        counter.set(toggle::transfer_leadership(to));
     }
 
     pub(crate) fn journal(&self) -> Vec<String> {

@@ -115,3 +115,27 @@ fn act_on_its_own(mut node: Node) {
     client.close();
     node.stop();
 }
+
+#[test]
+fn client_needs_the_credentials_of_the_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let mut node = Node::single("credentials");
+    let file = node.file("clients", "# clients\nbob:secret\nops:other\n");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let path = file.display().to_string();
+    node.relaunch_with("taran.cluster.credentials.file", &path);
+    let client = node.client();
+    for wrong in [&b""[..], b"bob", b"bob:wrong"] {
+        let context = node.context().credentials(wrong.to_vec());
+        let refused = context.connect(&client).map(|_| ()).unwrap_err();
+        let text = refused.to_string();
+        assert!(text.contains("does not accept the credentials"), "{text}");
+    }
+    let context = node.context().credentials(b"bob:secret".to_vec());
+    let mut session = context.connect(&client).unwrap();
+    echo(&mut session, b"hello");
+    session.close();
+    client.close();
+    node.stop();
+}

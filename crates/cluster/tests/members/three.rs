@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clusters of three members.
 
+use std::time::{Duration, Instant};
+
+use taran_cluster_client::ClusterClient;
+
 use crate::node::{Node, await_true, echo, members};
 
 /// Returns the entries about messages of the state machine, which are the same on all members.
@@ -43,6 +47,76 @@ fn cluster_goes_on_without_its_leader_and_takes_it_back() {
     let expected = history(&nodes[(leader + 1) % 3]);
     for node in &nodes {
         await_true("the same history", || history(node) == expected);
+    }
+    client.close();
+    for node in &mut nodes {
+        node.stop();
+    }
+}
+
+/// Sends a message until it is echoed. One of which the client does not know whether it was lost is sent again, so that an earlier
+/// echo may come once more.
+fn echo_once_or_more(session: &mut ClusterClient, message: &str) {
+    let (mut is_echoed, mut is_sent) = (false, false);
+    await_true(message, || {
+        let polled = session.poll(|bytes, _| is_echoed |= bytes == message.as_bytes());
+        polled.unwrap();
+        while session.next_event().is_some() {
+            is_sent = false;
+        }
+        is_sent = is_sent || session.offer(message.as_bytes()).is_ok();
+        is_echoed
+    });
+}
+
+#[test]
+fn leadership_goes_to_the_member_that_is_named_and_to_any_at_the_end_of_the_leader() {
+    let members = members(3);
+    let mut nodes: Vec<Node> = (0..3)
+        .map(|id| Node::start(id, "transfer", &members, "4s"))
+        .collect();
+    let outside = Node::driver("transfer-client");
+    let client = outside.client();
+    let mut session = nodes[0].connect(&client);
+    let (mut number, mut longest) = (0, Duration::ZERO);
+    let mut send = |session: &mut ClusterClient| {
+        number += 1;
+        let begin = Instant::now();
+        echo_once_or_more(session, &format!("message {number}"));
+        longest = longest.max(begin.elapsed());
+    };
+    for _ in 0..3 {
+        send(&mut session);
+        let leader = session.leader();
+        let to = (leader + 1) % 3;
+        let tools = nodes[leader as usize].client();
+        Node::transfer(&tools, Some(to));
+        while [leader, -1].contains(&session.leader()) {
+            send(&mut session);
+        }
+        assert_eq!(session.leader(), to);
+        tools.close();
+    }
+    // A leader that ends hands over first, so that the others do not wait for its heartbeats.
+    let leader = session.leader();
+    nodes[leader as usize].stop();
+    while [leader, -1].contains(&session.leader()) {
+        send(&mut session);
+    }
+    for _ in 0..20 {
+        send(&mut session);
+    }
+    // Not checked: it depends on the machine.
+    println!("longest time until an answer: {longest:?}");
+    session.close();
+    let others = [(leader as usize + 1) % 3, (leader as usize + 2) % 3];
+    for other in others {
+        nodes[other].await_entry("close 1 ClientAction");
+    }
+    let [first, second] = others.map(|other| history(&nodes[other]));
+    assert_eq!(first, second);
+    for text in (1..=number).map(|number| format!("message message {number}")) {
+        assert!(first.contains(&text), "{text} is missing");
     }
     client.close();
     for node in &mut nodes {

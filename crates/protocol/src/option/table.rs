@@ -766,6 +766,10 @@ options! {
         "authenticator of clients; default accepts all, a program that embeds the member supplies its own";
     ClusterAuthorisationServiceSupplier cluster_authorisation_service_supplier: Cluster choice(AUTHORISATION) "aeron.cluster.authorisation.service.supplier" "AERON_CLUSTER_AUTHORISATION_SERVICE_SUPPLIER" = "",
         "authorisation of requests such as that of a snapshot; unset denies those of clients; a program that embeds the member supplies its own";
+    ClusterCredentialsFile cluster_credentials_file: Cluster text "taran.cluster.credentials.file" "TARAN_CLUSTER_CREDENTIALS_FILE" = "",
+        "file with a line NAME:SECRET for each client that may connect, which sends that line as its credentials; unset accepts all clients";
+    ClusterAdmins cluster_admins: Cluster text "taran.cluster.admins" "TARAN_CLUSTER_ADMINS" = "",
+        "names of clients in taran.cluster.credentials.file whose administrative requests, such as for a snapshot, are allowed, separated by commas";
     ClusterErrorBufferLength cluster_error_buffer_length: Cluster size(M, INT_MAX - 8192) "aeron.cluster.error.buffer.length" "AERON_CLUSTER_ERROR_BUFFER_LENGTH" = "1m",
         "length of the distinct error log in the mark file of the member";
     ClusterIdleStrategy cluster_idle_strategy: Member idle "aeron.cluster.idle.strategy" "AERON_CLUSTER_IDLE_STRATEGY" = "backoff",

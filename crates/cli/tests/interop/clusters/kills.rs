@@ -26,7 +26,7 @@ const PROGRESS_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An increment of the counter that the cluster keeps.
 #[derive(Clone, Copy, Debug)]
-struct Increment {
+pub(super) struct Increment {
     begin: Instant,
     /// Time of the answer.
     end: Instant,
@@ -36,7 +36,7 @@ struct Increment {
 
 /// Answers that the clients have seen.
 #[derive(Debug, Default)]
-struct History {
+pub(super) struct History {
     answered: Vec<Increment>,
     /// Increments without an answer: each may have been applied or not.
     unknown: u64,
@@ -47,7 +47,7 @@ impl History {
     ///
     /// Answers are linearizable if all values differ, no increment that ended before another one began has a higher value than
     /// that one, and the values without an answer are not more than the increments without one.
-    fn violation(&self) -> Option<String> {
+    pub(super) fn violation(&self) -> Option<String> {
         let mut by_value = self.answered.clone();
         by_value.sort_by_key(|it| it.value);
         let values: HashSet<u64> = by_value.iter().map(|it| it.value).collect();
@@ -111,7 +111,7 @@ fn open(client: &Client, endpoints: &str) -> Option<ClusterClient> {
 }
 
 /// Increments one after the other until `stop` is set.
-fn increment_until(
+pub(super) fn increment_until(
     stop: &AtomicBool,
     driver: &Path,
     endpoints: &str,
@@ -186,7 +186,7 @@ fn increment(cluster: &mut ClusterClient, id: u64) -> Outcome {
 }
 
 /// Waits for this many more answers.
-fn await_answers(count: &AtomicUsize, more: usize) {
+pub(super) fn await_answers(count: &AtomicUsize, more: usize) {
     let goal = count.load(Ordering::Relaxed) + more;
     let deadline = Instant::now() + PROGRESS_TIMEOUT;
     while count.load(Ordering::Relaxed) < goal {

@@ -6,6 +6,7 @@ mod kills;
 mod official_client;
 mod official_members;
 mod tool;
+mod transfers;
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -8,7 +8,7 @@ mod schedule;
 mod world;
 
 use super::defects::{Defect, Defects};
-use super::{Durability, Nanos, Timing};
+use super::{Durability, MemberId, Nanos, Timing};
 use checks::Violation;
 use schedule::{Fault, MILLISECOND, Schedule};
 use world::World;
@@ -136,10 +136,10 @@ planted! {
     vote_that_is_not_durable_breaks_election_safety: VoteNotDurable from seed 1700 breaks ["election safety"];
 }
 
-/// The longest time without a leader that takes entries, after the leader of three members was killed.
-fn failover(timing: Timing, seed: u64) -> Nanos {
-    let killed = 3_000 * MILLISECOND;
-    let schedule = Schedule {
+/// A schedule of three members over a network and disks that take a millisecond, with these faults at 3 s.
+fn calm(timing: Timing, seed: u64, faults: &[Fault]) -> Schedule {
+    let at = 3_000 * MILLISECOND;
+    Schedule {
         seed,
         members: 3,
         durability: Durability::QuorumDisk,
@@ -150,14 +150,43 @@ fn failover(timing: Timing, seed: u64) -> Nanos {
         delay: MILLISECOND,
         disk_delay: MILLISECOND,
         clocks: vec![1_000; 3],
-        faults: vec![(killed, Fault::KillLeader)],
-        end: killed + 2 * timing.heartbeat_timeout,
-    };
-    let mut world = World::new(&schedule, Defects::default());
+        faults: faults.iter().map(|fault| (at, *fault)).collect(),
+        end: at + 2 * timing.heartbeat_timeout,
+    }
+}
+
+/// Returns the longest time without a leader that takes entries, and the member that leads in the end.
+fn longest_gap(schedule: &Schedule) -> (Nanos, MemberId) {
+    let mut world = World::new(schedule, Defects::default());
     assert_eq!(world.run(), Ok(()));
     let pairs = world.accepted.windows(2);
     let gap = pairs.map(|pair| pair[1] - pair[0]).max();
-    gap.expect("entries are accepted")
+    let leader = world.leader().and_then(|leader| leader.try_into().ok());
+    (
+        gap.expect("entries are accepted"),
+        leader.expect("a member leads"),
+    )
+}
+
+/// The longest time without a leader that takes entries, after the leader of three members was killed.
+fn failover(timing: Timing, seed: u64) -> Nanos {
+    longest_gap(&calm(timing, seed, &[Fault::KillLeader])).0
+}
+
+#[test]
+fn leadership_goes_to_the_member_that_is_named_within_milliseconds() {
+    for seed in 0..4 {
+        let (_, leader) = longest_gap(&calm(Timing::fast(), seed, &[]));
+        for to in (0..3).filter(|to| *to != leader) {
+            // Only the leader takes it.
+            let to = Some(to);
+            let faults = [0, 1, 2].map(|member| Fault::Transfer { member, to });
+            let (gap, next) = longest_gap(&calm(Timing::fast(), seed, &faults));
+            println!("seed {seed}: {leader} to {to:?} in {} us", gap / 1_000);
+            assert_eq!(Some(next), to, "seed {seed}");
+            assert!(gap < 50 * MILLISECOND, "seed {seed}: {gap} ns");
+        }
+    }
 }
 
 /// D4: official timing takes more than ten seconds to replace a leader.

@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 
-use super::super::{BallotEnd, Config, Durability, Nanos, Timing};
+use super::super::{BallotEnd, Config, Durability, MemberId, Nanos, Timing};
 
 pub(super) const MILLISECOND: Nanos = 1_000_000;
 
@@ -42,9 +42,10 @@ pub(super) enum Fault {
         member: usize,
         factor: i64,
     },
-    /// The member hands leadership over, if it leads.
+    /// The member hands leadership over, if it leads: to a member, or to any.
     Transfer {
         member: usize,
+        to: Option<MemberId>,
     },
     /// Log image or recording of the member fails.
     FailLog {
@@ -151,7 +152,13 @@ impl Schedule {
             },
             13 => Fault::FailLog { member },
             14 => Fault::Heal,
-            _ => Fault::Transfer { member },
+            _ => Fault::Transfer {
+                member,
+                to: (mask & 1 == 1).then(|| {
+                    let members = u32::try_from(self.members).unwrap_or(1);
+                    i32::try_from((mask >> 1) % members).unwrap_or(0)
+                }),
+            },
         }
     }
 

@@ -703,11 +703,7 @@ impl<'a> World<'a> {
                 }
             }
             Fault::KillLeader => {
-                let takes_entries = |member: &usize| {
-                    let core = self.processes[*member].node.core.as_ref();
-                    core.is_some_and(|core| core.accepts_entries(self.clock(*member)))
-                };
-                let leader = (0..self.processes.len()).find(takes_entries);
+                let leader = self.leader();
                 self.crash(leader.expect("a member leads"), false);
             }
             Fault::Restart { member } => self.start(member),
@@ -722,13 +718,14 @@ impl<'a> World<'a> {
                 self.processes[member].stalled_until = self.now + time;
             }
             Fault::SlowDisk { member, factor } => self.processes[member].disk_factor = factor,
-            Fault::Transfer { member } => {
+            Fault::Transfer { member, to } => {
                 let now = self.clock(member);
                 if self.now < self.processes[member].stalled_until {
                     return Ok(());
                 }
                 if let Some(core) = self.processes[member].node.core.as_mut() {
-                    core.transfer_leadership(now);
+                    // Refused by a member that does not lead.
+                    let _ = core.transfer_leadership(now, to);
                     return self.after(member);
                 }
             }
@@ -747,6 +744,15 @@ impl<'a> World<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the member that takes entries.
+    pub(super) fn leader(&self) -> Option<usize> {
+        let takes_entries = |member: &usize| {
+            let core = self.processes[*member].node.core.as_ref();
+            core.is_some_and(|core| core.accepts_entries(self.clock(*member)))
+        };
+        (0..self.processes.len()).find(takes_entries)
     }
 
     fn check_disks(&self) -> Result<(), Violation> {

@@ -7,30 +7,13 @@ use std::sync::Arc;
 use taran_archive_client::Call;
 
 use super::{ModuleAgent, ModuleError};
-use crate::consensus::{Role, State};
+use crate::consensus::{MemberId, Role, State};
 use crate::files::EntryKind;
 use crate::module::replicated::ModuleState;
+use crate::module::toggle;
 use crate::protocol::ClusterAction;
 use crate::service::Service;
 use crate::state::{AckRound, TerminationInput, TerminationStep};
-
-/// Values of the control toggles (`docs/spec/cluster.md` §9.2).
-pub(crate) mod toggle {
-    pub(crate) const INACTIVE: i64 = 0;
-    pub(crate) const NEUTRAL: i64 = 1;
-    pub(crate) const SUSPEND: i64 = 2;
-    pub(crate) const RESUME: i64 = 3;
-    pub(crate) const SNAPSHOT: i64 = 4;
-    pub(crate) const SHUTDOWN: i64 = 5;
-    pub(crate) const ABORT: i64 = 6;
-    pub(crate) const STANDBY_SNAPSHOT: i64 = 7;
-
-    /// Values of the toggle of the node.
-    pub(crate) mod node {
-        pub(crate) const REPLICATE_STANDBY_SNAPSHOT: i64 = 2;
-        pub(crate) const VALIDATE_RECORDING_LOG: i64 = 3;
-    }
-}
 
 /// Check that the archive has the recordings of all snapshots.
 pub(super) struct Validation {
@@ -61,6 +44,7 @@ impl<S: Service> ModuleAgent<S> {
         }
         if self.is_leading() {
             self.check_toggle()?;
+            self.check_transfer_toggle();
         }
         self.counters.state.set(self.replicated.state as i64);
         let timed_out = self.replicated.sessions.timed_out();
@@ -112,6 +96,55 @@ impl<S: Service> ModuleAgent<S> {
             _ => {}
         }
         Ok(())
+    }
+
+    fn check_transfer_toggle(&mut self) {
+        let to = toggle::transfer_target(self.counters.transfer_toggle.get());
+        if let Some(to) = to
+            && !self.termination.is_requested()
+        {
+            self.transfer(to);
+        }
+    }
+
+    /// Hands leadership over, or reports that it is not. The election sets the toggle to INACTIVE.
+    fn transfer(&mut self, to: Option<MemberId>) {
+        if self.core.is_transferring() {
+            return;
+        }
+        let text = if std::mem::take(&mut self.is_transfer_begun) {
+            "no follower that may take over had the whole log within the heartbeat timeout"
+                .to_owned()
+        } else {
+            match self.core.transfer_leadership(self.now.nanos, to) {
+                Ok(()) => {
+                    self.is_transfer_begun = true;
+                    return;
+                }
+                Err(reason) => reason.to_string(),
+            }
+        };
+        self.error(&format!("WARN - leadership is not handed over: {text}"));
+        self.counters.transfer_toggle.set(toggle::NEUTRAL);
+    }
+
+    /// Prepares the end of the member, once that is requested: a leader hands over, and waits until another one leads.
+    pub(super) fn leave(&mut self) {
+        if !self.hooks.leave.is_requested() {
+            return;
+        }
+        let is_over = if self.is_leaving {
+            let me = self.config.member_id;
+            !self.core.is_transferring()
+                && (self.is_leading() || self.core.leader().is_some_and(|leader| leader != me))
+        } else {
+            self.is_leaving = true;
+            // A member that does not lead, or cannot hand over, ends at once.
+            self.core.transfer_leadership(self.now.nanos, None).is_err()
+        };
+        if is_over {
+            self.hooks.leave.complete();
+        }
     }
 
     /// Appends an action, and enters its state. Returns false if there is no room now.

@@ -3,9 +3,9 @@
 
 use taran::ImageControlledFragmentAssembler;
 
-use super::control::toggle;
 use super::{ModuleAgent, ModuleError};
 use crate::consensus::{Decision, LogCommand, Role, State};
+use crate::module::toggle;
 use crate::service::Service;
 
 impl<S: Service> ModuleAgent<S> {
@@ -93,7 +93,9 @@ impl<S: Service> ModuleAgent<S> {
     }
 
     fn begin_election(&mut self) -> Result<(), ModuleError> {
+        self.is_transfer_begun = false;
         self.counters.toggle.set(toggle::INACTIVE);
+        self.counters.transfer_toggle.set(toggle::INACTIVE);
         self.counters.node_toggle.set(toggle::INACTIVE);
         self.counters.elections.increment();
         self.ingress = None;
@@ -117,6 +119,7 @@ impl<S: Service> ModuleAgent<S> {
         let is_leader = self.core.role() == Role::Leader;
         if is_leader {
             self.counters.toggle.set(toggle::NEUTRAL);
+            self.counters.transfer_toggle.set(toggle::NEUTRAL);
             let (now, is_startup) = (self.now.nanos, self.is_startup);
             let cluster_id = self.config.cluster_id;
             self.with_sessions(|sessions, io, _| {

@@ -10,12 +10,13 @@ use taran::{
     OfferError, Pending, Subscription, UriError,
 };
 
-use super::control::toggle;
 use super::entries::message_header;
 use super::{ModuleAgent, ModuleError};
-use crate::consensus::{Role, State};
+use crate::consensus::{Nanos, Role, State};
 use crate::module::config::ClusterConfig;
+use crate::module::destination::RETRY_PAUSE;
 use crate::module::egress::append;
+use crate::module::toggle;
 use crate::protocol::{
     AdminRequest, AdminRequestType, AdminResponse, AdminResponseCode, EgressMessage,
     IngressMessage, SessionConnectRequest, SessionMessageHeader, split,
@@ -35,7 +36,13 @@ pub(super) struct Ingress {
 /// A subscription that the driver has not added yet.
 struct Requested {
     channel: String,
-    pending: Pending<Subscription>,
+    state: Request,
+}
+
+enum Request {
+    Pending(Pending<Subscription>),
+    /// The driver has refused it for the moment; it is requested again at this time.
+    Refused(Nanos),
 }
 
 impl Ingress {
@@ -64,26 +71,36 @@ impl Ingress {
         });
         match client.async_add_subscription_with(&channel, self.stream_id, handlers) {
             Ok(pending) => {
-                self.requested.push(Requested { channel, pending });
+                let state = Request::Pending(pending);
+                self.requested.push(Requested { channel, state });
                 None
             }
             Err(error) => Some(format!("cannot subscribe to {channel}: {error}")),
         }
     }
 
-    /// Takes subscriptions that the driver has added, and asks again for those whose socket, of an ingress before, is still
-    /// being closed. Returns the texts of those that it refused.
-    fn complete(&mut self, client: &Client) -> Vec<String> {
+    /// Takes subscriptions that the driver has added, and asks again, after a pause, for those whose socket, of an ingress before, is
+    /// still being closed. Returns the texts of those that it refused.
+    fn complete(&mut self, client: &Client, now: Nanos) -> Vec<String> {
         let mut refused = Vec::new();
         for mut requested in std::mem::take(&mut self.requested) {
-            match requested.pending.poll() {
+            let answer = match &mut requested.state {
+                Request::Pending(pending) => pending.poll(),
+                Request::Refused(due) if now >= *due => {
+                    refused.extend(self.request(client, requested.channel));
+                    continue;
+                }
+                Request::Refused(_) => None,
+            };
+            match answer {
                 None => self.requested.push(requested),
                 Some(Ok(subscription)) => {
                     let assembler = ControlledFragmentAssembler::new();
                     self.subscriptions.push((subscription, assembler));
                 }
                 Some(Err(error)) if error.is_repeatable() => {
-                    refused.extend(self.request(client, requested.channel));
+                    requested.state = Request::Refused(now + RETRY_PAUSE);
+                    self.requested.push(requested);
                 }
                 Some(Err(error)) => refused.push(format!("cannot subscribe to ingress: {error}")),
             }
@@ -168,7 +185,7 @@ impl<S: Service> ModuleAgent<S> {
         let Some(mut ingress) = self.ingress.take() else {
             return Ok(0);
         };
-        for text in ingress.complete(&self.client) {
+        for text in ingress.complete(&self.client, self.now.nanos) {
             self.error(&text);
         }
         let endpoints = Arc::clone(&self.ingress_endpoints);

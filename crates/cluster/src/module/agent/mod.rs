@@ -29,6 +29,7 @@ use super::files::{StateFileError, StateFiles};
 use super::launch::Hooks;
 use super::log::Log;
 use super::replicated::{EntryError, ModuleState, Replicated};
+use super::reports::Reports;
 use crate::consensus::{
     Config as ConsensusConfig, Consensus, LogCommand, Nanos, Recovered, RecoveryError, Role, State,
     StopReason, Write,
@@ -163,6 +164,7 @@ pub(super) struct ModuleAgent<S> {
     counters: ModuleCounters,
     mark: MarkFile,
     errors: ErrorLog,
+    reports: Reports,
     heartbeat_ms: i64,
     hooks: Hooks,
     containers: Containers,
@@ -178,6 +180,10 @@ pub(super) struct ModuleAgent<S> {
     term_event: Option<(i64, i64)>,
     snapshot: Option<TakenSnapshot>,
     termination: Termination,
+    /// The toggle has begun a hand-over of leadership.
+    is_transfer_begun: bool,
+    /// The end of the member is requested, and prepared.
+    is_leaving: bool,
     validation: Option<Validation>,
     /// Actions of this leader that are not committed: position behind them, and the state before.
     uncommitted_states: VecDeque<(i64, ModuleState)>,
@@ -223,6 +229,7 @@ impl<S: Service> ModuleAgent<S> {
             ingress: None,
             counters,
             errors: mark.error_log(),
+            reports: Reports::default(),
             mark,
             heartbeat_ms: 0,
             hooks,
@@ -236,6 +243,8 @@ impl<S: Service> ModuleAgent<S> {
             truncation: None,
             term_event: None,
             snapshot: None,
+            is_transfer_begun: false,
+            is_leaving: false,
             validation: None,
             uncommitted_states: VecDeque::new(),
             is_startup: true,
@@ -249,12 +258,15 @@ impl<S: Service> ModuleAgent<S> {
         }
     }
 
-    /// Reports an error that the member survives: in its counter, in the error log of the mark file, and to the program.
+    /// Reports an error that the member survives: in its counter, in the error log of the mark file, and to the program, which gets
+    /// equal ones at most once per second.
     fn error(&mut self, text: &str) {
         self.counters.errors.increment();
         // An error log that is full keeps the first errors.
         let _ = self.errors.record(self.now.epoch_millis, 0, text);
-        (self.hooks.on_error)(text);
+        if self.reports.note(self.now.nanos, text) {
+            (self.hooks.on_error)(text);
+        }
     }
 
     /// Returns the time for an entry: that of the clock, and never before that of the entry before.
@@ -319,6 +331,9 @@ impl<S: Service> ModuleAgent<S> {
         }
         while self.archive.next_event().is_some() {}
         work += self.poll_containers()?;
+        while let Some(text) = self.reports.next_due(now) {
+            (self.hooks.on_error)(&text);
+        }
         if self.awaiting_services.is_some() {
             self.keep_mark();
             return Ok(work);
@@ -370,6 +385,7 @@ impl<S: Service> Agent for ModuleAgent<S> {
         if self.terminate() {
             return Err(AgentEnd::Finished);
         }
+        self.leave();
         Ok(work)
     }
 

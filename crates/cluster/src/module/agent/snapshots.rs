@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Snapshots.
 
-use super::control::toggle;
 use super::{ModuleAgent, ModuleError};
 use crate::consensus::Nanos;
 use crate::files::{EntryKind, RecordingLogEntry};
 use crate::module::replicated::{ModuleState, SnapshotDue};
 use crate::module::snapshot::SnapshotRecorder;
+use crate::module::toggle;
 use crate::protocol::ClientSession;
 use crate::service::{Service, SnapshotWriter};
 use crate::state::{AckRound, ModuleSnapshot};

@@ -126,7 +126,7 @@ impl<S: Service> ModuleAgent<S> {
             log_session_id: self.log.session_id().unwrap_or(0),
             app_version: self.config.app_version,
             is_startup: false,
-            catchup_endpoint: &self.config.own().catchup,
+            catchup_endpoint: self.log.catchup_endpoint(),
         };
         let message = ConsensusMessage::new(message, self.config.member_id, to, &context);
         let Ok(length) = message.encode(&mut self.buffer) else {
