@@ -5,6 +5,7 @@
 mod archives;
 #[path = "../../crates/sbe/codecs/tests/random/chance.rs"]
 mod chance;
+mod clusters;
 mod fix;
 mod remotes;
 mod sbe;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
     seeds.extend(sbe::seeds());
     seeds.extend(secure::seeds());
     seeds.extend(archives::seeds());
+    seeds.extend(clusters::seeds());
     seeds.extend(fix::seeds());
     for seed in &seeds {
         if let Err(error) = seed.write(Path::new(&folder)) {
@@ -70,6 +72,25 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use taran_fuzz::targets;
+
+    #[test]
+    fn seeds_of_clusters_keep_the_invariants() {
+        let seeds = crate::clusters::seeds();
+        for seed in &seeds {
+            let run = match seed.target {
+                "cluster_consensus" => targets::cluster_consensus::run,
+                "cluster_ingress" => targets::cluster_ingress::run,
+                "cluster_mark" => targets::cluster_mark::run,
+                "cluster_node_state" => targets::cluster_node_state::run,
+                "cluster_recording_log" => targets::cluster_recording_log::run,
+                "cluster_service" => targets::cluster_service::run,
+                "cluster_snapshot" => targets::cluster_snapshot::run,
+                other => panic!("{other} is no target of clusters"),
+            };
+            run(&seed.bytes);
+        }
+        assert!(seeds.len() >= 15);
+    }
 
     #[test]
     fn seeds_of_archives_keep_the_invariants() {

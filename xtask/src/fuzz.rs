@@ -27,23 +27,26 @@ const COVERAGE: [&str; 5] = [
 /// Compiler flag that reports comparisons to libFuzzer. It finds keywords and magic numbers, and costs a third of the run time.
 const COMPARES: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
 
-const USAGE: &str = "cargo xtask fuzz [TARGET... | --area archive|fix|sbe|transport] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]";
+const USAGE: &str = "cargo xtask fuzz [TARGET... | --area archive|cluster|fix|sbe|transport] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]";
 
 /// Part of the project that a target tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Area {
     Archive,
+    Cluster,
     Fix,
     Sbe,
     Transport,
 }
 
 impl Area {
-    /// Targets of archive and archive client have names that start with `archive_`, those of `taran-fix` with `fix_`, those of
+    /// Targets of archive and archive client have names that start with `archive_`, those of the cluster with `cluster_`, those of `taran-fix` with `fix_`, those of
     /// `taran-sbe` with `sbe_`.
     fn of(target: &str) -> Area {
         if target.starts_with("archive_") {
             Area::Archive
+        } else if target.starts_with("cluster_") {
+            Area::Cluster
         } else if target.starts_with("fix_") {
             Area::Fix
         } else if target.starts_with("sbe_") {
@@ -142,12 +145,13 @@ fn read(words: &[String]) -> Result<FuzzArguments, String> {
             "--area" => {
                 arguments.area = Some(match value()?.as_str() {
                     "archive" => Area::Archive,
+                    "cluster" => Area::Cluster,
                     "fix" => Area::Fix,
                     "sbe" => Area::Sbe,
                     "transport" => Area::Transport,
                     other => {
                         return Err(format!(
-                            "--area needs \"archive\", \"fix\", \"sbe\" or \"transport\", not {other:?}; usage: {USAGE}"
+                            "--area needs \"archive\", \"cluster\", \"fix\", \"sbe\" or \"transport\", not {other:?}; usage: {USAGE}"
                         ));
                     }
                 });
@@ -306,7 +310,13 @@ mod tests {
     #[test]
     fn targets_include_all_areas() {
         let targets = targets().expect("the folder is there");
-        for area in [Area::Archive, Area::Fix, Area::Sbe, Area::Transport] {
+        for area in [
+            Area::Archive,
+            Area::Cluster,
+            Area::Fix,
+            Area::Sbe,
+            Area::Transport,
+        ] {
             let of_area = targets.iter().filter(|name| Area::of(name) == area);
             assert!(of_area.count() >= 3, "{area:?}: {targets:?}");
         }

@@ -116,7 +116,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "fuzz",
-        help: "[TARGET... | --area archive|fix|sbe|transport] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]: replay the fuzz targets' corpora \
+        help: "[TARGET... | --area archive|cluster|fix|sbe|transport] [--runs N] [--seconds S] [--seed N] [--fast] [--asan] [--minimise] [--story FILE]: replay the fuzz targets' corpora \
                and try new inputs, or minimise the corpora",
         run: fuzz::run,
     },

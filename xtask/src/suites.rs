@@ -213,6 +213,21 @@ const SUITES: &[Suite] = &[
             minutes(60),
         ),
     },
+    nightly_only(
+        "fuzz cluster",
+        run(
+            &[
+                "xtask",
+                "fuzz",
+                "--area",
+                "cluster",
+                "--fast",
+                "--seconds",
+                "300",
+            ],
+            minutes(60),
+        ),
+    ),
     Suite {
         name: "fuzz SBE",
         paths: &[&["crates/sbe/", FUZZ, FUZZER]],

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| taran_fuzz::targets::cluster_consensus::run(input));
