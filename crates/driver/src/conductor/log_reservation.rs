@@ -46,7 +46,7 @@ impl LogDimensions {
     }
 
     /// Returns the position up to which pages must be reserved before a publisher may be given `limit`: the end of the
-    /// term in which the last publisher below the limit writes, and the first slot of the next one, which is cleared by
+    /// term in which the last publisher below the limit writes, and the first slots of the next one, which are cleared by
     /// that publisher and inspected by readers at the end of the term. Any number of concurrent publishers may claim
     /// space beyond the limit, but none of them writes beyond the term in which it claimed.
     pub(crate) fn publisher_need(&self, limit: i64) -> i64 {

@@ -2,12 +2,16 @@
 use taran_core::sync::Ordering;
 
 use super::append::{ReservedRange, fragmented_space, framed_space, message_length};
-use super::frame::{clear_length, write_padding};
+use super::clear_ahead::{clear_distance, clear_slots};
+use super::frame::write_padding;
 use super::{AppendError, FrameClaim, LogBuffers, LogError, ReservedValueSupplier};
 use crate::position::{FRAME_ALIGNMENT, RawTail, partition_of_count};
 
+/// Space of a short frame in bytes, at most. For longer ones, clearing at a distance costs more than it saves.
+const SHORT: i32 = 512;
+
 /// Appender of a log with a single writer. It tracks the tail itself and only writes the tail counter, which the driver
-/// reads. It clears the slot after each frame, so that the driver need not clean the log (`clear_ahead`).
+/// reads. It clears the slots after each frame, so that the driver need not clean the log (`clear_ahead`).
 ///
 /// Contract: the caller compares [`Self::position`] with the publisher limit (loaded with acquire) before it appends
 /// (docs/spec/shared-memory.md §8.3).
@@ -20,6 +24,10 @@ pub struct ExclusiveAppender {
     term_id: i32,
     term_offset: i32,
     term_begin: i64,
+    /// Position up to which the slots behind the tail are known to be clear, or an earlier one.
+    cleared: i64,
+    /// See [`clear_distance`].
+    clear_distance: i64,
 }
 
 impl ExclusiveAppender {
@@ -42,12 +50,15 @@ impl ExclusiveAppender {
             });
         }
         log.set_clears_ahead();
+        let term_begin = geometry.position(tail.term_id(), 0);
         Ok(Self {
             term_count,
             partition: partition_of_count(term_count),
             term_id: tail.term_id(),
             term_offset,
-            term_begin: geometry.position(tail.term_id(), 0),
+            term_begin,
+            cleared: term_begin + i64::from(term_offset),
+            clear_distance: i64::from(clear_distance(geometry.term_length())),
             log,
         })
     }
@@ -178,7 +189,12 @@ impl ExclusiveAppender {
         if end > self.log.term_length() {
             return Err(self.on_term_end(end));
         }
-        self.clear_next_slot(end);
+        let distance = if required <= SHORT {
+            self.clear_distance
+        } else {
+            i64::from(FRAME_ALIGNMENT)
+        };
+        self.clear_behind(end, distance);
         self.store_tail(end);
         self.term_offset = end;
         Ok(ReservedRange {
@@ -190,16 +206,32 @@ impl ExclusiveAppender {
         })
     }
 
-    /// Clears the slot that readers inspect after a frame that ends at `end`; at the end of the term, that is the first
-    /// slot of the next term.
+    /// Clears the slots in the first `distance` bytes behind `end` that are not clear yet. Readers inspect the first of them after
+    /// a frame that ends there.
     #[inline(always)]
-    fn clear_next_slot(&self, end: i32) {
-        let (partition, offset) = if end < self.log.term_length() {
-            (self.partition, end)
+    fn clear_behind(&mut self, end: i32, distance: i64) {
+        let end = self.term_begin + i64::from(end);
+        let (from, to) = (self.cleared.max(end), end + distance);
+        if from >= to {
+            return;
+        }
+        self.cleared = to;
+        let (from, to) = (from - self.term_begin, to - self.term_begin);
+        if to <= i64::from(self.log.term_length()) {
+            clear_slots(self.log.term(self.partition), from as i32, to as i32);
         } else {
-            (partition_of_count(self.term_count.wrapping_add(1)), 0)
-        };
-        clear_length(self.log.term(partition), offset);
+            self.clear_across(from as i32, to as i32);
+        }
+    }
+
+    /// Clears slots beyond the end of the term, in the next one.
+    #[cold]
+    fn clear_across(&self, from: i32, to: i32) {
+        let term_length = self.log.term_length();
+        let next = partition_of_count(self.term_count.wrapping_add(1));
+        clear_slots(self.log.term(self.partition), from, term_length);
+        let from = from.max(term_length) - term_length;
+        clear_slots(self.log.term(next), from, to - term_length);
     }
 
     /// Publishes the tail to the driver before the frame is written.
@@ -214,7 +246,7 @@ impl ExclusiveAppender {
     #[cold]
     #[inline(never)]
     fn on_term_end(&mut self, end: i32) -> AppendError {
-        self.clear_next_slot(self.log.term_length());
+        self.clear_behind(self.log.term_length(), i64::from(FRAME_ALIGNMENT));
         self.store_tail(end);
         let (offset, term_length) = (self.term_offset, self.log.term_length());
         if offset < term_length {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Header-ahead clearing by single writers, and unblocking of such logs after the writer died.
 
+use super::super::clear_ahead::clear_distance;
 use super::*;
 use crate::position::RawTail;
 
@@ -80,6 +81,33 @@ fn exclusive_append_clears_next_slot() {
     assert_eq!(slot(&log, position), 0);
     let position = appender.append_padding(500).unwrap();
     assert_eq!(slot(&log, position), 0);
+}
+
+#[test]
+fn exclusive_append_of_any_lengths_leaves_no_stale_frame_behind_it() {
+    let mut appender = appender_at(0);
+    let log = appender.log().clone();
+    // Short and long frames alternate, over all three terms and into used ones.
+    let lengths = [0, 32, 480, 481, 1376, 64, 4096, 1, 2048, 100];
+    let mut sent = 0;
+    while appender.position() < 4 * i64::from(TERM_LENGTH) {
+        let length = lengths[sent % lengths.len()];
+        let appended = appender.append(&vec![1; length], None);
+        let position = appender.position();
+        assert_eq!(slot(&log, position), 0, "{appended:?} at {position}");
+        sent += 1;
+    }
+}
+
+#[test]
+fn exclusive_append_of_short_frames_clears_beyond_the_lines_that_a_reader_prefetches() {
+    let mut appender = appender_at(0);
+    let log = appender.log().clone();
+    let position = appender.append(&[1; 32], None).unwrap();
+    let clear = (position..)
+        .step_by(32)
+        .take_while(|at| slot(&log, *at) == 0);
+    assert_eq!(clear.count() as i32 * 32, clear_distance(TERM_LENGTH));
 }
 
 #[test]
