@@ -395,8 +395,11 @@ pub enum Problem {
         composite: String,
         constant: u64,
     },
-    #[error("composite {0} contains varData and can be used only for <data>")]
-    VarDataInField(String),
+    #[error(
+        "composite {composite} contains varData and is meant for <data>; the field has the fixed layout of its type, {length} bytes, \
+         with no data behind it"
+    )]
+    VarDataInField { composite: String, length: u32 },
     #[error("{what} after varData in composite {composite} has no effect")]
     BehindVarData { what: String, composite: String },
     #[error("length follows varData in composite {0}; it must precede it")]
@@ -476,6 +479,7 @@ impl Problem {
             | Self::MaxValueIsNull { .. }
             | Self::WideEnumeration(_)
             | Self::OtherSchemaId { .. }
+            | Self::VarDataInField { .. }
             | Self::BehindVarData { .. }
             | Self::DataOptional
             | Self::DeprecatedBeyond { .. }

@@ -135,8 +135,12 @@ fn field(element: &Element, types: &mut Types<'_>, problems: &mut Problems) -> O
     if let TypeKind::Composite(composite) = &kind.kind
         && let Some(name) = composite.data_in(&kind.name)
     {
-        problems.add(&element.position, Problem::VarDataInField(name.to_owned()));
-        return None;
+        // As in the official tool.
+        let problem = Problem::VarDataInField {
+            composite: name.to_owned(),
+            length: composite.length,
+        };
+        problems.add(&element.position, problem);
     }
     let presence = match (said, kind.presence()) {
         (said, Presence::Constant) => {

@@ -49,3 +49,30 @@ impl Rustc {
         Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
+
+/// As in the schema `issue910.xml` of the official tool's tests: a byte for the length, and one for `varData`.
+#[test]
+fn code_of_a_field_of_a_data_composite_compiles() {
+    let schema = r#"<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="a" id="910" version="0">
+        <types>
+            <composite name="messageHeader">
+                <type name="blockLength" primitiveType="uint16"/>
+                <type name="templateId" primitiveType="uint16"/>
+                <type name="schemaId" primitiveType="uint16"/>
+                <type name="version" primitiveType="uint16"/>
+            </composite>
+            <composite name="varDataEncoding">
+                <type name="length" primitiveType="uint8"/>
+                <type name="varData" primitiveType="char"/>
+            </composite>
+        </types>
+        <sbe:message name="M" id="2"><field name="yield" type="varDataEncoding" id="1"/></sbe:message>
+    </sbe:messageSchema>"#;
+    let compiled = taran_sbe::compile("", &taran_sbe::xml::NoFiles(schema)).unwrap();
+    assert_eq!(compiled.schema.messages[0].block.length, 2);
+    let files = taran_sbe::generate::rust(&compiled.schema).unwrap();
+    let rustc = Rustc::new("data-composite", &[]);
+    rustc
+        .run("data_composite.rs", "rlib", &files[0].text)
+        .unwrap();
+}

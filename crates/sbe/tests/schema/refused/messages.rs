@@ -59,8 +59,9 @@ fn blocks() {
         ),
         (
             r#"<field name="f" id="1" type="varText"/>"#,
-            Error,
-            "composite varText contains varData and can be used only for <data>",
+            Warning,
+            "composite varText contains varData and is meant for <data>; the field has the fixed layout of its type, 2 bytes, with \
+             no data behind it",
         ),
         (
             r#"<data name="d" id="1" type="varText" presence="optional"/>"#,

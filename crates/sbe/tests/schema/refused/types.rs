@@ -401,17 +401,16 @@ fn constructs_rejected_by_official_tool_are_reported() {
 }
 
 #[test]
-fn data_composite_used_in_field_is_rejected() {
+fn data_composite_used_in_field_is_a_warning() {
     let types = r#"<composite name="X"><ref name="t" type="varText"/><type name="z" primitiveType="uint8"/></composite>
         <composite name="Y"><ref name="x" type="X"/></composite>"#;
-    for kind in ["varText", "X", "Y"] {
+    for (kind, length) in [("varText", 2), ("X", 3), ("Y", 3)] {
         let message =
             format!(r#"<message name="M" id="1"><field name="f" id="1" type="{kind}"/></message>"#);
-        super::one(
-            types,
-            &message,
-            Error,
-            "composite varText contains varData and can be used only for <data>",
+        let expected = format!(
+            "composite varText contains varData and is meant for <data>; the field has the fixed layout of its type, {length} \
+             bytes, with no data behind it"
         );
+        super::one(types, &message, Warning, &expected);
     }
 }
