@@ -206,6 +206,18 @@ enum Deferred {
 }
 
 impl Conductor {
+    /// Returns id and start position of each recording that was not deleted; `None` for those that are unavailable.
+    #[cfg(test)]
+    pub(crate) fn starts(&self) -> impl Iterator<Item = (i64, Option<i64>)> {
+        let catalog = &self.core.catalog;
+        let entries = catalog.entries().iter();
+        let valid = entries.filter(|entry| entry.state() == crate::files::EntryState::Valid);
+        valid.map(|entry| {
+            let id = entry.descriptor().recording_id;
+            (id, catalog.get(id).map(|found| found.start_position))
+        })
+    }
+
     pub(crate) fn new(parts: ConductorParts) -> Self {
         let unavailable = parts.catalog.unavailable_count();
         parts.counters.unavailable.set(unavailable as i64);

@@ -17,7 +17,8 @@ use crate::config::ArchiveConfig;
 use crate::counters::type_id;
 use crate::disk_io::testing::EndingQueue;
 use crate::files::{
-    CATALOG_FILE, CatalogError, CatalogFile, CatalogOptions, Checksum, SyncLevel, recover,
+    CATALOG_FILE, CatalogError, CatalogFile, CatalogOptions, Checksum, EntryState, SyncLevel,
+    recover,
 };
 use crate::parts::{ArchiveEnvironment, ArchiveParts, ArchiveStart, OpenedFiles};
 
@@ -77,6 +78,8 @@ struct Running {
     parts: ArchiveParts,
     /// Recorded positions seen last, by registration id of their counter.
     seen: BTreeMap<i64, i64>,
+    /// Start positions of all recordings in the catalog, by id; `None` for those that are unavailable.
+    starts: BTreeMap<i64, Option<i64>>,
     is_closed: bool,
 }
 
@@ -340,6 +343,11 @@ fn run(
         Ok(report) => report,
         Err(error) => return Ok(Err(error.to_string())),
     };
+    if settings.defect == Some(Defect::LosesRecording) {
+        let lost = catalog.recordings(0).next().map(|found| found.recording_id);
+        // The change of the file is not applied.
+        let _ = lost.map(|id| catalog.set_state(id, EntryState::Deleted));
+    }
     let files = RecoveredFiles {
         disk: &sim_disk,
         directory: &config.dir,
@@ -366,6 +374,7 @@ fn run(
         Err(error) => return Ok(Err(error.to_string())),
     };
     Ok(Ok(Running {
+        starts: parts.starts().collect(),
         parts,
         seen: BTreeMap::new(),
         is_closed: false,
@@ -429,6 +438,21 @@ impl Running {
 }
 
 impl Running {
+    /// Checks that a recording that is gone from the catalog, or has lost its first segments, was to be purged.
+    fn check_purges(&mut self, journal: &mut Journal) -> Result<(), Violation> {
+        let starts: BTreeMap<i64, Option<i64>> = self.parts.starts().collect();
+        let before = std::mem::replace(&mut self.starts, starts);
+        for (id, before) in before {
+            let start = match self.starts.get(&id) {
+                Some(Some(start)) if before.is_some_and(|before| before < *start) => Some(*start),
+                Some(_) => continue,
+                None => None,
+            };
+            journal.on_shortened(id, start).map_err(Violation)?;
+        }
+        Ok(())
+    }
+
     /// Checks that the file that each replay reads, or reads next, is there.
     fn check_replayed_files(
         &self,
@@ -472,6 +496,12 @@ impl ArchiveProcess {
         if agent == ArchiveParts::RECORDER && has_worked {
             running.check_positions(context.shared::<Journal>())?;
         }
+        if agent == ArchiveParts::CONDUCTOR {
+            let journal = context.shared::<Journal>();
+            journal.on_conductor_cycle();
+            // Also in its last duty cycle.
+            running.check_purges(journal)?;
+        }
         if agent == ArchiveParts::CONDUCTOR && has_worked {
             let disk = context.env().disk();
             running.check_replayed_files(&disk, context.shared::<Journal>())?;
@@ -485,7 +515,10 @@ impl ArchiveProcess {
 
 impl Process for ArchiveProcess {
     fn do_work(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
-        context.shared::<Journal>().select(self.settings.role);
+        let now_ns = context.now().nanos;
+        let journal = context.shared::<Journal>();
+        journal.select(self.settings.role);
+        journal.set_now(now_ns);
         let done = self.cycle(context);
         let journal = context.shared::<Journal>();
         let done = done.map_err(|violation| journal.explain(violation));

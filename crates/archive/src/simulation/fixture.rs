@@ -50,11 +50,20 @@ impl Fixture {
     }
 
     pub(super) fn with(settings: Settings) -> Self {
+        Self::of_archives(settings, false)
+    }
+
+    /// A world with an archive that replicates on the second host, and a user of it.
+    pub(super) fn with_replica() -> Self {
+        Self::of_archives(Self::settings(&[]), true)
+    }
+
+    fn of_archives(settings: Settings, has_replica: bool) -> Self {
         let mut world = World::new(11);
         for _ in 0..HOSTS {
             world.add_host_without_driver(HostSpec::new());
         }
-        set_up(&mut world, false);
+        set_up(&mut world, has_replica);
         world.on_boot(move |world, host| boot(world, host, |_| settings));
         await_all(
             &mut world,

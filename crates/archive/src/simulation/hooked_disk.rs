@@ -29,10 +29,14 @@ pub(super) enum Defect {
     PurgesUnderReplays,
     /// Retention does not see consumers.
     PurgesUnconsumed,
+    /// Retention by age purges what is too young.
+    PurgesYoung,
+    /// A recovery loses a recording, in an archive with retention by age.
+    LosesRecording,
 }
 
 impl Defect {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::AcknowledgesBeforeSync,
         Self::NeverSyncs,
         Self::ForgetsDirectorySync,
@@ -40,7 +44,24 @@ impl Defect {
         Self::DamagesReplica,
         Self::PurgesUnderReplays,
         Self::PurgesUnconsumed,
+        Self::PurgesYoung,
+        Self::LosesRecording,
     ];
+
+    /// Returns words of the violation that reports the defect.
+    pub(super) fn symptom(self) -> &'static str {
+        match self {
+            Self::AcknowledgesBeforeSync | Self::NeverSyncs | Self::ForgetsDirectorySync => {
+                "recording"
+            }
+            Self::BelievesTornTail => "none that was published",
+            Self::DamagesReplica => "and its replica",
+            Self::PurgesUnderReplays => "was purged",
+            Self::PurgesUnconsumed => "nothing beyond",
+            Self::PurgesYoung => "nothing younger than 5000 ms was to be purged",
+            Self::LosesRecording => "the catalog has Some(Deleted) for it",
+        }
+    }
 }
 
 /// Offset of the byte of a block that [`Defect::DamagesReplica`] changes: the first of the payload of a frame.

@@ -14,6 +14,12 @@ use crate::files::{Checksum, SyncLevel};
 const HEADER: i64 = 32;
 /// Longest message with its headers, in bytes.
 const MESSAGE_SPAN_MAX: i64 = 16 << 10;
+/// Nanoseconds per millisecond.
+const MS: i64 = 1_000_000;
+/// Difference in milliseconds up to which ages may differ by the precision of the clocks.
+const AGE_TOLERANCE_MS: i64 = 5;
+/// Steps of the wall clock of at most so many milliseconds are none that an archive sees.
+const SMALL_STEP_MS: i64 = 1_000;
 
 /// A message as it was published. Its payload follows from its key.
 #[derive(Clone, Copy, Debug)]
@@ -135,11 +141,58 @@ pub(super) struct Known {
     pub(super) was_truncated: bool,
     /// Highest position up to which it was ever acknowledged.
     pub(super) highest: i64,
-    /// Highest position that its consumer has told.
-    pub(super) consumed: i64,
+    /// Lowest position at which another stream was asked to extend it.
+    pub(super) extended_from: Option<i64>,
+    /// True if a replication into it has joined the live stream.
+    pub(super) was_merged: bool,
+    /// Highest start position that retention gave it.
+    pub(super) retained: i64,
+    /// Positions up to which it was acknowledged, with the nanoseconds at which they were first.
+    acknowledged: Acknowledged,
+}
+
+/// Positions and times. Violations show neither.
+#[derive(Clone, Default)]
+struct Acknowledged(Vec<(i64, i64)>);
+
+impl std::fmt::Debug for Acknowledged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} times", self.0.len())
+    }
 }
 
 impl Known {
+    /// Takes note of a position that is acknowledged.
+    fn on_acknowledged(&mut self, position: i64, now_ns: i64) {
+        self.highest = self.highest.max(position);
+        if self
+            .acknowledged
+            .0
+            .last()
+            .is_none_or(|(last, _)| position > *last)
+        {
+            self.acknowledged.0.push((position, now_ns));
+        }
+    }
+
+    /// Takes note that it may go on at a position with another stream.
+    pub(super) fn on_extension(&mut self, position: i64) {
+        let lowest = self.extended_from.unwrap_or(position).min(position);
+        self.extended_from = Some(lowest);
+    }
+
+    /// Returns the time at which all before a position was acknowledged, or else the last one was, in nanoseconds.
+    fn acknowledged_at(&self, position: i64) -> Option<i64> {
+        let reached = self
+            .acknowledged
+            .0
+            .iter()
+            .find(|(found, _)| *found >= position);
+        reached
+            .or(self.acknowledged.0.last())
+            .map(|(_, at_ns)| *at_ns)
+    }
+
     pub(super) fn is_suspect(&self, position: i64) -> bool {
         self.suspects
             .iter()
@@ -163,7 +216,15 @@ pub(super) struct Counts {
     pub(super) replications: u64,
     pub(super) replications_ended: u64,
     pub(super) compared_frames: u64,
+    /// Replications that have joined the live stream.
+    pub(super) merges: u64,
+    /// Purges of segments or recordings by retention.
     pub(super) retained: u64,
+    /// Recordings among them.
+    pub(super) retained_whole: u64,
+    pub(super) power_cuts: u64,
+    /// Replays that have ended, whether a position was to be reached or not.
+    pub(super) replays_ended: u64,
 }
 
 impl Counts {
@@ -181,7 +242,11 @@ impl Counts {
         self.replications += other.replications;
         self.replications_ended += other.replications_ended;
         self.compared_frames += other.compared_frames;
+        self.merges += other.merges;
         self.retained += other.retained;
+        self.retained_whole += other.retained_whole;
+        self.power_cuts += other.power_cuts;
+        self.replays_ended += other.replays_ended;
     }
 }
 
@@ -202,8 +267,8 @@ pub(super) enum Retention {
     None,
     /// Keeps at least so many bytes, and what the consumer needs, if there is one.
     Bytes { bytes: i64, has_consumer: bool },
-    /// Keeps nothing that is older than some seconds.
-    Age,
+    /// Keeps all that is not older than this.
+    Age { ms: i64 },
 }
 
 /// Knowledge of one archive.
@@ -219,6 +284,14 @@ struct ArchiveRecord {
     /// Sync level and checksum of the archive, for the text of violations.
     durability: String,
     retention: Retention,
+    /// Time of the archive's host in nanoseconds when the archive ran last.
+    now_ns: i64,
+    /// Time of the first duty cycle of the archive's conductor in nanoseconds; `None` before.
+    running_since_ns: Option<i64>,
+    /// Highest positions that consumers have told to the driver of the archive, by recording.
+    consumed: BTreeMap<i64, i64>,
+    /// Times in nanoseconds at which the wall clock was set forward, and by how many milliseconds.
+    steps_forward: Vec<(i64, i64)>,
 }
 
 /// The record that all processes and operations of a world share. What it knows of an archive is that of one role at a time:
@@ -241,6 +314,8 @@ pub(super) struct Journal {
     next_stream_id: i32,
     next_replay: i32,
     pub(super) counts: Counts,
+    /// Events until the operations of the scenario were over.
+    pub(super) scenario_counts: Counts,
     /// First and last position of the replay that ended last.
     pub(super) last_replay: Option<(i64, i64)>,
     /// Code and text of the refusal that came last.
@@ -281,6 +356,7 @@ impl Journal {
     ) {
         self.record.sync = Some(sync);
         self.record.retention = retention;
+        self.record.running_since_ns = None;
         self.record.durability =
             format!("sync level {sync:?}, checksum {checksum:?}, {retention:?}");
     }
@@ -290,28 +366,108 @@ impl Journal {
         self.record.sync.is_some_and(|sync| sync != SyncLevel::None)
     }
 
-    /// Returns the highest start position that retention may have given a recording.
-    pub(super) fn retained_from(&self, known: &Known) -> i64 {
-        match self.record.retention {
-            Retention::None => i64::MIN,
-            Retention::Bytes {
-                bytes,
-                has_consumer,
-            } => {
-                let by_bytes = known.highest - bytes;
-                if has_consumer {
-                    by_bytes.min(known.consumed)
-                } else {
-                    by_bytes
-                }
-            }
-            Retention::Age => known.highest,
+    /// Sets the time of the archive's host.
+    pub(super) fn set_now(&mut self, now_ns: i64) {
+        self.record.now_ns = now_ns;
+    }
+
+    /// Takes note that the wall clock was stepped.
+    pub(super) fn on_clock_step(&mut self, by_ms: i64) {
+        if by_ms > 0 {
+            self.record.steps_forward.push((self.record.now_ns, by_ms));
         }
     }
 
-    /// Returns true if retention may delete whole recordings.
-    pub(super) fn retention_deletes(&self) -> bool {
-        self.record.retention == Retention::Age
+    /// Takes note of the position of a consumer.
+    pub(super) fn on_consumed(&mut self, recording_id: i64, position: i64) {
+        let consumed = self.record.consumed.entry(recording_id).or_default();
+        *consumed = position.max(*consumed);
+    }
+
+    /// Takes note of a duty cycle of the archive's conductor. Until the first one, it cannot see a step of the wall clock.
+    pub(super) fn on_conductor_cycle(&mut self) {
+        let now_ns = self.record.now_ns;
+        self.record.running_since_ns.get_or_insert(now_ns);
+    }
+
+    /// Takes note of a position up to which a recovery has found a recording, which was active or not.
+    pub(super) fn on_recovered(&mut self, recording_id: i64, stop: i64, was_active: bool) {
+        let now_ns = self.record.now_ns;
+        let known = self.recording(recording_id);
+        known.highest = known.highest.max(stop);
+        if was_active {
+            known.on_acknowledged(stop, now_ns);
+        }
+    }
+
+    /// Takes note that a recording has lost its first segments up to a position, or all of it. Without a request, retention
+    /// must have done that, by its rule.
+    pub(super) fn on_shortened(
+        &mut self,
+        recording_id: i64,
+        start: Option<i64>,
+    ) -> Result<(), String> {
+        let (retention, now_ns) = (self.record.retention, self.record.now_ns);
+        let Some(known) = self.record.recordings.get_mut(&recording_id) else {
+            return Ok(());
+        };
+        let is_requested = start.map_or(known.may_be_gone, |start| start <= known.start_max);
+        if retention == Retention::None || is_requested {
+            return Ok(());
+        }
+        let what = match start {
+            Some(start) => format!("recording {recording_id} before {start}"),
+            None => format!("all of recording {recording_id}"),
+        };
+        match (retention, start) {
+            (Retention::None, _) => {}
+            (
+                Retention::Bytes {
+                    bytes,
+                    has_consumer,
+                },
+                start,
+            ) => {
+                let kept = known.highest - bytes;
+                let limit = if has_consumer {
+                    let consumed = self.record.consumed.get(&recording_id);
+                    kept.min(consumed.copied().unwrap_or(0))
+                } else {
+                    kept
+                };
+                if start.is_none_or(|start| start > limit) {
+                    return Err(format!(
+                        "retention purged {what}, and nothing beyond {limit} was to be purged"
+                    ));
+                }
+            }
+            (Retention::Age { ms }, start) => {
+                // Of an empty recording, nothing was acknowledged.
+                let at_ns = known.acknowledged_at(start.unwrap_or(i64::MAX));
+                let at_ns = at_ns.unwrap_or(i64::MIN);
+                // After a step that the archive did not see, it takes data for older than they are.
+                let since_ns = self.record.running_since_ns.unwrap_or(i64::MAX);
+                let is_misled = self.record.steps_forward.iter().any(|(step_ns, by_ms)| {
+                    *step_ns >= at_ns && (*step_ns <= since_ns || *by_ms <= SMALL_STEP_MS)
+                });
+                // Without syncs, a power cut takes the times in the catalog and the time index back.
+                let forgets =
+                    self.record.sync == Some(SyncLevel::None) && self.record.power_cuts > 0;
+                let age_ms = now_ns.saturating_sub(at_ns) / MS;
+                if age_ms + AGE_TOLERANCE_MS < ms && !is_misled && !forgets {
+                    return Err(format!(
+                        "retention purged {what} at an age of {age_ms} ms, and nothing younger than {ms} ms was to be purged"
+                    ));
+                }
+            }
+        }
+        match start {
+            Some(start) => known.retained = known.retained.max(start),
+            None => known.may_be_gone = true,
+        }
+        self.counts.retained += 1;
+        self.counts.retained_whole += u64::from(start.is_none());
+        Ok(())
     }
 
     /// Takes note of frames that may be damaged.
@@ -429,6 +585,12 @@ impl Journal {
         self.record.recordings.entry(recording_id).or_default()
     }
 
+    /// Returns the stream of a recording; `None` if it is not known.
+    pub(super) fn stream_of(&self, recording_id: i64) -> Option<i32> {
+        let known = self.record.recordings.get(&recording_id)?;
+        (known.stream_id != 0).then_some(known.stream_id)
+    }
+
     /// Forgets recordings of which nothing was acknowledged.
     pub(super) fn forget_unknown(&mut self) {
         self.record.recordings.retain(|_, known| {
@@ -443,6 +605,19 @@ impl Journal {
             .map(|(id, known)| (*id, known))
     }
 
+    /// Returns the recordings of an archive, whichever is selected.
+    pub(super) fn recordings_of(
+        &self,
+        role: Role,
+    ) -> impl DoubleEndedIterator<Item = (i64, &Known)> {
+        let record = if role == self.role {
+            &self.record
+        } else {
+            &self.other
+        };
+        record.recordings.iter().map(|(id, known)| (*id, known))
+    }
+
     /// Takes note of a recorded position that users can see.
     pub(super) fn on_recorded(
         &mut self,
@@ -450,12 +625,12 @@ impl Journal {
         session_id: i32,
         position: i64,
     ) -> Result<(), String> {
+        let now_ns = self.record.now_ns;
         // The session of a replica is that of a replay.
         let sessions = (self.role == Role::Source).then_some(&self.sessions);
         let stream_id = sessions.and_then(|sessions| sessions.get(&session_id).copied());
         let known = self.record.recordings.entry(recording_id).or_default();
-        known.highest = known.highest.max(position);
-        known.may_be_gone |= self.record.retention == Retention::Age;
+        known.on_acknowledged(position, now_ns);
         known.stream_id = stream_id.unwrap_or(known.stream_id);
         if known.is_gone {
             return Err(format!(
@@ -477,6 +652,7 @@ impl Journal {
 
     pub(super) fn on_power_cut(&mut self) {
         self.record.power_cuts += 1;
+        self.counts.power_cuts += 1;
     }
 
     /// Returns true if the power was cut since the last recovery.

@@ -11,8 +11,9 @@
 //! * Each frame of a replay is the one that was published at its position, and no frame is left out (`UserProcess`).
 //! * Recordings that were deleted or truncated by a confirmed request do not come back.
 //! * A replica has what its source has, up to its position (`replicas`). In some worlds the second host has an archive that
-//!   replicates recordings of the first one: to their ends, to a position, while they are recorded.
-//! * Retention purges no file that a replay or a replication still needs, and nothing that a rule or a consumer keeps.
+//!   replicates recordings of the first one: to their ends, to a position, while they are recorded, and joining the live stream.
+//! * Retention purges no file that a replay or a replication still needs, and nothing that a rule or a consumer keeps. What
+//!   retention purges is seen when it does, so that a recording that is gone for another reason is a violation.
 //! * At the end, without faults, all recordings replay to their ends, and nothing of archive and users is left.
 //!
 //! [`Defect`]s are planted, and have to be found.
@@ -86,7 +87,7 @@ const RETENTIONS: [(Retention, Options); 4] = [
         ],
     ),
     (
-        Retention::Age,
+        Retention::Age { ms: 5_000 },
         &[
             ("taran.archive.retention", "* age=5s"),
             ("taran.archive.retention.interval", "500ms"),
@@ -192,6 +193,14 @@ fn random_settings(world: &mut World, defect: Option<Defect>) -> Settings {
     let (retention, options) = match defect {
         Some(Defect::PurgesUnderReplays) => RETENTIONS[1],
         Some(Defect::PurgesUnconsumed) => (RETENTIONS[2].0, RETENTIONS[1].1),
+        Some(Defect::PurgesYoung) => (
+            RETENTIONS[3].0,
+            &[
+                ("taran.archive.retention", "* age=1s"),
+                ("taran.archive.retention.interval", "500ms"),
+            ][..],
+        ),
+        Some(Defect::LosesRecording) => RETENTIONS[3],
         Some(_) => RETENTIONS[0],
         None => {
             RETENTIONS[random
@@ -315,8 +324,35 @@ fn no_sessions(world: &World) -> bool {
     all_archives(world, |archive| archive.sessions()[1..] == [0, 0])
 }
 
+/// Publishes a stream that is recorded.
+fn record_stream(
+    world: &mut World,
+    local: ProcessId,
+    (label, media): (u32, Media),
+) -> Result<(), Violation> {
+    let until = world.elapsed() + RECOVERY_BOUND;
+    while !world.process::<UserProcess>(local).has_published(label) {
+        if world.elapsed() > until {
+            return Err(Violation(format!(
+                "no stream is recorded\n{}",
+                describe(world)
+            )));
+        }
+        // A request of a session with an archive that is gone is lost, and so are the streams of a user whose driver was.
+        with_journal(world, local, |user, journal| {
+            user.publish((label, media), (20, 500), journal);
+            user.record(label, false);
+        });
+        world.run_for(Duration::from_secs(2));
+        supervise(world);
+    }
+    Ok(())
+}
+
 /// Ends all faults: everything has to work again, and nothing may be left.
 fn finish(world: &mut World) -> Result<(), Violation> {
+    let journal = world.shared_mut::<Journal>();
+    journal.scenario_counts = journal.counts;
     world.set_faults(LinkFaults::default());
     partition(world, false);
     for host in (0..HOSTS).map(HostIndex::at) {
@@ -330,27 +366,9 @@ fn finish(world: &mut World) -> Result<(), Violation> {
         is_ready,
     )?;
 
-    // A stream is recorded.
     let local = users(world)[0];
-    let until = world.elapsed() + RECOVERY_BOUND;
-    while !world
-        .process::<UserProcess>(local)
-        .has_published(LAST_TRACK)
-    {
-        if world.elapsed() > until {
-            return Err(Violation(format!(
-                "no stream is recorded\n{}",
-                describe(world)
-            )));
-        }
-        // A request of a session with an archive that is gone is lost, and so are the streams of a user whose driver was.
-        with_journal(world, local, |user, journal| {
-            user.publish((LAST_TRACK, Media::Ipc), (20, 500), journal);
-            user.record(LAST_TRACK, false);
-        });
-        world.run_for(Duration::from_secs(2));
-        supervise(world);
-    }
+    record_stream(world, local, (LAST_TRACK, Media::Ipc))?;
+    let merged = replicas::merge(world)?;
 
     // All recordings end.
     for id in users(world) {
@@ -358,13 +376,23 @@ fn finish(world: &mut World) -> Result<(), Violation> {
         user.close_all_tracks();
         user.hold_replays(false);
     }
-    world.process_mut::<UserProcess>(local).stop_all();
+    for id in users(world) {
+        // That of another host records at the same archive as the local one.
+        if world.process::<UserProcess>(id).addresses().is_local {
+            world.process_mut::<UserProcess>(id).stop_all();
+        }
+    }
     await_all(
         world,
         "all recordings and replays have ended",
         RECOVERY_BOUND * 2,
         |world| are_idle(world) && no_sessions(world),
     )?;
+    if let Some((replica, source)) = merged {
+        // The catalog is written.
+        world.run_for(Duration::from_millis(500));
+        replicas::compare(world, replica, source, true)?;
+    }
 
     // Power is lost, so that the files are checked.
     operations::cut_power(world);
@@ -386,6 +414,11 @@ fn finish(world: &mut World) -> Result<(), Violation> {
         .map(|(id, known)| (id, known.floor))
         .collect();
     for (recording_id, end) in replays {
+        let known = world.shared_mut::<Journal>().recording(recording_id);
+        if known.may_be_gone {
+            // Retention has purged it meanwhile.
+            continue;
+        }
         let wanted = WantedReplay {
             recording_id,
             position: None,

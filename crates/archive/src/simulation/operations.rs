@@ -12,9 +12,17 @@ use taran_sim::{HostIndex, ProcessId, World};
 use super::archive::ArchiveProcess;
 use super::journal::{Journal, Role};
 use super::user::{Media, UserProcess, WantedReplay, WantedReplication};
-use super::{ARCHIVE_HOST, restart_archive, restart_user, with_journal};
+use super::{ARCHIVE_HOST, restart_archive, restart_user, role_at, with_journal};
 use crate::counters::type_id;
 
+/// Ways of streams into the archive, among which random ones are.
+const MEDIA: [Media; 5] = [
+    Media::Ipc,
+    Media::Ipc,
+    Media::Udp,
+    Media::Spied,
+    Media::Shared,
+];
 /// Name of the consumer that retention respects.
 pub(super) const CONSUMER: &str = "risk";
 /// Number of streams.
@@ -69,6 +77,8 @@ pub(super) enum UserAction {
         stop_share: Option<u32>,
         extends: bool,
     },
+    /// Replicates a recording of the source, and joins its live stream.
+    Merge { recording: usize, extends: bool },
     /// Stops a replication.
     StopReplication,
 }
@@ -193,7 +203,7 @@ impl UserAction {
         match random.u32(0..33) {
             0..10 => Self::Publish {
                 track,
-                media: [Media::Ipc, Media::Ipc, Media::Udp, Media::Spied][random.usize(0..4)],
+                media: MEDIA[random.usize(0..MEDIA.len())],
                 messages: 1 << random.u32(0..9),
                 longest: [50, 500, 1_376, 5_000][random.usize(0..4)],
             },
@@ -241,7 +251,11 @@ impl UserAction {
     /// An action of the user of the replica.
     fn random_of_replica(random: &mut Rng) -> Self {
         let recording = random.usize(0..6);
-        match random.u32(0..14) {
+        match random.u32(0..17) {
+            14..17 => Self::Merge {
+                recording,
+                extends: random.bool(),
+            },
             0..7 => Self::Replicate {
                 recording,
                 stop_share: (random.u32(0..3) == 0).then(|| random.u32(0..=1_000)),
@@ -277,7 +291,11 @@ impl Operation for UserCall {
             .flat_map(|host| {
                 // Most worlds begin with streams that are recorded.
                 let track = random.u32(0..TRACKS);
-                let media = if host == 0 { Media::Ipc } else { Media::Udp };
+                let media = match host {
+                    0 if random.bool() => Media::Shared,
+                    0 => Media::Ipc,
+                    _ => Media::Udp,
+                };
                 let publish = UserAction::Publish {
                     track,
                     media,
@@ -321,6 +339,9 @@ impl Operation for UserCall {
         let role = world.process::<UserProcess>(id).addresses().role;
         let chosen_source = match self.action {
             UserAction::Replicate {
+                recording: index, ..
+            }
+            | UserAction::Merge {
                 recording: index, ..
             } => recording(world, index),
             _ => None,
@@ -451,9 +472,14 @@ impl UserCall {
                 let position = floor * i64::from(share) / 1_000;
                 let mut key = recording_id.to_le_bytes().to_vec();
                 key.extend_from_slice(CONSUMER.as_bytes());
+                // The archive at the user's driver sees the counter, whichever archive the user means.
+                let here = role_at(world, world.host_of_process(id));
                 with_journal(world, id, |user, journal| {
-                    let known = journal.recording(recording_id);
-                    known.consumed = known.consumed.max(position);
+                    if let Some(role) = here {
+                        let before = journal.select(role);
+                        journal.on_consumed(recording_id, position);
+                        journal.select(before);
+                    }
                     user.add_counter(type_id::CONSUMER_POSITION, &key, position);
                     true
                 })
@@ -462,33 +488,46 @@ impl UserCall {
                 stop_share,
                 extends,
                 ..
-            } => {
-                let Some((source, floor, stream_id)) = source else {
-                    return false;
-                };
-                let stop = stop_share.and_then(|share| frame_at(world, stream_id, floor, share));
-                with_journal(world, id, |user, journal| {
-                    let destination = journal
-                        .recordings()
-                        .filter(|(_, known)| known.stream_id == stream_id && !known.is_gone)
-                        .map(|(id, _)| id)
-                        .last()
-                        .filter(|_| extends);
-                    if let Some(destination) = destination {
-                        // An empty one begins where its source does.
-                        journal.recording(destination).start_max = i64::MAX;
-                    }
-                    user.replicate(WantedReplication {
-                        source,
-                        destination,
-                        stop,
-                        session_id: journal.new_session_of(stream_id),
-                    })
-                })
+            } => replicate(world, id, source, (stop_share, extends, false)),
+            UserAction::Merge { extends, .. } => {
+                replicate(world, id, source, (None, extends, true))
             }
             UserAction::StopReplication => world.process_mut::<UserProcess>(id).stop_replication(),
         }
     }
+}
+
+/// Asks for a replication of a recording of the source, while the replica is selected.
+fn replicate(
+    world: &mut World,
+    id: ProcessId,
+    source: Option<(i64, i64, i32)>,
+    (stop_share, extends, is_live): (Option<u32>, bool, bool),
+) -> bool {
+    let Some((source, floor, stream_id)) = source else {
+        return false;
+    };
+    let stop = stop_share.and_then(|share| frame_at(world, stream_id, floor, share));
+    with_journal(world, id, |user, journal| {
+        let destination = journal
+            .recordings()
+            .filter(|(_, known)| known.stream_id == stream_id && !known.is_gone)
+            .map(|(id, _)| id)
+            .last()
+            .filter(|_| extends);
+        if let Some(destination) = destination {
+            // An empty one begins where its source does.
+            journal.recording(destination).start_max = i64::MAX;
+        }
+        let session_id = (!is_live).then(|| journal.new_session_of(stream_id));
+        user.replicate(WantedReplication {
+            source,
+            destination,
+            stop,
+            session_id: session_id.flatten(),
+            is_live,
+        })
+    })
 }
 
 /// A disturbance of a process or the network.
@@ -596,6 +635,7 @@ impl Operation for Disturbance {
             }
             Self::StepClock { by_ms } => {
                 world.step_clock(HostIndex::at(ARCHIVE_HOST), by_ms);
+                world.shared_mut::<Journal>().on_clock_step(by_ms);
                 true
             }
         }

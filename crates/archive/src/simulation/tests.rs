@@ -6,16 +6,54 @@ use taran_sim::scenario::{Coverage, Failure, Scenario, silence_panics, without_p
 use super::journal::Counts;
 use super::*;
 
+/// Number of worlds among which each kind of event is expected.
+const COVERING: u64 = 40;
+
+/// Events of some worlds, counted.
+#[derive(Debug, Default)]
+struct Totals {
+    /// Until the operations of the scenarios were over.
+    scenarios: Counts,
+    /// In all.
+    all: Counts,
+}
+
+impl Totals {
+    /// Checks that each guarantee was tried: a world in which nothing happens violates none.
+    fn expect_coverage(&self) {
+        let Self { scenarios, all } = self;
+        for (what, count) in [
+            ("power cuts", scenarios.power_cuts),
+            ("recoveries", scenarios.recoveries),
+            ("frames in recovered files", scenarios.verified_frames),
+            ("replays to an end", scenarios.replays_ended),
+            ("replayed frames", scenarios.replayed_frames),
+            ("listings", scenarios.listed),
+            ("extended recordings", scenarios.extensions),
+            ("truncated recordings", scenarios.truncations),
+            ("purged recordings", scenarios.purges),
+            ("purges of segments", scenarios.segment_purges),
+            ("purges by retention", scenarios.retained),
+            ("replications to an end", scenarios.replications_ended),
+            ("replications that join a live stream", scenarios.merges),
+            ("replays of all that was acknowledged", all.replays_complete),
+            ("frames of replicas and their sources", all.compared_frames),
+        ] {
+            assert!(count > 0, "no {what} in all worlds: {self:?}");
+        }
+    }
+}
+
 /// Runs scenarios of these seeds, and returns what happened. All of them run, so that failures can be compared.
-fn run(seeds: std::ops::Range<u64>) -> (Coverage, Counts) {
-    let total: Arc<Mutex<Counts>> = Arc::default();
-    let sink = Arc::clone(&total);
+fn run(seeds: std::ops::Range<u64>) -> (Coverage, Totals) {
+    let totals: Arc<Mutex<Totals>> = Arc::default();
+    let sink = Arc::clone(&totals);
     let suite = suite(None).finish(move |world| {
-        let counts = world
-            .shared::<Journal>()
-            .map(|journal| journal.counts)
-            .unwrap_or_default();
-        sink.lock().unwrap().merge(&counts);
+        if let Some(journal) = world.shared::<Journal>() {
+            let mut totals = sink.lock().unwrap();
+            totals.scenarios.merge(&journal.scenario_counts);
+            totals.all.merge(&journal.counts);
+        }
         Ok(())
     });
     let mut coverage = Coverage::default();
@@ -33,14 +71,15 @@ fn run(seeds: std::ops::Range<u64>) -> (Coverage, Counts) {
         }
     }
     assert!(failed.is_empty(), "seeds {failed:?} failed");
-    let counts = *total.lock().unwrap();
-    (coverage, counts)
+    let totals = std::mem::take(&mut *totals.lock().unwrap());
+    (coverage, totals)
 }
 
 #[test]
 fn archive_survives_random_worlds() {
-    let (coverage, counts) = run(0..40);
-    println!("{counts:?}\n{coverage}");
+    let (coverage, totals) = run(0..COVERING);
+    println!("{totals:?}\n{coverage}");
+    totals.expect_coverage();
 }
 
 /// Runs many seeds, for `cargo xtask archive`.
@@ -53,8 +92,11 @@ fn many_random_worlds() {
     };
     let first = number("TARAN_ARCHIVE_SEED", 1_000_000);
     let count = number("TARAN_ARCHIVE_SEEDS", 1_000);
-    let (coverage, counts) = run(first..first + count);
-    println!("{counts:?}\n{coverage}");
+    let (coverage, totals) = run(first..first + count);
+    println!("{totals:?}\n{coverage}");
+    if count >= COVERING {
+        totals.expect_coverage();
+    }
 }
 
 /// Returns the first scenario that fails with a defect.
@@ -75,8 +117,11 @@ fn each_defect_is_found() {
         let suite = suite(Some(defect));
         let (seed, _, failure) =
             find(&suite, 400).unwrap_or_else(|| panic!("{defect:?} was not found"));
-        let line = failure.text.lines().find(|line| line.contains("recording"));
+        let line = failure
+            .text
+            .lines()
+            .find(|line| line.contains(defect.symptom()));
         println!("{defect:?} found by seed {seed}: {line:?}");
-        assert!(line.is_some(), "{}", failure.text);
+        assert!(line.is_some(), "{defect:?}: {}", failure.text);
     }
 }

@@ -146,15 +146,14 @@ impl RecoveredFiles<'_> {
             .recovered
             .iter()
             .find(|found| found.recording_id == id);
-        let may_be_gone = journal.retention_deletes();
-        let known = journal.recording(id);
-        known.may_be_gone |= may_be_gone;
-        known.stream_id = descriptor.stream_id;
         if stop == NULL_VALUE {
             return violation(format!(
                 "recording {id} has no stop position after the recovery"
             ));
         }
+        journal.on_recovered(id, stop, recovered.is_some());
+        let known = journal.recording(id);
+        known.stream_id = descriptor.stream_id;
         if was_cut && self.sync == SyncLevel::None {
             known.floor = stop;
             known.start_max = start;
@@ -162,7 +161,9 @@ impl RecoveredFiles<'_> {
             journal.suspect(id, (start, stop));
             return Ok(());
         }
-        if stop < known.floor {
+        // Without syncs, what a power cut has taken is seen when a recording that was extended is recovered, too.
+        let is_cut_off = self.sync == SyncLevel::None && known.is_suspect(stop);
+        if stop < known.floor && !is_cut_off {
             return violation(format!(
                 "recording {id} was acknowledged to {} and ends at {stop}: {recovered:?}",
                 known.floor
@@ -175,21 +176,14 @@ impl RecoveredFiles<'_> {
                 "recording {id} was truncated to {truncated} and ends at {stop}"
             ));
         }
-        known.highest = known.highest.max(stop);
-        let (known_first, start_max) = (known.first_start, known.start_max);
-        let known = known.clone();
-        let retained = journal.retained_from(&known);
-        match known_first {
-            Some(first) if start > first.max(start_max).max(retained) => {
-                return violation(format!(
-                    "recording {id} starts at {start}, and nothing before that was to be purged beyond {}",
-                    first.max(start_max).max(retained)
-                ));
-            }
-            Some(first) => journal.counts.retained += u64::from(start > first.max(start_max)),
-            None => {}
+        if let Some(first) = known.first_start
+            && start > first.max(known.start_max).max(known.retained)
+        {
+            return violation(format!(
+                "recording {id} starts at {start}, and nothing before that was purged beyond {}",
+                first.max(known.start_max).max(known.retained)
+            ));
         }
-        let known = journal.recording(id);
         known.first_start = Some(start);
         // Behind what was acknowledged, only a checksum tells a frame of which a part was not written.
         let floor = std::mem::replace(&mut known.floor, stop);

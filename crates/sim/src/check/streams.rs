@@ -6,6 +6,7 @@
 //! work. Refresh after each duty cycle of a receiver, and after those of other agents that did work, so that checkers
 //! see the state at each change.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use taran_core::counters::{Counter, CounterState, CountersReader};
@@ -36,6 +37,8 @@ pub struct Streams {
     positions: Vec<Position>,
     streams: Vec<Stream>,
     modes: SendModes,
+    /// Session and stream ids that two publications had at the same time. Frames do not tell which one they are of.
+    ambiguous: BTreeSet<(i32, i32)>,
     /// True if anything is known to have changed since the last refresh.
     is_dirty: bool,
 }
@@ -176,6 +179,7 @@ impl Streams {
             positions: Vec::new(),
             streams: Vec::new(),
             modes: SendModes::default(),
+            ambiguous: BTreeSet::new(),
             is_dirty: true,
         }
     }
@@ -213,6 +217,7 @@ impl Streams {
 
     /// Updates the derived fields of each stream.
     fn update_streams(&mut self) {
+        let mut has_new_log = false;
         for stream in &mut self.streams {
             let all = || stream.consumers.iter().map(|at| &self.positions[*at]);
             // A new subscriber may be behind the window that the receiver advertises on behalf of the subscribers it
@@ -231,8 +236,34 @@ impl Streams {
                 };
                 let file = format!("{folder}/{}.logbuffer", stream.id);
                 stream.log = Log::open(&self.storage, &self.directory.join(file));
+                has_new_log |= stream.log.is_some();
             }
         }
+        if has_new_log {
+            self.find_ambiguous();
+        }
+    }
+
+    /// Takes note of publications with the same session and stream ids.
+    fn find_ambiguous(&mut self) {
+        let mut seen = BTreeSet::new();
+        let sent = self.streams.iter().filter(|stream| stream.sender.is_some());
+        for log in sent.filter_map(|stream| stream.log.as_ref()) {
+            let key = (log.buffers.session_id(), log.buffers.stream_id());
+            if !seen.insert(key) {
+                self.ambiguous.insert(key);
+            }
+        }
+    }
+
+    /// Returns true if another publication had the session and stream ids of this one at the same time.
+    #[must_use]
+    pub fn is_ambiguous(&self, stream: &Stream) -> bool {
+        let log = stream.log.as_ref().map(|log| &log.buffers);
+        log.is_some_and(|log| {
+            self.ambiguous
+                .contains(&(log.session_id(), log.stream_id()))
+        })
     }
 
     /// Marks all subscribers as known: the receiver had no work, so it has processed all commands of the conductor.
@@ -547,6 +578,28 @@ pub(super) mod tests {
         }
         driver.log(LogKind::Exclusive, 8);
         expect_once(&mut driver, "a log");
+    }
+
+    #[test]
+    fn publications_with_the_same_ids_are_ambiguous_also_after_one_of_them() {
+        let mut driver = FakeDriver::new();
+        let first = driver.counter(type_id::SENDER_POSITION, 7);
+        driver.log(LogKind::Exclusive, 7);
+        driver.refresh();
+        let are_ambiguous = |driver: &FakeDriver| {
+            let streams = driver.streams.streams().iter();
+            streams
+                .map(|stream| driver.streams.is_ambiguous(stream))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(are_ambiguous(&driver), [false]);
+        driver.counter(type_id::SENDER_POSITION, 8);
+        driver.log(LogKind::Exclusive, 8);
+        driver.refresh();
+        assert_eq!(are_ambiguous(&driver), [true, true]);
+        driver.table.free(first.id(), 0);
+        driver.refresh();
+        assert_eq!(are_ambiguous(&driver), [true]);
     }
 
     #[test]

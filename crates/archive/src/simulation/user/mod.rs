@@ -24,6 +24,8 @@ const RETRY_NS: i64 = 100_000_000;
 /// Ports of recorded streams.
 const STREAM_PORT: u16 = 40_500;
 const SPIED_PORT: u16 = 40_600;
+/// Port at which receivers of streams with several destinations ask for them.
+const CONTROL_PORT: u16 = 40_700;
 /// Stream of requests to archives.
 const CONTROL_STREAM: i32 = 10;
 /// First port of replays.
@@ -38,6 +40,8 @@ pub(super) enum Media {
     Udp,
     /// Of the archive's own driver.
     Spied,
+    /// Of the archive's own driver, for all receivers that ask.
+    Shared,
 }
 
 /// Addresses that a user needs.
@@ -62,6 +66,8 @@ pub(super) struct WantedReplication {
     pub(super) stop: Option<i64>,
     /// Session of the replay; `None` for that of the recording.
     pub(super) session_id: Option<i32>,
+    /// True if the replication joins the live stream.
+    pub(super) is_live: bool,
 }
 
 enum ClientState {
@@ -147,6 +153,12 @@ impl UserProcess {
             && !self.wants_all_stopped
     }
 
+    /// Returns true if a recording is being replicated, or requests have no answers yet.
+    pub(super) fn is_replicating(&self, source: i64) -> bool {
+        let mut sources = self.replications.iter().map(|(_, source)| *source);
+        !self.tasks.is_empty() || sources.any(|found| found == source)
+    }
+
     pub(super) fn has_published_all(&self) -> bool {
         self.tracks
             .iter()
@@ -157,6 +169,13 @@ impl UserProcess {
     pub(super) fn has_published(&self, label: u32) -> bool {
         let track = self.tracks.iter().find(|track| track.label == label);
         track.is_some_and(|track| track.messages == 0 && track.publication.is_some())
+    }
+
+    /// Returns stream id and position of a stream that is open.
+    pub(super) fn published(&self, label: u32) -> Option<(i32, i64)> {
+        let track = self.tracks.iter().find(|track| track.label == label)?;
+        let publication = track.publication.as_ref()?;
+        Some((track.stream_id, publication.position()))
     }
 
     pub(super) fn connection(&mut self) -> Option<&mut ArchiveConnection> {
@@ -211,10 +230,11 @@ impl UserProcess {
             Media::Ipc => "aeron:ipc".to_owned(),
             Media::Udp => format!("aeron:udp?endpoint={archive}:{STREAM_PORT}"),
             Media::Spied => format!("aeron:udp?endpoint={own}:{SPIED_PORT}"),
+            Media::Shared => shared_channel(own),
         };
         let separator = if media == Media::Ipc { '?' } else { '|' };
         let mut published = format!("{channel}{separator}term-length=64k|mtu=1408");
-        if media == Media::Spied {
+        if matches!(media, Media::Spied | Media::Shared) {
             published.push_str("|ssc=true");
         }
         published.push_str(parameters);
@@ -383,6 +403,10 @@ impl UserProcess {
         }
         if let Some(session_id) = wanted.session_id {
             params = params.session_id(session_id);
+        }
+        if wanted.is_live {
+            let live = format!("{}|endpoint={own}:0", shared_channel(archive));
+            params = params.live_destination(live);
         }
         let Some(connection) = self.connection() else {
             return false;
@@ -557,6 +581,10 @@ impl UserProcess {
                 RecordingSignal::REPLICATE | RecordingSignal::EXTEND => {
                     journal.on_replica(signal.recording_id, self.replications[at].1);
                 }
+                RecordingSignal::MERGE => {
+                    journal.recording(signal.recording_id).was_merged = true;
+                    journal.counts.merges += 1;
+                }
                 RecordingSignal::ReplicateEnd => {
                     self.replications.swap_remove(at);
                     journal.counts.replications_ended += 1;
@@ -578,6 +606,11 @@ impl UserProcess {
         });
         work
     }
+}
+
+/// Returns the channel of streams for all receivers that ask at a host.
+fn shared_channel(address: &str) -> String {
+    format!("aeron:udp?control={address}:{CONTROL_PORT}|control-mode=dynamic")
 }
 
 impl UserProcess {

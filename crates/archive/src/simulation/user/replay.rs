@@ -31,6 +31,9 @@ pub(in super::super) struct WantedReplay {
 pub(super) struct ReplayCheck {
     pub(super) wanted: WantedReplay,
     pub(super) stream_id: i32,
+    /// Stream of the recording; `None` until it is known. A recording that a power cut takes back leaves its frames in the
+    /// image, and its id to another one.
+    pub(super) recorded: Option<i32>,
     pub(super) pending: Option<Pending<Subscription>>,
     pub(super) subscription: Option<Subscription>,
     pub(super) has_image: bool,
@@ -63,6 +66,7 @@ impl UserProcess {
         self.replays.push(ReplayCheck {
             wanted,
             stream_id,
+            recorded: None,
             pending: Some(pending),
             subscription: None,
             has_image: false,
@@ -95,6 +99,10 @@ impl ReplayCheck {
         now_ns: i64,
         journal: &mut Journal,
     ) -> Result<usize, Violation> {
+        let id = self.wanted.recording_id;
+        if self.recorded.is_none() {
+            self.recorded = journal.stream_of(id);
+        }
         if let Some(pending) = &mut self.pending {
             match pending.poll() {
                 None => return Ok(0),
@@ -111,8 +119,7 @@ impl ReplayCheck {
             self.last_progress_ns = now_ns;
             return Ok(0);
         }
-        let id = self.wanted.recording_id;
-        let recorded_stream = journal.recording(id).stream_id;
+        let recorded_stream = self.recorded.unwrap_or_default();
         let mut failure = None;
         let (mut next, mut frames) = (self.next, 0);
         let first = &mut self.first;
@@ -155,6 +162,7 @@ impl ReplayCheck {
         self.has_image |= has_image;
         if has_ended {
             self.is_over = true;
+            journal.counts.replays_ended += 1;
             self.check_end(journal)?;
         } else if now_ns - self.last_progress_ns > REPLAY_TIMEOUT_NS {
             self.is_over = true;

@@ -116,12 +116,12 @@ impl UserProcess {
                         (Some(session), _) => {
                             self.subscribe(wanted, &channel, stream_id, session, now_ns);
                         }
-                        (None, Some(_)) => {
+                        (None, Some(_)) if !journal.recording(wanted.recording_id).may_be_gone => {
                             return Err(Violation(format!(
                                 "the archive refused the replay {wanted:?}"
                             )));
                         }
-                        (None, None) => {}
+                        (None, _) => {}
                     }
                     Task::Done
                 }
@@ -182,6 +182,7 @@ impl UserProcess {
         let media = match recording.original_channel.as_str() {
             "aeron:ipc" => Media::Ipc,
             channel if channel.ends_with(&SPIED_PORT.to_string()) => Media::Spied,
+            channel if channel.contains("control-mode=dynamic") => Media::Shared,
             _ => Media::Udp,
         };
         if self.addresses.is_local == (media == Media::Udp) {
@@ -208,6 +209,7 @@ impl UserProcess {
             return Task::Done;
         };
         journal.counts.extensions += 1;
+        journal.recording(id).on_extension(stop);
         Task::Started(connection.extend_recording(id, &channel, stream_id, location, false))
     }
 
@@ -234,7 +236,7 @@ impl UserProcess {
 pub(super) fn location(media: Media) -> SourceLocation {
     match media {
         Media::Udp => SourceLocation::REMOTE,
-        Media::Ipc | Media::Spied => SourceLocation::LOCAL,
+        Media::Ipc | Media::Spied | Media::Shared => SourceLocation::LOCAL,
     }
 }
 
