@@ -59,7 +59,11 @@ pub fn run(bytes: &[u8]) {
                 let event = [LogEvent::Failed, LogEvent::EndOfStream][script.below(2)];
                 member.core.on_log(member.now, event);
             }
-            4 => drop(member.core.transfer_leadership(member.now)),
+            4 => {
+                let to = [None, Some(0), Some(2), Some(9)][script.below(4)];
+                // A member that does not lead, or one to itself or to a stranger, is refused.
+                let _refused = member.core.transfer_leadership(member.now, to);
+            }
             _ => member.receive(script.chunk()),
         }
         member.core.tick(member.now);

@@ -21,8 +21,8 @@ use crate::output;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Prints the configuration that 'taran driver' would run with, given the same environment, property files and -D options;
-with --archive or --cluster that of 'taran archive' or 'taran cluster'. Each line is an option, its value, and the source of the value: default, profile, environment, file or command line. An
-option that is not set has an empty value.
+with --archive or --cluster that of 'taran archive' or 'taran cluster'. Each line is an option, its value, and the source of
+the value: default, profile, environment, file or command line. An option that is not set has an empty value.
 
   taran config print --changed                  only values that differ from the defaults
   taran config print -Dtaran.profile=low-latency prod.properties

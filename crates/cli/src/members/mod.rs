@@ -30,8 +30,9 @@ DIR is the directory of the member, aeron.cluster.dir; the member may be one of 
   taran members transfer /var/lib/cluster --to 2
 
 'describe', 'list', 'is-leader' and the verbs that change the cluster need a running member: 'snapshot', 'suspend', 'resume',
-'transfer', 'shutdown' and 'abort' that of the leader, 'validate-recording-log' any. 'transfer' needs a leader of Taran. 'recording-log', 'recovery-plan', 'errors' and 'pid' read
-files. 'invalidate-latest-snapshot', 'sort-recording-log' and 'seed-recording-log' change files of a member that is stopped.
+'transfer', 'shutdown' and 'abort' that of the leader, 'validate-recording-log' any. 'transfer' needs a leader of Taran.
+'recording-log', 'recovery-plan', 'errors' and 'pid' read files. 'invalidate-latest-snapshot', 'sort-recording-log' and
+'seed-recording-log' change files of a member that is stopped.
 
 Exit status: 0 done (is-leader: it leads), 1 failed (is-leader: it does not lead), 2 incorrect usage.")]
 pub(crate) struct Arguments {

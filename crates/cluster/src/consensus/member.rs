@@ -96,7 +96,7 @@ pub enum TransferError {
     },
     /// An official member cannot be told to wait for another one.
     #[error(
-        "member {id} is one of Aeron, which cannot be told which member is to lead: hand leadership over without naming a member"
+        "member {id} runs Aeron, and cannot be told to wait for another member: hand leadership over without naming a member"
     )]
     OfficialMember {
         /// The member.

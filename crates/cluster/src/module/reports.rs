@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reports of errors to the program: the first of equal errors at once, and how often they came again at most once per second.
 //!
-//! **Input**: [`Reports::note`] takes each error. **Output**: it returns the text to report now, if any; [`Reports::next_due`] returns
-//! repetitions that are due, and is called until it returns none.
+//! **Input**: [`Reports::note`] takes each error. **Output**: it returns true if the error is to be reported now;
+//! [`Reports::next_due`] returns texts about repetitions that are due, and is called until it returns none. Errors are equal if
+//! their texts are. Of an error that is forgotten, repetitions that were not reported yet are not.
 
 use crate::consensus::Nanos;
 
@@ -50,7 +51,7 @@ impl Reports {
         let at = self.0.iter().position(|report| now >= report.due)?;
         let mut report = self.0.remove(at);
         let repeated = std::mem::take(&mut report.repeated);
-        let text = format!("{} ({repeated} more of it since)", report.text);
+        let text = format!("{} (and {repeated} more times since)", report.text);
         report.due = now + INTERVAL;
         self.0.push(report);
         Some(text)
@@ -80,10 +81,10 @@ mod tests {
         let expected = [
             (0, "a"),
             (0, "b"),
-            (1_000, "a (1000 more of it since)"),
-            (1_000, "b (1000 more of it since)"),
-            (2_000, "a (1000 more of it since)"),
-            (2_000, "b (1000 more of it since)"),
+            (1_000, "a (and 1000 more times since)"),
+            (1_000, "b (and 1000 more times since)"),
+            (2_000, "a (and 1000 more times since)"),
+            (2_000, "b (and 1000 more times since)"),
         ];
         assert_eq!(said, expected.map(|(at, text)| (at, text.to_owned())));
     }
