@@ -29,11 +29,10 @@ fn changed_in(diff: &str) -> Vec<String> {
         // Without renames, the two names are equal.
         let path = names.split_once(" b/").map_or(names, |(path, _)| path);
         let is_list = LISTS.contains(&path);
-        let is_c_like = [".rs", ".js"].iter().any(|end| path.ends_with(end));
-        let comment = if is_c_like { "//" } else { "#" };
+        let comment = comment_of(path);
         let has_effect = |line: &str| {
             let text = line[1..].trim_start();
-            !text.is_empty() && !text.starts_with(comment)
+            !text.is_empty() && !comment.is_some_and(|comment| text.starts_with(comment))
         };
         // The headers of a file come before its first hunk; a file without one is binary, empty or has another mode.
         let mut lines = lines
@@ -51,6 +50,17 @@ fn changed_in(diff: &str) -> Vec<String> {
         }
     }
     changed
+}
+
+/// Returns the word that begins a comment of a line of its own; none if the file has none, or its language is not known.
+fn comment_of(path: &str) -> Option<&'static str> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match name.rsplit_once('.').map_or("", |(_, end)| end) {
+        "rs" | "js" | "java" | "c" | "h" => Some("//"),
+        "py" | "sh" | "toml" | "yml" | "yaml" => Some("#"),
+        _ if path == ".ci/run" => Some("#"),
+        _ => None,
+    }
 }
 
 /// Returns what a Git command prints, without white space around it; none if it fails.
@@ -83,6 +93,7 @@ mod tests {
                 "+// SPDX-License-Identifier: Apache-2.0\n-    /// Old.\n+",
             ),
             (".ci/run", "+# A comment."),
+            ("crates/capi/include/taran.h", "+// A comment."),
             ("Cargo.toml", "+    \"crates/new\","),
             ("Cargo.lock", "+[[package]]\n+name = \"new\""),
         ] {
@@ -98,6 +109,9 @@ mod tests {
             ("crates/core/Cargo.toml", "+new = \"1\""),
             ("Cargo.lock", "-version = \"1.0.0\"\n+version = \"1.0.1\""),
             ("fuzz/seeds/a", "+ bytes"),
+            ("fuzz/seeds/a", "+# bytes"),
+            ("crates/capi/include/taran.h", "+#define TARAN_NEW 1"),
+            ("crates/cli/src/console/page/console.css", "+#streams {"),
         ] {
             assert_eq!(changed_in(&diff(path, lines)), [path], "{lines}");
         }

@@ -159,7 +159,13 @@ const SUITES: &[Suite] = &[
     },
     quick(
         "Miri C library",
-        &[&["crates/capi/", "crates/protocol/src/log/", SANITIZERS]],
+        &[&[
+            "crates/capi/",
+            "crates/client/",
+            "crates/protocol/src/log/",
+            CORE,
+            SANITIZERS,
+        ]],
         run(&["xtask", "miri", "taran-c"], SLICE),
     ),
     Suite {

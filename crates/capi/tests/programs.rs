@@ -18,6 +18,9 @@ use taran_c as _;
 /// Time for a program to say that it is ready, and to end: twice what the programs themselves wait for.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// Time without another line after which the output of a killed program counts as ended.
+const DRAIN: Duration = Duration::from_secs(1);
+
 /// A folder that is removed at the end: libraries under their installed names, programs, and the directory of a driver.
 struct Workshop(PathBuf);
 
@@ -184,13 +187,18 @@ impl Running {
         let deadline = Instant::now() + limit;
         while !is_enough(&self.stdout) {
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
+            let next = if left.is_zero() {
+                Err(RecvTimeoutError::Timeout)
+            } else {
+                self.lines.recv_timeout(left)
+            };
+            match next {
                 Ok(line) => self.add(line),
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Err(RecvTimeoutError::Timeout) => {
                     let id = self.child.id();
                     self.child.kill().unwrap();
-                    while let Ok(line) = self.lines.recv() {
+                    while let Ok(line) = self.lines.recv_timeout(DRAIN) {
                         self.add(line);
                     }
                     return Err(format!("process {id} killed after {limit:?}: {self}"));

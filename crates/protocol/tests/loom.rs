@@ -368,6 +368,18 @@ fn exclusive_fragments_into_used_term_hide_old_frames() {
     assert_hides_old_frames(0, fragments, &[(2, 32), (2, 4)]);
 }
 
+/// Frames of any length, across the end of a term, into used terms: the slots of the next ones are cleared at a distance.
+#[test]
+fn exclusive_frames_across_a_term_end_hide_old_frames() {
+    let frames = |appender: &mut ExclusiveAppender| {
+        for message in [&[2; 4][..], &[3; 20], &[4; 4]] {
+            while appender.append(message, None).is_err() {}
+        }
+    };
+    let expected = &[(2, 4), (3, 20), (4, 4)];
+    assert_hides_old_frames(i64::from(WIDE) - 2 * FRAME, frames, expected);
+}
+
 /// A block of frames is appended to a used term.
 #[test]
 fn append_block_into_used_term_hides_old_frames() {

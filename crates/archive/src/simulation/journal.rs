@@ -18,7 +18,7 @@ const MESSAGE_SPAN_MAX: i64 = 16 << 10;
 const MS: i64 = 1_000_000;
 /// Difference in milliseconds up to which ages may differ by the precision of the clocks.
 const AGE_TOLERANCE_MS: i64 = 5;
-/// Steps of the wall clock of at most so many milliseconds are none that an archive sees.
+/// An archive does not notice steps of the wall clock of at most so many milliseconds.
 const SMALL_STEP_MS: i64 = 1_000;
 
 /// A message as it was published. Its payload follows from its key.

@@ -51,9 +51,9 @@ of archives, and members of clusters, that use these drivers. A driver may start
 
 The console only reads: no command can be given through it. At a loopback address it needs no token, unless --token-file or --host is
 given; without a token it refuses what proxies send for others. At any other address each request needs a token; HTTP does not encrypt
-it, so prefer ssh, or a proxy with TLS in front. Not every proxy says that it is one: behind a proxy give --token-file. Requests are
-answered for IP addresses, localhost and the names of --host only, so that a page of another site cannot reach the console through
-a name of its own.
+it, so prefer ssh, or a proxy with TLS in front. Not every proxy says that it is one (nginx does not by default): behind a proxy
+give --token-file. Requests are answered for IP addresses, localhost and the names of --host only, so that a page of another site
+cannot reach the console through a name of its own.
 
 Exit status: 1 the address cannot be used, or the token file, 2 incorrect usage; else it runs until a signal ends it.")]
 pub(crate) struct Arguments {

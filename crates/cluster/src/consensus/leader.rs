@@ -168,8 +168,7 @@ impl Consensus {
         }
     }
 
-    /// Returns true if a follower that may take over has the whole log, and all of it is committed and consumed: then the clients
-    /// have the answers of this leader.
+    /// Returns true if a follower that may take over has the whole log, and all of it is committed, and consumed by this member.
     fn is_transferable(&self, transfer: Transfer) -> bool {
         let term = self.leading.led.term;
         let has_all = |report: Option<Report>| {

@@ -13,10 +13,14 @@
 
 use std::ops::Range;
 
+use taran_protocol::log::CLEAR_DISTANCE;
 use taran_protocol::position::PARTITION_COUNT;
 
 /// Granularity of reservations; a multiple of all common page sizes, and a divisor of all term lengths.
 const UNIT_MIN: i64 = 64 * 1024;
+
+// Publishers clear slots after the end of a term, in pages that are reserved.
+const _: () = assert!(UNIT_MIN >= CLEAR_DISTANCE as i64);
 
 /// Logs with terms of at most this total length are reserved as a whole when they are created.
 const WHOLE_MAX: i64 = 1024 * 1024;

@@ -6,9 +6,9 @@
 //! single writer can instead zero that length before it publishes each frame. Each cache line of a reused term is then
 //! brought into its cache once per rotation and not twice (docs/spec/shared-memory.md §7.8).
 //!
-//! An exclusive appender of short frames clears [`clear_distance`] bytes ahead instead. The core of a waiting reader prefetches the
-//! lines behind the one that it polls, so a store to the next slot would have to take its line from that core, and the frame, whose
-//! stores come later, would wait for it.
+//! The core of a waiting reader prefetches the cache lines after the one that it polls. A store to one of them has to take it back
+//! first, and the stores of the frame wait for that. An exclusive appender of short frames therefore clears the slots of the next
+//! [`CLEAR_DISTANCE`] bytes.
 //!
 //! The appender of our exclusive publications declares this in the log metadata, in a field that official logs leave
 //! zero. Official drivers ignore the field and clean these logs as usual; logs of official clients do not set it, so
@@ -21,25 +21,12 @@ use super::frame::clear_length;
 use super::{LogBuffers, LogKind};
 use crate::position::FRAME_ALIGNMENT;
 
-/// Longest distance of [`clear_distance`] in bytes.
-const CLEAR_DISTANCE: i32 = 2048;
+/// Bytes after the tail that an exclusive appender of short frames clears, at most. Models have short terms.
+pub const CLEAR_DISTANCE: i32 = if cfg!(loom) { 96 } else { 2048 };
 
 /// Maximum number of bytes zeroed per call of [`LogBuffers::clear_range`]: the longest message, which takes
 /// milliseconds.
 const CLEAR_MAX: i64 = 16 << 20;
-
-/// Returns how many bytes behind a short frame an exclusive appender clears: more than the hardware prefetcher of a reader's core
-/// reaches, and less than the driver reserves behind the end of a term.
-pub(super) const fn clear_distance(term_length: i32) -> i32 {
-    let part = term_length / 32;
-    if part < FRAME_ALIGNMENT {
-        FRAME_ALIGNMENT
-    } else if part > CLEAR_DISTANCE {
-        CLEAR_DISTANCE
-    } else {
-        part
-    }
-}
 
 /// Zeroes the length in each slot of a range of frame offsets; the range may be empty.
 #[inline(always)]

@@ -2,12 +2,12 @@
 use taran_core::sync::Ordering;
 
 use super::append::{ReservedRange, fragmented_space, framed_space, message_length};
-use super::clear_ahead::{clear_distance, clear_slots};
+use super::clear_ahead::{CLEAR_DISTANCE, clear_slots};
 use super::frame::write_padding;
 use super::{AppendError, FrameClaim, LogBuffers, LogError, ReservedValueSupplier};
 use crate::position::{FRAME_ALIGNMENT, RawTail, partition_of_count};
 
-/// Space of a short frame in bytes, at most. For longer ones, clearing at a distance costs more than it saves.
+/// Space of a short frame in bytes, at most. After a longer one only the next slot is cleared: one store in place of many.
 const SHORT: i32 = 512;
 
 /// Appender of a log with a single writer. It tracks the tail itself and only writes the tail counter, which the driver
@@ -24,10 +24,8 @@ pub struct ExclusiveAppender {
     term_id: i32,
     term_offset: i32,
     term_begin: i64,
-    /// Position up to which the slots behind the tail are known to be clear, or an earlier one.
+    /// Position up to which the slots after the tail are known to be clear, or an earlier one.
     cleared: i64,
-    /// See [`clear_distance`].
-    clear_distance: i64,
 }
 
 impl ExclusiveAppender {
@@ -58,7 +56,6 @@ impl ExclusiveAppender {
             term_offset,
             term_begin,
             cleared: term_begin + i64::from(term_offset),
-            clear_distance: i64::from(clear_distance(geometry.term_length())),
             log,
         })
     }
@@ -189,12 +186,12 @@ impl ExclusiveAppender {
         if end > self.log.term_length() {
             return Err(self.on_term_end(end));
         }
-        let distance = if required <= SHORT {
-            self.clear_distance
+        if required <= SHORT {
+            // Twice its own length, so that the distance grows evenly after a long frame.
+            self.clear_after(end, CLEAR_DISTANCE, 2 * required + FRAME_ALIGNMENT);
         } else {
-            i64::from(FRAME_ALIGNMENT)
-        };
-        self.clear_behind(end, distance);
+            self.clear_after(end, FRAME_ALIGNMENT, FRAME_ALIGNMENT);
+        }
         self.store_tail(end);
         self.term_offset = end;
         Ok(ReservedRange {
@@ -206,12 +203,13 @@ impl ExclusiveAppender {
         })
     }
 
-    /// Clears the slots in the first `distance` bytes behind `end` that are not clear yet. Readers inspect the first of them after
-    /// a frame that ends there.
+    /// Clears the slots after `end`, of which readers inspect the first one after a frame that ends there: up to `distance` bytes
+    /// after `end`, and of those that are not clear yet at most `step` bytes. Both are at least the length of a slot.
     #[inline(always)]
-    fn clear_behind(&mut self, end: i32, distance: i64) {
+    fn clear_after(&mut self, end: i32, distance: i32, step: i32) {
         let end = self.term_begin + i64::from(end);
-        let (from, to) = (self.cleared.max(end), end + distance);
+        let from = self.cleared.max(end);
+        let to = (end + i64::from(distance)).min(from + i64::from(step));
         if from >= to {
             return;
         }
@@ -246,7 +244,7 @@ impl ExclusiveAppender {
     #[cold]
     #[inline(never)]
     fn on_term_end(&mut self, end: i32) -> AppendError {
-        self.clear_behind(self.log.term_length(), i64::from(FRAME_ALIGNMENT));
+        self.clear_after(self.log.term_length(), FRAME_ALIGNMENT, FRAME_ALIGNMENT);
         self.store_tail(end);
         let (offset, term_length) = (self.term_offset, self.log.term_length());
         if offset < term_length {

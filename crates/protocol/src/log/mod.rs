@@ -48,6 +48,7 @@ pub use append::{AppendError, ReservedValueSupplier};
 pub use append_block::BlockError;
 pub use buffers::LogBuffers;
 pub use claim::FrameClaim;
+pub use clear_ahead::CLEAR_DISTANCE;
 pub use error::{CorruptFrame, LogError};
 pub use exclusive_appender::ExclusiveAppender;
 pub use frame::{LogFrame, frame_at};

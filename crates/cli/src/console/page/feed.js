@@ -71,8 +71,8 @@ export class Feed {
     }, RETRY_MS);
   }
 
-  /** A connection without samples is opened anew: the other end may be gone without a word. Or the network is slow: so the limit is
-      twice as long each time, until a sample has come. */
+  /** Opens a connection without samples anew, because its other end may have gone. On a slow network a new one needs longer, so the
+      limit doubles until a sample arrives. */
   checkSilence() {
     const limit = (3 * (this.history?.interval_ms ?? 1000) + 4000) * this.patience;
     if (this.source !== null && Date.now() - this.received > limit) {

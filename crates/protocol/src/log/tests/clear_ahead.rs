@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Header-ahead clearing by single writers, and unblocking of such logs after the writer died.
 
-use super::super::clear_ahead::clear_distance;
 use super::*;
 use crate::position::RawTail;
 
@@ -103,11 +102,23 @@ fn exclusive_append_of_any_lengths_leaves_no_stale_frame_behind_it() {
 fn exclusive_append_of_short_frames_clears_beyond_the_lines_that_a_reader_prefetches() {
     let mut appender = appender_at(0);
     let log = appender.log().clone();
-    let position = appender.append(&[1; 32], None).unwrap();
-    let clear = (position..)
-        .step_by(32)
-        .take_while(|at| slot(&log, *at) == 0);
-    assert_eq!(clear.count() as i32 * 32, clear_distance(TERM_LENGTH));
+    let mut append = |length: usize| {
+        let position = appender.append(&vec![1; length], None).unwrap();
+        let stale = (position..).step_by(32).find(|at| slot(&log, *at) != 0);
+        stale.unwrap() - position
+    };
+    // Steadily, so that no message has to wait for all of it.
+    let distances: Vec<i64> = (0..40).map(|_| append(32)).collect();
+    assert!(
+        distances
+            .iter()
+            .zip(&distances[1..])
+            .all(|(a, b)| b - a <= 96)
+    );
+    assert_eq!(distances[39], 2048);
+    append(1376);
+    assert!((0..40).map(|_| append(32)).all(|distance| distance > 0));
+    assert_eq!(append(32), 2048);
 }
 
 #[test]
