@@ -414,7 +414,8 @@ impl Consensus {
     }
 
     /// Hands leadership over, to the member `to` if it is given: stops taking entries, waits until that member, or any, has all of
-    /// them, and ends the log. If no such member catches up within the heartbeat timeout, the leader goes on.
+    /// them and the own service has consumed them, and ends the log. If that takes longer than the heartbeat timeout, the leader
+    /// goes on.
     ///
     /// The others stand at once; `to` is the first to stand, but if it fails at that moment another one may win.
     ///

@@ -173,18 +173,64 @@ fn failover(timing: Timing, seed: u64) -> Nanos {
     longest_gap(&calm(timing, seed, &[Fault::KillLeader])).0
 }
 
+/// Hands leadership of three members over to each of the others in turn, 20 ms after `fault` has struck that one.
+/// Returns old leader, target, new leader, and the longest time without a leader that takes entries.
+fn transfers(
+    seed: u64,
+    fault: impl Fn(usize) -> Option<Fault>,
+) -> Vec<(MemberId, MemberId, MemberId, Nanos)> {
+    let (_, leader) = longest_gap(&calm(Timing::fast(), seed, &[]));
+    let transfer = |target: usize| {
+        let to = target.try_into().expect("a member id");
+        // Only the leader takes it.
+        let commands = (0..3).map(|member| Fault::Transfer {
+            member,
+            to: Some(to),
+        });
+        let faults: Vec<Fault> = commands.collect();
+        let mut schedule = calm(Timing::fast(), seed, &faults);
+        if let Some(fault) = fault(target) {
+            // Clients append meanwhile.
+            let at = schedule.faults[0].0 - 20 * MILLISECOND;
+            schedule.faults.insert(0, (at, fault));
+        }
+        let (gap, next) = longest_gap(&schedule);
+        (leader, to, next, gap)
+    };
+    let transfers = (0..3).map(transfer);
+    transfers.filter(|(_, to, ..)| *to != leader).collect()
+}
+
 #[test]
 fn leadership_goes_to_the_member_that_is_named_within_milliseconds() {
-    for seed in 0..4 {
-        let (_, leader) = longest_gap(&calm(Timing::fast(), seed, &[]));
-        for to in (0..3).filter(|to| *to != leader) {
-            // Only the leader takes it.
-            let to = Some(to);
-            let faults = [0, 1, 2].map(|member| Fault::Transfer { member, to });
-            let (gap, next) = longest_gap(&calm(Timing::fast(), seed, &faults));
-            println!("seed {seed}: {leader} to {to:?} in {} us", gap / 1_000);
-            assert_eq!(Some(next), to, "seed {seed}");
-            assert!(gap < 50 * MILLISECOND, "seed {seed}: {gap} ns");
+    for seed in 0..20 {
+        for (leader, to, next, gap) in transfers(seed, |_| None) {
+            println!("seed {seed}: {leader} to {to} in {} us", gap / 1_000);
+            assert_eq!(next, to, "seed {seed}");
+            assert!(gap < 100 * MILLISECOND, "seed {seed}: {gap} ns");
+        }
+    }
+}
+
+#[test]
+fn leader_goes_on_after_the_heartbeat_timeout_if_the_member_that_is_named_is_behind() {
+    let timeout = Timing::fast().heartbeat_timeout;
+    for seed in 0..20 {
+        let stall = |member| {
+            Some(Fault::Stall {
+                member,
+                time: timeout + 100 * MILLISECOND,
+            })
+        };
+        for (leader, to, next, gap) in transfers(seed, stall) {
+            println!(
+                "seed {seed}: {leader} to {to} given up in {} us",
+                gap / 1_000
+            );
+            assert_eq!(next, leader, "seed {seed}");
+            // Clients append at least every 9 ms.
+            let bound = timeout + 2 * 9 * MILLISECOND;
+            assert!((timeout..bound).contains(&gap), "seed {seed}: {gap} ns");
         }
     }
 }

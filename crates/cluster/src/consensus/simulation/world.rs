@@ -18,6 +18,9 @@ const RECOVERY: Nanos = 8_000 * MILLISECOND;
 /// Entries that clients append after the end of faults.
 const LAST_ENTRIES: usize = 3;
 
+/// Time that a slow service needs for what is committed.
+const SLOW_SERVICE: Nanos = 20 * MILLISECOND;
+
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Tick {
@@ -558,19 +561,22 @@ impl<'a> World<'a> {
                 Ok(())
             }
             Effect::Committed { position } => {
-                if self.random.bool() {
-                    let command = self.processes[member].command;
-                    let at = self.now + self.random.i64(0..3 * MILLISECOND);
-                    let event = LogEvent::Consumed { position };
-                    self.at(
-                        at,
-                        Event::Local {
-                            member,
-                            command,
-                            event,
-                        },
-                    );
-                }
+                // A service may be slow, but it takes all that is committed.
+                let delay = if self.random.bool() {
+                    self.random.i64(0..3 * MILLISECOND)
+                } else {
+                    SLOW_SERVICE
+                };
+                let command = self.processes[member].command;
+                let event = LogEvent::Consumed { position };
+                self.at(
+                    self.now + delay,
+                    Event::Local {
+                        member,
+                        command,
+                        event,
+                    },
+                );
                 self.checks
                     .committed(&self.processes[member].node, member, position)
             }

@@ -113,7 +113,8 @@ impl<S: Service> ModuleAgent<S> {
             return;
         }
         let text = if std::mem::take(&mut self.is_transfer_begun) {
-            "no follower that may take over had the whole log within the heartbeat timeout"
+            "within the heartbeat timeout, no follower that may take over had the whole log, or the own service had \
+             not consumed it"
                 .to_owned()
         } else {
             match self.core.transfer_leadership(self.now.nanos, to) {
