@@ -259,6 +259,34 @@ fn full_disk_stops_by_policy_and_when_asked_to_stop() {
 }
 
 #[test]
+fn blocks_that_were_given_up_are_not_acknowledged_by_later_completions() {
+    for sync in [SyncLevel::None, SyncLevel::Data] {
+        let disk = SimDisk::new(1, SimDiskOptions::default());
+        disk.process().create_directory(&directory()).unwrap();
+        let mut fixture = Fixture::at(&disk, 0, false, sync, DiskFullPolicy::Stop);
+        fixture.push(32, 1);
+        fixture.run();
+        fixture.disk.fill(0);
+        fixture.push(8192, 2);
+        fixture.push(4096, 3);
+        // The owner takes buffers back between the completions.
+        let mut given_up = 0;
+        while let Some(completion) = fixture.io.poll(0) {
+            fixture.writer.on_completion(completion, 0, &mut fixture.io);
+            while fixture.writer.take_buffer().is_some() {
+                given_up += 1;
+            }
+            assert_eq!(fixture.writer.position(), 64, "{sync:?}");
+        }
+        assert_eq!(given_up, 2);
+        fixture.writer.close(&mut fixture.io);
+        fixture.run();
+        assert!(fixture.writer.is_closed());
+        assert_eq!(fixture.writer.position(), 64, "{sync:?}");
+    }
+}
+
+#[test]
 fn failed_sync_ends_the_recording_at_what_was_durable() {
     let mut fixture = Fixture::new(SyncLevel::Data);
     fixture.push(32, 1);

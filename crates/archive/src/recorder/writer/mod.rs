@@ -127,8 +127,10 @@ struct Segment {
 enum InFlightState {
     Submitted,
     Done,
-    /// It came back from a full disk.
+    /// It came back from a write that failed.
     Returned(AlignedBuf),
+    /// Its block was taken from a failed writer. It stays, because nothing from its start on may be acknowledged.
+    GivenUp,
 }
 
 #[derive(Debug)]
@@ -278,11 +280,11 @@ impl SegmentWriter {
         if let Some(block) = self.queued.pop_front() {
             return Some(block.into_buffer());
         }
-        let at = self
+        let given_up = self
             .in_flight
-            .iter()
-            .position(|write| matches!(write.state, InFlightState::Returned(_)))?;
-        match self.in_flight.remove(at)?.state {
+            .iter_mut()
+            .find(|write| matches!(write.state, InFlightState::Returned(_)))?;
+        match std::mem::replace(&mut given_up.state, InFlightState::GivenUp) {
             InFlightState::Returned(buffer) => Some(buffer),
             _ => None,
         }
