@@ -564,6 +564,16 @@ impl ConductorCore {
 
     // --- news of the recording ---
 
+    /// Returns true if a replication is under way into a recording. Until its replay has an image, that recording is stopped, at
+    /// a time of its source.
+    pub(super) fn is_destination(&self, recording_id: i64) -> bool {
+        let mut under_way = self.replications.values();
+        under_way.any(|found| {
+            let storing = found.storing.map(|(_, storing)| storing);
+            storing.unwrap_or_else(|| found.machine.recording_id()) == recording_id
+        })
+    }
+
     /// Returns true unless the replication for which a recording was to be extended has ended.
     pub(super) fn is_replicating(&self, replication: Option<i64>) -> bool {
         replication.is_none_or(|id| {

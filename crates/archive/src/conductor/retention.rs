@@ -123,7 +123,9 @@ impl ConductorCore {
                 && stopped_ms != NULL_VALUE
                 && stopped_ms < self.now.epoch_millis.saturating_sub(age_ms)
         });
-        let is_unused = stop != NULL_VALUE && self.check_unused(recording_id).is_ok();
+        let is_unused = stop != NULL_VALUE
+            && self.check_unused(recording_id).is_ok()
+            && !self.is_destination(recording_id);
         let done = if is_old && is_unused && is_consumed {
             self.purge_recording(recording_id, NO_REQUESTER)
         } else if let Some(start) = rule.new_start(&extent) {

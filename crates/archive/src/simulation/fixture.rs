@@ -58,7 +58,7 @@ impl Fixture {
         Self::of_archives(Self::settings(&[]), true)
     }
 
-    fn of_archives(settings: Settings, has_replica: bool) -> Self {
+    pub(super) fn of_archives(settings: Settings, has_replica: bool) -> Self {
         let mut world = World::new(11);
         for _ in 0..HOSTS {
             world.add_host_without_driver(HostSpec::new());

@@ -410,3 +410,27 @@ fn replication_joins_a_live_stream_and_goes_on_with_it() {
     fixture.stop();
     compare(&mut fixture.world, replica, source, true).unwrap();
 }
+
+#[test]
+fn retention_keeps_the_destination_of_a_replication_that_has_no_frame_yet() {
+    // The first replica has the id 0, and so has a recording of the source that is not replicated.
+    let settings = Fixture::settings(&[
+        ("taran.archive.retention", "recording=0 age=5s"),
+        ("taran.archive.retention.interval", "1ms"),
+    ]);
+    let mut fixture = Fixture::of_archives(settings, true);
+    for label in [0, 1] {
+        fixture.user(|user, journal| user.publish((label, Media::Ipc), (1, 100), journal));
+        fixture.record(label);
+    }
+    fixture.publish(1, 20);
+    // A new replica has the time at which its source was started, which is older than the rule's age.
+    fixture.run_for(6_000);
+    fixture.stop();
+    let replica_user = user(&fixture.world).unwrap();
+    let replica = replicate(&mut fixture.world, replica_user, 1).unwrap();
+    assert_eq!(replica, Some(0));
+    compare(&mut fixture.world, 0, 1, true).unwrap();
+    let counts = fixture.world.shared_mut::<Journal>().counts;
+    assert!(counts.compared_frames > 20, "{counts:?}");
+}
