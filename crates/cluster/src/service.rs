@@ -118,8 +118,10 @@ pub trait Service: Send {
     /// Called before the member ends in order.
     fn on_terminate(&mut self) {}
 
-    /// Called in each duty cycle. Returns the amount of work done.
-    fn do_background_work(&mut self) -> usize {
+    /// Called in each duty cycle, also without an entry of the log: for answers that wait for room, and work outside the cluster.
+    /// It must not change what is replicated. Returns the amount of work done.
+    fn do_background_work(&mut self, cluster: &Cluster<'_>) -> usize {
+        let _ = cluster;
         0
     }
 }

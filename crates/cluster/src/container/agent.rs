@@ -318,7 +318,9 @@ impl<S: Service> ContainerAgent<S> {
         let mut work = self.poll_commands()?;
         work += self.proceed()?;
         if self.ended.is_none() {
-            work += self.replica.service.do_background_work();
+            let background =
+                |service: &mut S, cluster: &mut Cluster<'_>| service.do_background_work(cluster);
+            work += self.replica.with_service(background);
         }
         Ok(work)
     }

@@ -22,6 +22,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Scribe {
     journal: Arc<Mutex<Vec<String>>>,
     state: Vec<String>,
+    /// Sessions that get the echo of `later` outside of the call with their message.
+    waiting: Vec<i64>,
 }
 
 impl Scribe {
@@ -76,6 +78,7 @@ impl Service for Scribe {
             }
             "offer" => cluster.offer(b"from the service").unwrap(),
             "leave" => cluster.close_session(session.id),
+            "later" => return self.waiting.push(session.id),
             _ => {
                 self.note(format!("message {text:.20}"));
                 self.state.push(text.clone());
@@ -96,6 +99,16 @@ impl Service for Scribe {
         for text in &self.state {
             snapshot.write(text.as_bytes());
         }
+    }
+
+    fn do_background_work(&mut self, cluster: &Cluster<'_>) -> usize {
+        let before = self.waiting.len();
+        let is_refused = |id: &i64| {
+            let sent = cluster.send(*id, b"later");
+            sent.is_err_and(|error| error.is_retryable())
+        };
+        self.waiting.retain(is_refused);
+        before - self.waiting.len()
     }
 }
 
@@ -297,6 +310,7 @@ impl Node {
         Scribe {
             journal: Arc::clone(&self.journal),
             state: Vec::new(),
+            waiting: Vec::new(),
         }
     }
 

@@ -87,6 +87,8 @@ fn container_gets_its_timers_in_order_its_own_messages_once_and_closes_sessions(
 fn act_on_its_own(mut node: Node) {
     let client = node.client();
     let mut session = node.connect(&client);
+    // Sent by the background work: no other entry of the log comes meanwhile.
+    echo(&mut session, b"later");
     echo(&mut session, b"timer");
     echo(&mut session, b"offer");
     node.await_entry("timer 2");

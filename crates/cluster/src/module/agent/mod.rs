@@ -36,7 +36,7 @@ use crate::consensus::{
 };
 use crate::files::MarkFile;
 use crate::protocol::ClusterTimeUnit;
-use crate::service::Service;
+use crate::service::{Cluster, Service};
 use crate::state::{
     AckError, Authenticator, Leadership, ServiceMessageError, Sessions, Termination,
 };
@@ -352,7 +352,9 @@ impl<S: Service> ModuleAgent<S> {
         work += self.poll_ingress()?;
         work += self.consume()?;
         work += self.take_snapshot()?;
-        work += self.replicated.service.do_background_work();
+        let background =
+            |service: &mut S, cluster: &mut Cluster<'_>| service.do_background_work(cluster);
+        work += self.replicated.with_service(background);
         if now >= self.slow_tick {
             self.slow_tick = now + SLOW_TICK;
             self.tick_slowly()?;
