@@ -150,15 +150,25 @@ impl Place {
         let _ = fs::remove_dir_all(&dir);
         Self {
             dir,
-            // Process ids have 22 bits; tests of other kinds use 127.64.0.0/10 and 127.128.0.0/9 with the same bits.
-            host: format!(
-                "127.{}.{}.{}",
-                1 + (number << 4) + (high & 0x0f),
-                middle,
-                low
-            ),
+            host: format!("127.{}.{middle}.{low}", second_octet(number, high)),
         }
     }
+}
+
+/// Returns the second octet of the loopback address of place `number`: 16 to 63, and different for each number. With the 16 bits
+/// behind it, it has 19 bits of the process id, whose bits from the 17th on are `high`. Other tests use 127.0.0.1, and
+/// 127.64.0.0/10 and 127.128.0.0/10 with their process ids.
+fn second_octet(number: u8, high: u8) -> u8 {
+    assert!(number < 6, "there is no address for place {number}");
+    16 + (number << 3) + (high & 7)
+}
+
+#[test]
+fn addresses_of_places_are_distinct_and_outside_the_ranges_of_other_tests() {
+    let octets = (0..6).flat_map(|number| (0..8).map(move |high| second_octet(number, high)));
+    assert_eq!(octets.collect::<Vec<_>>(), (16..64).collect::<Vec<_>>());
+    // Only the lowest bits of a process id count.
+    assert_eq!(second_octet(5, u8::MAX), 63);
 }
 
 impl Drop for Place {

@@ -231,6 +231,10 @@ impl Service for KeyValueStore {
     fn on_take_snapshot(&mut self, _: &mut Cluster<'_>, snapshot: &mut SnapshotWriter) {
         self.state.write(snapshot);
     }
+
+    fn do_background_work(&mut self, cluster: &Cluster<'_>) -> usize {
+        self.answers.flush(cluster)
+    }
 }
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ pub(crate) fn run(
 ) -> Result<(), Failure> {
     let output = Output::new(output);
     let mut tape = output.clone();
-    // A service must not wait: one that earns money hands its trades to a queue.
+    // Writing to the output may wait. A production service passes its trades to another thread.
     let service = MatchingEngine::new(move |trade: &Trade| {
         let Trade {
             number,

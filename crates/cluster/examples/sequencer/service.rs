@@ -15,6 +15,9 @@ use super::support::chunks::{ChunkError, ChunkReader, ChunkWriter, Format, u64_a
 /// Messages that are kept, to be sent again.
 const HISTORY: usize = 512;
 
+/// Highest number that a snapshot may have. No log has more messages, as its positions are an `i64`, so the next number always exists.
+const MAX_LAST: u64 = i64::MAX as u64;
+
 /// Time without a message after which a heartbeat is sent, in the unit of the cluster's clock: milliseconds by default.
 const HEARTBEAT: i64 = 1_000;
 
@@ -200,9 +203,20 @@ impl State {
     fn read(frames: &[Vec<u8>]) -> Result<Self, ChunkError> {
         let mut reader = ChunkReader::open(frames, Self::FORMAT)?;
         let mut state = Self::default();
+        // Number of the newest message that was read.
+        let mut newest = None;
         while let Some(item) = reader.next_item()? {
             let read = match item.split_first() {
                 Some((&MESSAGE, rest)) => {
+                    newest = match (Event::decode(rest), newest) {
+                        (Some(Event::Message { sequence, .. }), None) => Some(sequence),
+                        (Some(Event::Message { sequence, .. }), Some(before))
+                            if before.checked_add(1) == Some(sequence) =>
+                        {
+                            Some(sequence)
+                        }
+                        _ => return Err(reader.invalid("it is not the message that follows")),
+                    };
                     state.history.push_back(rest.to_vec());
                     Some(())
                 }
@@ -215,6 +229,12 @@ impl State {
         let expected = usize::try_from(state.last).unwrap_or(usize::MAX);
         if state.history.len() != expected.min(HISTORY) {
             return Err(reader.invalid("the history has not as many messages as were numbered"));
+        }
+        if newest.unwrap_or(0) != state.last {
+            return Err(reader.invalid("the history does not end with the last number"));
+        }
+        if state.last > MAX_LAST {
+            return Err(reader.invalid("the last number exceeds what a log can hold"));
         }
         Ok(state)
     }
@@ -323,7 +343,6 @@ impl Service for Sequencer {
         if correlation_id != HEARTBEAT_TIMER {
             return;
         }
-        self.answers.flush(cluster);
         self.state.has_timer = false;
         if cluster.sessions().next().is_none() {
             // The next session schedules it.
@@ -346,6 +365,10 @@ impl Service for Sequencer {
 
     fn on_take_snapshot(&mut self, _: &mut Cluster<'_>, snapshot: &mut SnapshotWriter) {
         self.state.write(snapshot);
+    }
+
+    fn do_background_work(&mut self, cluster: &Cluster<'_>) -> usize {
+        self.answers.flush(cluster)
     }
 }
 
@@ -395,6 +418,38 @@ mod tests {
         let service = Sequencer::default();
         let refused = service.check_snapshot(&frames).unwrap_err();
         assert!(refused.contains("its header says 520"), "{refused}");
+    }
+
+    #[test]
+    fn snapshot_whose_numbers_are_not_consecutive_or_too_high_is_refused() {
+        let snapshot = |last: u64, change: fn(&mut State)| {
+            let mut state = State {
+                last: last - HISTORY as u64,
+                ..State::default()
+            };
+            for number in 0..HISTORY as u64 {
+                state.publish(5, number, b"text");
+            }
+            change(&mut state);
+            let mut snapshot = SnapshotWriter::new();
+            state.write(&mut snapshot);
+            let service = Sequencer::default();
+            service.check_snapshot(&snapshot.into_frames())
+        };
+        let unchanged = |_: &mut State| ();
+        assert_eq!(snapshot(MAX_LAST, unchanged), Ok(()));
+        for last in [MAX_LAST + 1, u64::MAX] {
+            let refused = snapshot(last, unchanged).unwrap_err();
+            let expected = "item 512: the last number exceeds what a log can hold";
+            assert_eq!(refused, expected, "{last}");
+        }
+        let refused = snapshot(600, |state| state.history.swap(1, 2)).unwrap_err();
+        assert_eq!(refused, "item 2: it is not the message that follows");
+        let refused = snapshot(600, |state| state.history[3].truncate(9)).unwrap_err();
+        assert_eq!(refused, "item 4: it is not the message that follows");
+        let refused = snapshot(600, |state| state.last += 1).unwrap_err();
+        let expected = "item 512: the history does not end with the last number";
+        assert_eq!(refused, expected);
     }
 
     #[test]
