@@ -142,8 +142,8 @@ struct Configured {
 }
 
 impl Configured {
-    /// Reads the options of all parts, and warns of names that none of them has, and of options on the command line that belong to
-    /// other programs.
+    /// Reads the options of all parts, and warns of names that none of them has, and of options of clusters that belong to other
+    /// programs.
     fn read(arguments: &Arguments) -> Result<Self, RunError> {
         let settings = &arguments.settings;
         let (options, mut unknown) =
@@ -189,14 +189,16 @@ impl Configured {
     }
 }
 
-/// Warns of options of clusters on the command line that the program with these options does not read.
+/// Warns of options of clusters in property files and on the command line that the program with these options does not read.
 pub(super) fn warn_of_foreign(
     settings: &Settings,
     options: &OptionSet,
 ) -> Result<(), configure::ConfigureError> {
     for option in configure::defined(settings)? {
         let name = option.property;
-        if name.starts_with("aeron.cluster.") && !options.is_in_scope(option) {
+        let is_of_clusters =
+            name.starts_with("aeron.cluster.") || name.starts_with("taran.cluster.");
+        if is_of_clusters && !options.is_in_scope(option) {
             let readers = option.scope.readers();
             eprintln!("WARNING: {name} has no effect here: it is an option of a {readers}");
         }

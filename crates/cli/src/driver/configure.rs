@@ -80,13 +80,20 @@ pub(crate) fn add_unknown(unknown: &mut Vec<UnknownOption>, more: Vec<UnknownOpt
     }
 }
 
-/// Returns the options that the command line sets.
+/// Returns the options that property files and the command line set, each once.
 pub(crate) fn defined(settings: &Settings) -> Result<Vec<&'static OptionSpec>, ConfigureError> {
-    let defines = defines(settings)?;
-    Ok(defines
-        .iter()
-        .filter_map(|(name, _)| find_option(name))
-        .collect())
+    let mut pairs = Vec::new();
+    for name in &settings.files {
+        pairs.extend(read_file(name)?);
+    }
+    pairs.extend(defines(settings)?);
+    let mut defined: Vec<&'static OptionSpec> = Vec::new();
+    for option in pairs.iter().filter_map(|(name, _)| find_option(name)) {
+        if !defined.iter().any(|known| known.id == option.id) {
+            defined.push(option);
+        }
+    }
+    Ok(defined)
 }
 
 fn read_file(name: &str) -> Result<Vec<(String, String)>, ConfigureError> {

@@ -200,4 +200,10 @@ fn bad_options_of_a_cluster_are_errors_and_unknown_ones_warnings() {
         &["--container", "-Daeron.cluster.max.sessions=3", invalid],
         "aeron.cluster.max.sessions has no effect here: it is an option of a consensus module",
     );
+    let directory = Directory::new("foreign-options");
+    let file = directory.file("member.properties", "taran.cluster.admins=ops\n");
+    warned(
+        &["--container", file.to_str().unwrap(), invalid],
+        "taran.cluster.admins has no effect here: it is an option of a consensus module",
+    );
 }

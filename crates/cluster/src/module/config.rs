@@ -169,7 +169,8 @@ pub struct ClusterConfig {
     pub authorisation: StandardAuthorisation,
     /// File with the credentials of clients; none accepts all clients.
     pub credentials_file: Option<PathBuf>,
-    /// Names of clients whose administrative requests are allowed.
+    /// Names of clients whose administrative requests are allowed: of the file of credentials, or principals of the program's
+    /// authenticator.
     pub admins: Vec<String>,
     /// Durability of acknowledged entries: that of the own archive.
     pub durability: Durability,
@@ -355,25 +356,21 @@ impl ClusterConfig {
     }
 }
 
-/// Returns the clients whose administrative requests are allowed. Their names come with their credentials.
+/// Returns the clients whose administrative requests are allowed. The start of the member checks that there are such names.
 fn admins(options: &OptionSet) -> Result<Vec<String>, ClusterConfigError> {
     let Some(text) = options.cluster_admins() else {
         return Ok(Vec::new());
     };
-    let is_denied = options.cluster_authorisation_service_supplier() == "DENY_ALL";
-    let reason = if is_denied {
-        "aeron.cluster.authorisation.service.supplier=DENY_ALL denies their requests; remove either of them"
-    } else if options.cluster_credentials_file().is_none() {
-        "names come with credentials, and taran.cluster.credentials.file is not set"
-    } else {
-        let names = text.split(',').map(|name| name.trim().to_owned());
-        return Ok(names.filter(|name| !name.is_empty()).collect());
-    };
-    Err(ClusterConfigError::Invalid {
-        name: OptionId::ClusterAdmins.spec().property,
-        value: text.to_owned(),
-        reason: reason.to_owned(),
-    })
+    if options.cluster_authorisation_service_supplier() == "DENY_ALL" {
+        return Err(ClusterConfigError::Invalid {
+            name: OptionId::ClusterAdmins.spec().property,
+            value: text.to_owned(),
+            reason: "aeron.cluster.authorisation.service.supplier=DENY_ALL denies their requests; remove either of them"
+                .to_owned(),
+        });
+    }
+    let names = text.split(',').map(|name| name.trim().to_owned());
+    Ok(names.filter(|name| !name.is_empty()).collect())
 }
 
 #[cfg(test)]
@@ -447,7 +444,6 @@ mod tests {
             ("aeron.cluster.ingress.ipc.allowed", "maybe"),
             ("aeron.cluster.control.channel", "aeron:udp?endpoint=a:1"),
             ("aeron.cluster.egress.channel", "egress"),
-            ("taran.cluster.admins", "ops"),
             ("aeron.cluster.consensus.module.extension", "my.Extension"),
             ("aeron.cluster.wheel.tick.resolution", "16ms"),
         ] {
@@ -458,6 +454,15 @@ mod tests {
         assert!(error("aeron.cluster.log.channel", "aeron:udp?term-id=3").contains("term-id"));
         let misspelt = error("aeron.cluster.max.session", "3");
         assert!(misspelt.contains("did you mean aeron.cluster.max.sessions?"));
+        let denied = ("aeron.cluster.authorisation.service.supplier", "DENY_ALL");
+        let properties = [MEMBERS, denied, ("taran.cluster.admins", "ops")];
+        let text = ClusterConfig::from_properties(properties)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            text.contains("taran.cluster.admins=ops") && text.contains("DENY_ALL"),
+            "{text}"
+        );
         let missing = ClusterConfig::from_properties([("a", "b")]).unwrap_err();
         assert!(
             missing

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Start and end of a consensus module.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -82,6 +82,24 @@ pub enum LaunchError {
     /// The file of credentials cannot be used.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
+    /// The program and the configuration both decide which clients may connect.
+    #[error(
+        "taran.cluster.credentials.file={} is set, and the program has an authenticator of its own: remove either of them",
+        path.display()
+    )]
+    Authenticators {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Clients have no names.
+    #[error(
+        "taran.cluster.admins={names} has no effect, because clients have no names: set taran.cluster.credentials.file, or give \
+         the program an authenticator"
+    )]
+    Nameless {
+        /// Names of admins.
+        names: String,
+    },
     /// The driver has another member of the cluster.
     #[error(
         "found a consensus module of cluster {cluster_id} at this driver (counter {counter_id}): use another aeron.cluster.id; \
@@ -153,6 +171,8 @@ enum Ended {
 /// Decisions of the embedding program.
 pub(super) struct Hooks {
     pub(super) authenticator: Box<dyn Authenticator>,
+    /// The authenticator is one of the program.
+    pub(super) has_authenticator: bool,
     pub(super) authorisation: Box<dyn AuthorisationService>,
     pub(super) on_error: Box<dyn FnMut(&str) + Send>,
     /// Set when the member ends because of a container.
@@ -182,10 +202,11 @@ pub struct ConsensusModuleBuilder<S> {
 }
 
 impl<S: Service + 'static> ConsensusModuleBuilder<S> {
-    /// Replaces the authenticator, which accepts the clients of the configuration's file of credentials, or all if there is none.
+    /// Sets what decides which clients may connect; by default all may. A configuration with a file of credentials is an error then.
+    /// The administrative requests of clients are allowed whose principal `taran.cluster.admins` names.
     #[must_use]
     pub fn authenticator(mut self, authenticator: impl Authenticator + 'static) -> Self {
-        self.config.credentials_file = None;
+        self.hooks.has_authenticator = true;
         self.hooks.authenticator = Box::new(authenticator);
         self
     }
@@ -216,8 +237,22 @@ impl<S: Service + 'static> ConsensusModuleBuilder<S> {
     /// # Errors
     /// See [`LaunchError`].
     pub fn launch(mut self) -> Result<ConsensusModule, LaunchError> {
-        if let Some(path) = &self.config.credentials_file {
-            self.hooks.authenticator = Box::new(FileAuthenticator::read(path)?);
+        let admins = &self.config.admins;
+        match &self.config.credentials_file {
+            Some(path) if self.hooks.has_authenticator => {
+                let path = path.clone();
+                return Err(LaunchError::Authenticators { path });
+            }
+            Some(path) => {
+                let authenticator = FileAuthenticator::read(path)?;
+                authenticator.check_admins(path, admins)?;
+                self.hooks.authenticator = Box::new(authenticator);
+            }
+            None if !admins.is_empty() && !self.hooks.has_authenticator => {
+                let names = admins.join(",");
+                return Err(LaunchError::Nameless { names });
+            }
+            None => {}
         }
         let on_end = Mutex::new(self.on_end);
         let idle = self.config.idle.build();
@@ -295,6 +330,7 @@ impl ConsensusModule {
     ) -> ConsensusModuleBuilder<S> {
         let hooks = Hooks {
             authenticator: Box::new(AcceptAll),
+            has_authenticator: false,
             authorisation: Box::new(AdminAuthorisation::new(
                 config.authorisation,
                 config.admins.clone(),
@@ -686,4 +722,72 @@ fn recording_of(client: &Client, publication: &ExclusivePublication) -> Option<i
     id.copy_from_slice(&found.key[..8]);
     let id = i64::from_le_bytes(id);
     find_recording(client, id, Some(publication.session_id())).map(|_| id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Authentication;
+
+    struct Rejecting;
+
+    impl Authenticator for Rejecting {
+        fn on_connect_request(&mut self, _: i64, _: &[u8], _: i64) {}
+
+        fn on_challenge_response(&mut self, _: i64, _: &[u8], _: i64) {}
+
+        fn decide(&mut self, _: i64, _: bool, _: i64) -> Authentication {
+            Authentication::Reject
+        }
+    }
+
+    /// Returns why a member with these properties does not start; there is no driver.
+    fn failure(properties: &[(&str, &str)], has_authenticator: bool) -> String {
+        let dir = std::env::temp_dir().join(format!(
+            "taran-launch-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
+        let dir_text = dir.display().to_string();
+        let mut all = vec![
+            ("aeron.cluster.members", "0,a:1,a:2,a:3,a:4,a:5"),
+            ("aeron.cluster.dir", &dir_text),
+            ("aeron.dir", "/nonexistent/driver"),
+        ];
+        all.extend(properties);
+        let config = ClusterConfig::from_properties(all).unwrap();
+        let mut builder = ConsensusModule::builder(config, InContainers(()));
+        if has_authenticator {
+            builder = builder.authenticator(Rejecting);
+        }
+        let error = builder.launch().map(drop).unwrap_err();
+        let _ = std::fs::remove_dir_all(&dir);
+        error.to_string()
+    }
+
+    #[test]
+    fn file_of_credentials_beside_an_authenticator_of_the_program_is_an_error() {
+        let file = ("taran.cluster.credentials.file", "/nonexistent/clients");
+        let text = failure(&[file], true);
+        assert!(
+            text.contains("taran.cluster.credentials.file=/nonexistent/clients is set")
+                && text.contains("authenticator of its own"),
+            "{text}"
+        );
+        let text = failure(&[file], false);
+        assert!(text.contains("No such file"), "{text}");
+    }
+
+    #[test]
+    fn admins_need_a_file_of_credentials_or_an_authenticator_of_the_program() {
+        let admins = ("taran.cluster.admins", "ops, bob");
+        let text = failure(&[admins], false);
+        assert!(
+            text.contains("taran.cluster.admins=ops,bob has no effect"),
+            "{text}"
+        );
+        // The start goes on to the driver, which does not exist.
+        let text = failure(&[admins], true);
+        assert!(text.contains("/nonexistent/driver"), "{text}");
+    }
 }

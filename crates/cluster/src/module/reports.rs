@@ -58,9 +58,88 @@ impl Reports {
     }
 }
 
+/// Longest part of a channel in a report, in characters.
+const CHANNEL_LIMIT: usize = 200;
+
+/// Clients that the authenticator has rejected. They may choose their channels freely, so that reports are limited for all of them
+/// together: the first at once, and then at most one per second, with their number and one channel.
+///
+/// **Input**: [`Rejections::note`] takes each client. **Output**: [`Rejections::next_due`] returns the report that is due.
+#[derive(Debug, Default)]
+pub(crate) struct Rejections {
+    count: u64,
+    channel: String,
+    due: Option<Nanos>,
+}
+
+impl Rejections {
+    /// Takes the response channel of a client.
+    pub(crate) fn note(&mut self, channel: String) {
+        self.count += 1;
+        self.channel = channel;
+    }
+
+    /// Returns the report, and how many clients it is about.
+    pub(crate) fn next_due(&mut self, now: Nanos) -> Option<(u64, String)> {
+        if self.count == 0 || self.due.is_some_and(|due| now < due) {
+            return None;
+        }
+        self.due = Some(now + INTERVAL);
+        let count = std::mem::take(&mut self.count);
+        // Control characters would change the lines of a terminal or a log.
+        let channel = std::mem::take(&mut self.channel);
+        let channel: String = channel.escape_debug().take(CHANNEL_LIMIT).collect();
+        let text = match count {
+            1 => format!("{REJECTED}; its response channel is {channel}"),
+            _ => format!(
+                "{REJECTED} ({count} clients; the response channel of the last is {channel})"
+            ),
+        };
+        Some((count, text))
+    }
+}
+
+/// Text about rejected clients in the error log, which keeps each text once and counts it.
+pub(crate) const REJECTED: &str = "a client is rejected: it failed authentication";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rejected_clients_are_reported_at_once_and_then_together_once_per_second() {
+        let mut rejections = Rejections::default();
+        assert_eq!(rejections.next_due(0), None);
+        rejections.note("aeron:udp?endpoint=a:1".to_owned());
+        let (count, text) = rejections.next_due(0).unwrap();
+        assert_eq!(count, 1);
+        assert!(
+            text.ends_with("response channel is aeron:udp?endpoint=a:1"),
+            "{text}"
+        );
+        for port in 2..1_000 {
+            rejections.note(format!("aeron:udp?endpoint=a:{port}"));
+            assert_eq!(rejections.next_due(999 * MS), None);
+        }
+        let (count, text) = rejections.next_due(1_000 * MS).unwrap();
+        assert_eq!(count, 998);
+        assert!(
+            text.contains("998 clients") && text.contains("a:999)"),
+            "{text}"
+        );
+        assert_eq!(rejections.next_due(5_000 * MS), None);
+    }
+
+    #[test]
+    fn channel_of_a_rejected_client_is_one_line_of_bounded_length() {
+        let mut rejections = Rejections::default();
+        rejections.note(format!("aeron:udp?alias=\n\u{1b}{}", "x".repeat(4_000)));
+        let (_, text) = rejections.next_due(0).unwrap();
+        assert!(
+            !text.contains(['\n', '\u{1b}']) && text.len() < 300,
+            "{text}"
+        );
+    }
 
     const MS: Nanos = 1_000_000;
 

@@ -15,7 +15,7 @@ mod timers;
 
 pub use acks::{AckError, AckRound, CompleteRound, ServiceAcks};
 pub use authorisation::{AuthorisationService, CLUSTER_PROTOCOL_ID, StandardAuthorisation};
-pub use credentials::{AdminAuthorisation, CredentialsError, FileAuthenticator};
+pub use credentials::{AdminAuthorisation, CredentialsError, FileAuthenticator, LineDefect};
 pub use pending::{PendingMessage, PendingMessages, ServiceMessageError};
 pub use sessions::{
     AcceptAll, AdminSession, Authentication, Authenticator, EgressState, Handle, Leadership,

@@ -256,6 +256,89 @@ fn challenged_client_is_accepted_or_rejected_by_its_answer() {
         it.step(true);
         let sent = it.io.sent(handle);
         assert!(sent[1].starts_with(expected), "{sent:?}");
+        let rejected = match expected {
+            "OK" => Vec::new(),
+            _ => vec!["aeron:udp?endpoint=localhost:9".to_owned()],
+        };
+        assert_eq!(it.sessions.take_rejected(), rejected);
+        assert!(it.sessions.take_rejected().is_empty());
+    }
+}
+
+/// Never decides, and notes what it is told.
+#[derive(Clone, Default)]
+struct Waiting(std::sync::Arc<std::sync::Mutex<Vec<String>>>);
+
+impl Authenticator for Waiting {
+    fn on_connect_request(&mut self, id: i64, _: &[u8], _: i64) {
+        self.0.lock().unwrap().push(format!("request {id}"));
+    }
+
+    fn on_challenge_response(&mut self, _: i64, _: &[u8], _: i64) {}
+
+    fn decide(&mut self, _: i64, _: bool, _: i64) -> Authentication {
+        Authentication::Undecided
+    }
+
+    fn on_session_gone(&mut self, id: i64) {
+        self.0.lock().unwrap().push(format!("gone {id}"));
+    }
+}
+
+#[test]
+fn authenticator_is_told_of_clients_that_go_before_it_decides() {
+    let mut it = Fixture::new(10);
+    // One that it has accepted, one without egress, one that falls silent, one that the end of leadership closes.
+    it.open();
+    let notes = Waiting::default();
+    it.authenticator = Box::new(notes.clone());
+    let handle = it.connect();
+    it.io.close_egress(handle);
+    it.step(true);
+    it.connect();
+    it.now = 11 * SECOND;
+    it.step(true);
+    it.connect();
+    let leadership = it.leadership();
+    it.sessions
+        .end_leadership(&leadership, 0, &mut *it.authenticator, &mut it.io);
+    let noted = notes.0.lock().unwrap().clone();
+    let expected = [
+        "request 2",
+        "gone 2",
+        "request 3",
+        "gone 3",
+        "request 4",
+        "gone 4",
+    ];
+    assert_eq!(noted, expected);
+}
+
+#[test]
+fn client_that_cannot_be_served_is_told_the_reason() {
+    for (is_leader, id) in [(true, 1), (false, -1)] {
+        let mut it = Fixture::new(10);
+        let request = SessionConnectRequest {
+            correlation_id: 41,
+            response_stream_id: 102,
+            version: Some(768),
+            response_channel: "aeron:udp?endpoint=localhost:9",
+            encoded_credentials: b"",
+            client_info: "",
+        };
+        let (leadership, reason) = (it.leadership(), "too long".to_owned());
+        let handle = it.sessions.on_unservable_request(
+            &leadership,
+            is_leader,
+            &request,
+            77,
+            reason,
+            &mut it.io,
+        );
+        it.io.connect_all();
+        it.step(is_leader);
+        assert_eq!(it.io.sent(handle), [format!("ERROR too long id={id}")]);
+        assert!(it.sessions.is_empty());
     }
 }
 
@@ -312,7 +395,8 @@ fn new_leader_tells_committed_sessions_and_closes_the_others() {
     it.sessions.on_committed(96);
     assert_eq!(it.sessions.committed_next_id(), 2);
     let leadership = it.leadership();
-    it.sessions.end_leadership(&leadership, 96, &mut it.io);
+    it.sessions
+        .end_leadership(&leadership, 96, &mut *it.authenticator, &mut it.io);
     for lost in [uncommitted, pending] {
         let sent = it.io.sent(lost);
         assert!(
@@ -364,7 +448,8 @@ fn leader_of_a_node_that_was_just_started_closes_all_sessions() {
     it.open();
     it.sessions.on_committed(96);
     let leadership = it.leadership();
-    it.sessions.end_leadership(&leadership, 96, &mut it.io);
+    it.sessions
+        .end_leadership(&leadership, 96, &mut *it.authenticator, &mut it.io);
     it.sessions.begin_leadership(0, true, &mut it.io);
     it.step(true);
     assert_eq!(it.io.log, ["open 1", "close 1 TIMEOUT"]);
@@ -379,12 +464,14 @@ fn close_that_was_not_committed_is_made_again_by_the_next_leader() {
     it.step(true);
     assert!(it.sessions.is_empty());
     let leadership = it.leadership();
-    it.sessions.end_leadership(&leadership, 96, &mut it.io);
+    it.sessions
+        .end_leadership(&leadership, 96, &mut *it.authenticator, &mut it.io);
     assert_eq!(it.sessions.in_snapshot().len(), 1);
     it.step(true);
     assert_eq!(it.io.log[2], "close 1 ServiceAction");
     it.sessions.on_committed(288);
-    it.sessions.end_leadership(&leadership, 288, &mut it.io);
+    it.sessions
+        .end_leadership(&leadership, 288, &mut *it.authenticator, &mut it.io);
     assert!(it.sessions.is_empty());
 }
 

@@ -43,6 +43,9 @@ pub trait Authenticator: Send {
 
     /// Decides about a client that can receive the answer.
     fn decide(&mut self, session_id: i64, is_challenged: bool, now_ms: i64) -> Authentication;
+
+    /// Called when a client is gone before it is accepted or rejected: nothing more is asked about it.
+    fn on_session_gone(&mut self, _session_id: i64) {}
 }
 
 /// Accepts all clients, with an empty principal.
@@ -185,6 +188,14 @@ impl Session {
     const fn counts(&self) -> bool {
         !matches!(self.phase, SessionPhase::Rejecting(..))
     }
+
+    /// Returns true if the authenticator knows the client, and has neither accepted nor rejected it.
+    const fn is_undecided(&self) -> bool {
+        matches!(
+            self.phase,
+            SessionPhase::Connecting | SessionPhase::Challenging(_) | SessionPhase::Challenged
+        )
+    }
 }
 
 /// Session of an administrative request that passed the checks.
@@ -214,6 +225,8 @@ pub struct Sessions {
     /// Closed sessions whose close event is not committed.
     uncommitted_closed: VecDeque<(i64, Session, CloseReason)>,
     timed_out: u64,
+    /// Response channels of clients that the authenticator has rejected, until they are taken.
+    rejected: Vec<String>,
 }
 
 impl Sessions {
@@ -230,6 +243,7 @@ impl Sessions {
             uncommitted_ids: VecDeque::new(),
             uncommitted_closed: VecDeque::new(),
             timed_out: 0,
+            rejected: Vec::new(),
         }
     }
 
@@ -247,6 +261,15 @@ impl Sessions {
         let session = self.sessions.remove(&handle)?;
         self.by_id.remove(&session.id);
         Some(session)
+    }
+
+    /// Removes a session. The authenticator is told, unless it has decided about it.
+    fn remove_pending(&mut self, handle: Handle, authenticator: &mut dyn Authenticator) {
+        if let Some(session) = self.remove(handle)
+            && session.is_undecided()
+        {
+            authenticator.on_session_gone(session.id);
+        }
     }
 
     /// Takes a connect request from an ingress image. A member that does not lead sends the client to the leader.
@@ -285,6 +308,37 @@ impl Sessions {
             let phase = SessionPhase::Rejecting(EventCode::REDIRECT, detail);
             (NULL_VALUE, phase)
         };
+        self.begin(leadership, request, image, id, phase, io)
+    }
+
+    /// Takes a connect request from an ingress image that cannot be served. The client is told why.
+    pub fn on_unservable_request(
+        &mut self,
+        leadership: &Leadership<'_>,
+        is_leader: bool,
+        request: &SessionConnectRequest<'_>,
+        image: i64,
+        reason: String,
+        io: &mut impl SessionIo,
+    ) -> Handle {
+        let mut id = NULL_VALUE;
+        if is_leader {
+            id = self.next_id;
+            self.next_id += 1;
+        }
+        let phase = SessionPhase::Rejecting(EventCode::ERROR, reason);
+        self.begin(leadership, request, image, id, phase, io)
+    }
+
+    fn begin(
+        &mut self,
+        leadership: &Leadership<'_>,
+        request: &SessionConnectRequest<'_>,
+        image: i64,
+        id: i64,
+        phase: SessionPhase,
+        io: &mut impl SessionIo,
+    ) -> Handle {
         let handle = self.insert(Session {
             id,
             correlation_id: request.correlation_id,
@@ -456,7 +510,7 @@ impl Sessions {
                 SessionPhase::Closing(_) => self.step_closing(leadership, handle, io),
                 _ if is_silent || io.egress(handle) == EgressState::Failed => {
                     self.timed_out += u64::from(is_silent);
-                    self.remove(handle);
+                    self.remove_pending(handle, authenticator);
                     io.close_egress(handle);
                 }
                 _ => self.step_pending(leadership, handle, authenticator, io),
@@ -516,10 +570,13 @@ impl Sessions {
                     SessionPhase::Authenticated
                 }
                 Authentication::Challenge(challenge) => SessionPhase::Challenging(challenge),
-                Authentication::Accept(_) | Authentication::Reject => SessionPhase::Rejecting(
-                    EventCode::AuthenticationRejected,
-                    "session failed authentication".to_owned(),
-                ),
+                Authentication::Accept(_) | Authentication::Reject => {
+                    self.rejected.push(session.response_channel.clone());
+                    SessionPhase::Rejecting(
+                        EventCode::AuthenticationRejected,
+                        "session failed authentication".to_owned(),
+                    )
+                }
             };
         }
         match &session.phase {
@@ -733,6 +790,7 @@ impl Sessions {
         &mut self,
         leadership: &Leadership<'_>,
         commit: i64,
+        authenticator: &mut dyn Authenticator,
         io: &mut impl SessionIo,
     ) {
         let handles: Vec<Handle> = self.sessions.keys().copied().collect();
@@ -746,7 +804,7 @@ impl Sessions {
                         &event(leadership, session, EventCode::CLOSED, "election"),
                     );
                 }
-                self.remove(handle);
+                self.remove_pending(handle, authenticator);
             } else if let Some(session) = self.sessions.get_mut(&handle) {
                 session.ingress_image = None;
                 session.notices.clear();
@@ -798,6 +856,12 @@ impl Sessions {
     #[must_use]
     pub const fn timed_out(&self) -> u64 {
         self.timed_out
+    }
+
+    /// Takes the response channels of the clients that the authenticator has rejected since the last call. It is called after
+    /// each [`step`](Self::step).
+    pub fn take_rejected(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.rejected)
     }
 
     /// Returns the number of sessions, pending ones and redirects included.

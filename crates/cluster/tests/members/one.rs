@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clusters of one member.
 
-use taran_cluster_client::{ClosedReason, ClusterState};
+use taran_cluster_client::protocol::AdminResponseCode;
+use taran_cluster_client::{ClosedReason, ClusterClient, ClusterEvent, ClusterState};
 
 use crate::node::{Node, await_true, echo};
 
@@ -127,6 +128,7 @@ fn client_needs_the_credentials_of_the_file() {
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     let path = file.display().to_string();
     node.relaunch_with("taran.cluster.credentials.file", &path);
+    node.relaunch_with("taran.cluster.admins", "ops");
     let client = node.client();
     for wrong in [&b""[..], b"bob", b"bob:wrong"] {
         let context = node.context().credentials(wrong.to_vec());
@@ -137,7 +139,40 @@ fn client_needs_the_credentials_of_the_file() {
     let context = node.context().credentials(b"bob:secret".to_vec());
     let mut session = context.connect(&client).unwrap();
     echo(&mut session, b"hello");
+    assert_eq!(
+        snapshot_answer(&mut session),
+        AdminResponseCode::UnauthorisedAccess
+    );
+    session.close();
+    let context = node.context().credentials(b"ops:other".to_vec());
+    let mut session = context.connect(&client).unwrap();
+    assert_eq!(snapshot_answer(&mut session), AdminResponseCode::OK);
     session.close();
     client.close();
     node.stop();
+}
+
+/// Asks for a snapshot, and returns the cluster's answer.
+fn snapshot_answer(session: &mut ClusterClient) -> AdminResponseCode {
+    let mut requested = None;
+    let mut answer = None;
+    await_true("the answer to the request for a snapshot", || {
+        if requested.is_none() {
+            requested = session.request_snapshot().ok();
+        }
+        session.poll(|_, _| ()).unwrap();
+        while let Some(event) = session.next_event() {
+            if let ClusterEvent::AdminResponse {
+                correlation_id,
+                code,
+                ..
+            } = event
+                && Some(correlation_id) == requested
+            {
+                answer = Some(code);
+            }
+        }
+        answer.is_some()
+    });
+    answer.unwrap()
 }

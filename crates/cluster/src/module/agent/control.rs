@@ -40,6 +40,7 @@ impl<S: Service> ModuleAgent<S> {
             self.with_sessions(|sessions, io, authenticator| {
                 sessions.step(&leadership, is_leader, authenticator, io);
             })?;
+            self.report_rejected();
             self.check_node_toggle();
         }
         if self.is_leading() {

@@ -104,7 +104,9 @@ impl<S: Service> ModuleAgent<S> {
         self.log_assembler = ImageControlledFragmentAssembler::new();
         let commit = self.core.commit_position();
         let leadership = self.leadership("");
-        self.with_sessions(|sessions, io, _| sessions.end_leadership(&leadership, commit, io))?;
+        self.with_sessions(|sessions, io, authenticator| {
+            sessions.end_leadership(&leadership, commit, authenticator, io);
+        })?;
         self.roll_back_states(commit);
         self.replicated.timers.roll_back();
         for pending in &mut self.replicated.pending {

@@ -10,6 +10,8 @@ use taran::{
     OfferError, Pending, Subscription, UriError,
 };
 
+use taran_protocol::uri::MAX_URI_LENGTH;
+
 use super::entries::message_header;
 use super::{ModuleAgent, ModuleError};
 use crate::consensus::{Nanos, Role, State};
@@ -128,28 +130,39 @@ fn udp_channel(config: &ClusterConfig, is_leader: bool) -> Result<Option<String>
 
 /// Returns the channel on which a client is answered: that of its request, with the parameters of
 /// `aeron.cluster.egress.channel` (`docs/spec/cluster.md` §1.5).
-fn response_channel<'a>(config: &ClusterConfig, requested: &'a str) -> Cow<'a, str> {
+///
+/// # Errors
+/// The reason, for the client, why its channel cannot have these parameters.
+fn response_channel<'a>(
+    config: &ClusterConfig,
+    requested: &'a str,
+) -> Result<Cow<'a, str>, String> {
     let (Some(template), Ok(mut uri)) = (&config.egress_channel, ChannelUri::parse(requested))
     else {
-        return Cow::Borrowed(requested);
+        return Ok(Cow::Borrowed(requested));
     };
     if uri.media() == Media::Ipc {
-        return if config.ingress_ipc_allowed {
+        return Ok(if config.ingress_ipc_allowed {
             Cow::Borrowed(requested)
         } else {
             Cow::Owned(template.clone())
-        };
+        });
     }
     // The configuration has checked the template.
     let template = ChannelUri::parse(template);
     for (key, value) in template.iter().flat_map(ChannelUri::parameters) {
         match uri.with(key, value) {
             Ok(with) => uri = with,
-            // The publication cannot be added then, and the session fails with the driver's reason.
-            Err(_) => return Cow::Borrowed(requested),
+            // Without the text of the error, which quotes the channel.
+            Err(_) => {
+                return Err(format!(
+                    "the response channel cannot have {key}={value} of aeron.cluster.egress.channel as well: with it, a channel is \
+                     at most {MAX_URI_LENGTH} bytes long"
+                ));
+            }
         }
     }
-    Cow::Owned(uri.as_str().to_owned())
+    Ok(Cow::Owned(uri.as_str().to_owned()))
 }
 
 fn is_multicast(endpoint: &str) -> bool {
@@ -237,7 +250,12 @@ impl<S: Service> ModuleAgent<S> {
                     ingress.source_identity(),
                     ingress.session_id()
                 );
-                let channel = response_channel(&self.config, request.response_channel);
+                let channel = match response_channel(&self.config, request.response_channel) {
+                    Ok(channel) => channel,
+                    Err(reason) => {
+                        return self.refuse(leadership, is_leader, &request, image, reason);
+                    }
+                };
                 let request = SessionConnectRequest {
                     response_channel: &channel,
                     ..request
@@ -279,6 +297,22 @@ impl<S: Service> ModuleAgent<S> {
             IngressMessage::AdminRequest(request) => self.on_admin(leadership, &request)?,
             IngressMessage::SessionMessageHeader(_) => {}
         }
+        Ok(Action::Continue)
+    }
+
+    /// Tells a client on the channel of its request why it gets no session.
+    fn refuse(
+        &mut self,
+        leadership: &Leadership<'_>,
+        is_leader: bool,
+        request: &SessionConnectRequest<'_>,
+        image: i64,
+        reason: String,
+    ) -> Result<Action, ModuleError> {
+        self.error(&format!("a client is refused: {reason}"));
+        self.with_sessions(|sessions, io, _| {
+            sessions.on_unservable_request(leadership, is_leader, request, image, reason, io);
+        })?;
         Ok(Action::Continue)
     }
 
@@ -386,17 +420,27 @@ mod tests {
                 ("aeron.cluster.egress.channel", template),
                 ("aeron.cluster.ingress.ipc.allowed", ipc),
             ]);
-            response_channel(&config.unwrap(), requested).into_owned()
+            response_channel(&config.unwrap(), requested).map(Cow::into_owned)
         };
         let (udp, ipc) = ("aeron:udp?endpoint=b:1|mtu=8k", "aeron:ipc");
         let template = "aeron:udp?mtu=1408|linger=0";
-        assert_eq!(answer("", "false", udp), udp);
+        let answered = |template, ipc, requested| answer(template, ipc, requested).unwrap();
+        assert_eq!(answered("", "false", udp), udp);
         assert_eq!(
-            answer(template, "false", udp),
+            answered(template, "false", udp),
             "aeron:udp?endpoint=b:1|mtu=1408|linger=0"
         );
-        assert_eq!(answer(template, "false", ipc), template);
-        assert_eq!(answer(template, "true", ipc), ipc);
-        assert_eq!(answer(template, "false", "nonsense"), "nonsense");
+        assert_eq!(answered(template, "false", ipc), template);
+        assert_eq!(answered(template, "true", ipc), ipc);
+        assert_eq!(answered(template, "false", "nonsense"), "nonsense");
+        // 4,090 bytes, which are a channel alone, and none with the parameters.
+        let start = "aeron:udp?endpoint=b:1|alias=";
+        let long = format!("{start}{}", "x".repeat(4_090 - start.len()));
+        assert_eq!(answered("", "false", &long), long);
+        assert_eq!(
+            answer(template, "false", &long).unwrap_err(),
+            "the response channel cannot have mtu=1408 of aeron.cluster.egress.channel as well: with it, a channel is at most \
+             4095 bytes long"
+        );
     }
 }

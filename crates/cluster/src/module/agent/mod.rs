@@ -29,7 +29,7 @@ use super::files::{StateFileError, StateFiles};
 use super::launch::Hooks;
 use super::log::Log;
 use super::replicated::{EntryError, ModuleState, Replicated};
-use super::reports::Reports;
+use super::reports::{REJECTED, Rejections, Reports};
 use crate::consensus::{
     Config as ConsensusConfig, Consensus, LogCommand, Nanos, Recovered, RecoveryError, Role, State,
     StopReason, Write,
@@ -165,6 +165,7 @@ pub(super) struct ModuleAgent<S> {
     mark: MarkFile,
     errors: ErrorLog,
     reports: Reports,
+    rejections: Rejections,
     heartbeat_ms: i64,
     hooks: Hooks,
     containers: Containers,
@@ -230,6 +231,7 @@ impl<S: Service> ModuleAgent<S> {
             counters,
             errors: mark.error_log(),
             reports: Reports::default(),
+            rejections: Rejections::default(),
             mark,
             heartbeat_ms: 0,
             hooks,
@@ -266,6 +268,19 @@ impl<S: Service> ModuleAgent<S> {
         let _ = self.errors.record(self.now.epoch_millis, 0, text);
         if self.reports.note(self.now.nanos, text) {
             (self.hooks.on_error)(text);
+        }
+    }
+
+    /// Reports the clients that the authenticator has rejected.
+    fn report_rejected(&mut self) {
+        for channel in self.replicated.sessions.take_rejected() {
+            self.counters.errors.increment();
+            self.rejections.note(channel);
+        }
+        if let Some((_, text)) = self.rejections.next_due(self.now.nanos) {
+            // Without the channel: clients that choose another one each time do not fill the error log.
+            let _ = self.errors.record(self.now.epoch_millis, 0, REJECTED);
+            (self.hooks.on_error)(&text);
         }
     }
 
