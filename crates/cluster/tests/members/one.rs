@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clusters of one member.
 
+use taran_cluster::module::type_id;
 use taran_cluster_client::protocol::AdminResponseCode;
 use taran_cluster_client::{ClosedReason, ClusterClient, ClusterEvent, ClusterState};
 
@@ -136,6 +137,11 @@ fn client_needs_the_credentials_of_the_file() {
         let text = refused.to_string();
         assert!(text.contains("does not accept the credentials"), "{text}");
     }
+    let errors = client
+        .counters()
+        .find(|meta| meta.type_id == type_id::ERRORS);
+    let errors = client.counters().counter(errors.unwrap().id).unwrap();
+    await_true("the count of rejected clients", || errors.get() >= 3);
     let context = node.context().credentials(b"bob:secret".to_vec());
     let mut session = context.connect(&client).unwrap();
     echo(&mut session, b"hello");

@@ -9,7 +9,7 @@ use std::task::Waker;
 use taran_core::clock::Now;
 use taran_net::AgentRole;
 
-use super::policy::{self, ChannelSecurity, Mode, StreamAudience};
+use super::policy::{self, ChannelSecurity, End, Mode, StreamAudience};
 use crate::boundary::{EndpointId, TransportId};
 use crate::conductor::{Counters, Failure, ResolvedChannel};
 
@@ -20,8 +20,12 @@ pub(crate) struct Security;
 impl Security {
     pub(crate) fn set_wakers(&mut self, _wakers: [Waker; 2]) {}
 
-    pub(crate) fn decide(&self, resolved: &ResolvedChannel) -> Result<ChannelSecurity, Failure> {
-        policy::decide(Mode::Off, resolved, |_| false)
+    pub(crate) fn decide(
+        &self,
+        resolved: &ResolvedChannel,
+        end: End,
+    ) -> Result<ChannelSecurity, Failure> {
+        policy::decide(Mode::Off, resolved, end, |_| false)
     }
 
     pub(crate) fn check_plain(&self, _: SocketAddr, _: &str) -> Result<(), Failure> {

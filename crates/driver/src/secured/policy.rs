@@ -62,10 +62,20 @@ pub(crate) struct ChannelSecurity {
     pub(crate) peers: Option<Vec<Box<str>>>,
 }
 
+/// End of a channel in this driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// A send endpoint.
+    Sender,
+    /// A receive endpoint, or a destination of one.
+    Receiver,
+}
+
 /// Decides about a channel. `may_be_plain` tells whether `taran.secure.allow.plain` allows an address to be plain.
 pub(crate) fn decide(
     mode: Mode,
     resolved: &ResolvedChannel,
+    end: End,
     may_be_plain: impl FnOnce(SocketAddr) -> bool,
 ) -> Result<ChannelSecurity, Failure> {
     let channel = &resolved.channel;
@@ -79,12 +89,12 @@ pub(crate) fn decide(
         // Where destinations are added by command, each of them is decided about: the socket alone leads nowhere.
         (Mode::All, Some(false))
             if channel.kind() != ChannelKind::Manual
-                && !may_be_plain(matched_address(resolved)) =>
+                && !may_be_plain(matched_address(resolved, end)) =>
         {
             return Err(Failure::generic(format!(
                 "taran.secure=false needs an entry of taran.secure.allow.plain that covers {}, because \
                  taran.secure.mode=all: channel={text}",
-                matched_address(resolved)
+                matched_address(resolved, end)
             )));
         }
         (Mode::Off, _) => false,
@@ -153,9 +163,18 @@ pub(crate) fn destination_security(
     })
 }
 
+/// Returns the address at which receivers find a sender, if the channel has one. That of a unicast publication only binds its socket:
+/// it leads to its endpoint.
+fn control_of(resolved: &ResolvedChannel, end: End) -> Option<SocketAddr> {
+    let is_unicast = !resolved.has_destinations() && !resolved.is_response();
+    resolved
+        .explicit_control()
+        .filter(|_| end == End::Receiver || !is_unicast)
+}
+
 /// Returns the address of a channel that patterns are matched against: that of its data, or of its control.
-pub(crate) fn matched_address(resolved: &ResolvedChannel) -> SocketAddr {
-    match resolved.explicit_control() {
+pub(crate) fn matched_address(resolved: &ResolvedChannel, end: End) -> SocketAddr {
+    match control_of(resolved, end) {
         Some(control) => control,
         None if resolved.has_destinations() => resolved.roles.local,
         None => resolved.roles.remote_data,
@@ -165,14 +184,14 @@ pub(crate) fn matched_address(resolved: &ResolvedChannel) -> SocketAddr {
 /// Returns the label of a channel in the handshake (docs/spec/transport-security.md §2.6). `bound` is the address of the
 /// socket.
 #[cfg(feature = "secure")]
-pub(crate) fn label(resolved: &ResolvedChannel, bound: SocketAddr) -> String {
+pub(crate) fn label(resolved: &ResolvedChannel, end: End, bound: SocketAddr) -> String {
     if let Some(label) = &resolved.channel.label {
         return label.to_string();
     }
     if resolved.roles.multicast {
         return resolved.roles.remote_data.to_string();
     }
-    let port = match resolved.explicit_control() {
+    let port = match control_of(resolved, end) {
         Some(control) => control.port(),
         None => resolved.roles.remote_data.port(),
     };

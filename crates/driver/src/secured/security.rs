@@ -28,7 +28,7 @@ use super::layer::SecuredNetwork;
 use super::messages::{P, Stream};
 use super::neighbors::ResolverPort;
 use super::options::SecurityOptions;
-use super::policy::{self, ChannelSecurity, Mode, StreamAudience};
+use super::policy::{self, ChannelSecurity, End, Mode, StreamAudience};
 use super::registry::{Decision, Registry};
 use super::reports::Reports;
 use crate::boundary::{EndpointId, TransportId};
@@ -217,11 +217,15 @@ impl Security {
     }
 
     /// Decides about a channel.
-    pub(crate) fn decide(&self, resolved: &ResolvedChannel) -> Result<ChannelSecurity, Failure> {
+    pub(crate) fn decide(
+        &self,
+        resolved: &ResolvedChannel,
+        end: End,
+    ) -> Result<ChannelSecurity, Failure> {
         let Some(active) = &self.active else {
-            return policy::decide(Mode::Off, resolved, |_| false);
+            return policy::decide(Mode::Off, resolved, end, |_| false);
         };
-        policy::decide(active.mode, resolved, |address| {
+        policy::decide(active.mode, resolved, end, |address| {
             active.allow_plain.matches_channel(address)
         })
     }
@@ -331,10 +335,10 @@ impl Security {
         let Some(active) = self.active.as_mut().filter(|_| security.is_secured) else {
             return;
         };
-        let tag = channel_tag::<P>(&policy::label(resolved, bound));
+        let tag = channel_tag::<P>(&policy::label(resolved, End::Sender, bound));
         let is_multicast = resolved.roles.multicast && !resolved.has_destinations();
         let config = SenderConfig {
-            address: policy::matched_address(resolved),
+            address: policy::matched_address(resolved, End::Sender),
             tags: vec![tag],
             group: is_multicast.then_some(resolved.roles.remote_data),
             peers: names(security),
@@ -497,9 +501,9 @@ impl Security {
         };
         let group = resolved.control_group();
         let config = ReceiverConfig {
-            address: policy::matched_address(resolved),
+            address: policy::matched_address(resolved, End::Receiver),
             group: number(endpoint.0),
-            tag: channel_tag::<P>(&policy::label(resolved, bound)),
+            tag: channel_tag::<P>(&policy::label(resolved, End::Receiver, bound)),
             receiver_id,
             control: group.or(resolved.explicit_control()),
             is_group: group.is_some(),

@@ -23,7 +23,7 @@ use super::publications::{
 };
 use super::sender_spec::SenderParams;
 use crate::boundary::{EndpointId, PublicationId, PublicationShared, SenderCommand};
-use crate::secured::policy::{StreamAudience, check_shared};
+use crate::secured::policy::{End, StreamAudience, check_shared};
 use crate::sender::SenderPublication;
 
 impl ConductorState {
@@ -50,7 +50,7 @@ impl ConductorState {
             || self.networking.sockets.requested_buffers(&resolved),
             |e| e.buffers,
         );
-        let security = self.security.decide(&resolved)?;
+        let security = self.security.decide(&resolved, End::Sender)?;
         let is_secured = match existing {
             Some(existing) => {
                 check_shared(&existing.security, &security, &resolved.channel)?;

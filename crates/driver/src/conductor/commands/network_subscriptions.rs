@@ -12,7 +12,7 @@ use super::super::subscription_linking::{LogDescriptor, join};
 use super::super::subscriptions::{Source, Subscription};
 use super::subscriptions::NewSubscription;
 use crate::boundary::{EndpointId, ImageId, ReceiverCommand, SubscriberPosition};
-use crate::secured::policy::check_shared;
+use crate::secured::policy::{End, check_shared};
 
 impl ConductorState {
     pub(super) fn add_network_subscription(
@@ -34,7 +34,7 @@ impl ConductorState {
             |e| e.buffers,
         );
         if let Some(existing) = existing {
-            let security = self.security.decide(&resolved)?;
+            let security = self.security.decide(&resolved, End::Receiver)?;
             check_shared(&existing.security, &security, &resolved.channel)?;
         }
         let endpoint_id = existing.map(|endpoint| endpoint.id);

@@ -19,7 +19,7 @@ use super::super::subscriptions::{Source, Subscription};
 use super::DestinationCommand;
 use crate::boundary::{EndpointId, ReceiveTransportSpec, ReceiverCommand, TransportId};
 use crate::receiver::ReceiveTransport;
-use crate::secured::policy::{destination_security, matched_address};
+use crate::secured::policy::{End, destination_security, matched_address};
 
 impl ConductorState {
     pub(super) fn add_receive_destination(
@@ -139,11 +139,11 @@ impl ConductorState {
         };
         let (buffers, status_id) = (endpoint.buffers, endpoint.status.id());
         let receiver_id = endpoint.receiver_id;
-        let security = self.security.decide(&resolved)?;
+        let security = self.security.decide(&resolved, End::Receiver)?;
         let security = destination_security(&endpoint.security, security, &resolved)?;
         if !security.is_secured {
             self.security
-                .check_plain(matched_address(&resolved), resolved.text())?;
+                .check_plain(matched_address(&resolved, End::Receiver), resolved.text())?;
         }
         // A destination without a backend gets that of its subscription.
         if udp.backend.is_none() {

@@ -17,6 +17,7 @@ use crate::boundary::{
 };
 use crate::event_log::FieldValue;
 use crate::receiver::ReceiveEndpoint;
+use crate::secured::policy::End;
 use crate::timestamps::ReceiveTimestamps;
 
 impl ConductorState {
@@ -31,7 +32,7 @@ impl ConductorState {
         self.check_new_receive_endpoint(id, &resolved)?;
         let has_destinations = resolved.channel.kind() == ChannelKind::Manual;
         // With manual destinations there is no socket yet.
-        let security = self.security.decide(&resolved)?;
+        let security = self.security.decide(&resolved, End::Receiver)?;
         let transport = if has_destinations {
             None
         } else {

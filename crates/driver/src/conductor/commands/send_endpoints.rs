@@ -15,6 +15,7 @@ use super::publications::NewPublication;
 use crate::boundary::{Destination, EndpointId, SendEndpointSpec, SenderCommand};
 use crate::event_log::FieldValue;
 use crate::secured::Security;
+use crate::secured::policy::End;
 use crate::sender::SendEndpoint;
 
 impl ConductorState {
@@ -49,7 +50,7 @@ impl ConductorState {
         canonical: String,
     ) -> Result<EndpointId, Failure> {
         let id = EndpointId(new.correlation_id);
-        let security = self.security.decide(&resolved)?;
+        let security = self.security.decide(&resolved, End::Sender)?;
         self.security.prepare_sender(id, &security, resolved.text());
         let opened = self.networking.open_sender(&resolved, id.0);
         self.security
