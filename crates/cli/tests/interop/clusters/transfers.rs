@@ -113,6 +113,9 @@ fn member_beside_official_ones_hands_over_to_none_that_is_named() {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&errors.stdout).into_owned();
-    assert!(text.contains("member 0 is one of Aeron"), "{text}");
+    assert!(
+        text.contains("member 0 runs Aeron, and cannot be told to wait"),
+        "{text}"
+    );
     cluster.end_all();
 }
