@@ -642,7 +642,6 @@ mod tests {
         assert_eq!(
             unaffected,
             [
-                "Miri C library",
                 "fuzz archive",
                 "fuzz SBE",
                 "fuzz FIX",

@@ -61,7 +61,7 @@ pub fn run(bytes: &[u8]) {
             }
             4 => {
                 let to = [None, Some(0), Some(2), Some(9)][script.below(4)];
-                // A member that does not lead, or one to itself or to a stranger, is refused.
+                // Refused, unless the member leads, and to itself or to no member of the cluster.
                 let _refused = member.core.transfer_leadership(member.now, to);
             }
             _ => member.receive(script.chunk()),

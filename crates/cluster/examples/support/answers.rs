@@ -32,7 +32,7 @@ pub(crate) struct AnswerQueue {
     waiting: BTreeMap<i64, VecDeque<Vec<u8>>>,
 }
 
-/// What became of an attempt to send an answer.
+/// Outcome of an attempt to send an answer.
 enum Attempt {
     /// It is sent, or never can be.
     Done,

@@ -23,7 +23,7 @@ const MAX_FILE: u64 = 16 * 1024 * 1024;
 /// Permissions that the file may not have: those of all users, and of its group to change it.
 const EXPOSED: u32 = 0o027;
 
-/// What is wrong in a line. It does not tell secrets.
+/// Reason why a line is refused. It does not tell secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LineDefect {
@@ -105,7 +105,7 @@ pub enum CredentialsError {
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Reason.
         defect: LineDefect,
     },
     /// There is no line: no client could connect.
