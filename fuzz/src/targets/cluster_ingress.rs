@@ -98,7 +98,7 @@ pub fn run(bytes: &[u8]) {
                     leadership.term += 1;
                     sessions.begin_leadership(leadership.now, false, &mut io);
                 } else {
-                    sessions.end_leadership(&leadership, io.position, &mut io);
+                    sessions.end_leadership(&leadership, io.position, &mut AcceptAll, &mut io);
                 }
             }
             6 => sessions.on_image_gone(i64::from(script.u8() % 4)),
