@@ -10,7 +10,7 @@ use taran_cluster::module::type_id;
 use crate::members::ELECTION_CLOSED;
 
 /// Interval between two looks at the counters.
-const INTERVAL: Duration = Duration::from_millis(50);
+const INTERVAL: Duration = Duration::from_millis(10);
 
 /// Position of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
