@@ -142,9 +142,9 @@ pub enum LaunchError {
     },
     /// The service refuses its snapshot.
     #[error(
-        "the service refuses its snapshot in recording {recording_id}: {reason}; start the version of the service that wrote it; only \
-         if this service can read the whole log, invalidate the snapshot ('taran members invalidate-latest-snapshot DIR'), so that \
-         it starts from the one before, or from the log"
+        "the service refuses its snapshot in recording {recording_id}: {reason}; start the version of the service that wrote it, or, \
+         if this service can read the log before it, invalidate it ('taran members invalidate-latest-snapshot DIR'): the member then \
+         starts from the snapshot before, or from the log"
     )]
     ServiceSnapshot {
         /// Recording of the snapshot.
