@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use taran::Client;
@@ -26,7 +26,7 @@ const PROGRESS_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An increment of the counter that the cluster keeps.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Increment {
+struct Increment {
     begin: Instant,
     /// Time of the answer.
     end: Instant,
@@ -111,7 +111,7 @@ fn open(client: &Client, endpoints: &str) -> Option<ClusterClient> {
 }
 
 /// Increments one after the other until `stop` is set.
-pub(super) fn increment_until(
+fn increment_until(
     stop: &AtomicBool,
     driver: &Path,
     endpoints: &str,
@@ -185,13 +185,59 @@ fn increment(cluster: &mut ClusterClient, id: u64) -> Outcome {
     Outcome::Unknown
 }
 
-/// Waits for this many more answers.
-pub(super) fn await_answers(count: &AtomicUsize, more: usize) {
-    let goal = count.load(Ordering::Relaxed) + more;
-    let deadline = Instant::now() + PROGRESS_TIMEOUT;
-    while count.load(Ordering::Relaxed) < goal {
-        assert!(Instant::now() < deadline, "the cluster has stopped");
-        thread::sleep(Duration::from_millis(1));
+/// Clients in threads of their own, which increment the counter of a cluster one after the other.
+pub(super) struct Load {
+    stop: Arc<AtomicBool>,
+    /// Answers so far.
+    count: Arc<AtomicUsize>,
+    history: Arc<Mutex<History>>,
+    clients: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    pub(super) fn start(driver: &Driver, cluster: &TestCluster) -> Self {
+        let (stop, count) = (Arc::default(), Arc::default());
+        let history = Arc::default();
+        let clients = (0..CLIENTS as u64)
+            .map(|number| {
+                let (stop, count) = (Arc::clone(&stop), Arc::clone(&count));
+                let history = Arc::clone(&history);
+                let (dir, endpoints) = (driver.dir().to_path_buf(), cluster.endpoints.clone());
+                thread::spawn(move || {
+                    increment_until(&stop, &dir, &endpoints, number, &history, &count);
+                })
+            })
+            .collect();
+        Self {
+            stop,
+            count,
+            history,
+            clients,
+        }
+    }
+
+    /// Waits for this many more answers.
+    pub(super) fn await_answers(&self, more: usize) {
+        let goal = self.count.load(Ordering::Relaxed) + more;
+        let deadline = Instant::now() + PROGRESS_TIMEOUT;
+        while self.count.load(Ordering::Relaxed) < goal {
+            assert!(Instant::now() < deadline, "the cluster has stopped");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// See [`History::violation`].
+    fn violation(&self) -> Option<String> {
+        self.history.lock().unwrap().violation()
+    }
+
+    /// Ends the clients, and returns what they have seen.
+    pub(super) fn end(self) -> History {
+        self.stop.store(true, Ordering::Relaxed);
+        for client in self.clients {
+            client.join().unwrap();
+        }
+        std::mem::take(&mut self.history.lock().unwrap())
     }
 }
 
@@ -214,23 +260,8 @@ fn counter_of_three_members_is_linearizable_while_members_are_killed() {
         .with("aeron.cluster.session.timeout", "10s")
         .with_service("count")
         .start_all(Kind::Taran);
-    let (stop, count) = (
-        Arc::new(AtomicBool::new(false)),
-        Arc::new(AtomicUsize::new(0)),
-    );
-    let history = Arc::new(Mutex::new(History::default()));
-    let clients: Vec<_> = (0..CLIENTS as u64)
-        .map(|number| {
-            let (stop, count) = (Arc::clone(&stop), Arc::clone(&count));
-            let history = Arc::clone(&history);
-            let (dir, endpoints) = (driver.dir().to_path_buf(), cluster.endpoints.clone());
-            thread::spawn(move || {
-                increment_until(&stop, &dir, &endpoints, number, &history, &count);
-            })
-        })
-        .collect();
-    let check = || assert_eq!(history.lock().unwrap().violation(), None, "seed {seed}");
-    await_answers(&count, 20);
+    let load = Load::start(&driver, &cluster);
+    load.await_answers(20);
     for kill in 0..kills {
         // Sometimes all, so that no member knows more than its disk.
         if kill > 0 && random.u8(..8) == 0 {
@@ -244,18 +275,14 @@ fn counter_of_three_members_is_linearizable_while_members_are_killed() {
                 _ => random.usize(..3),
             };
             cluster.kill(victim);
-            await_answers(&count, random.usize(1..40));
+            load.await_answers(random.usize(1..40));
             cluster.start(victim, Kind::Taran);
         }
-        await_answers(&count, random.usize(1..40));
-        check();
+        load.await_answers(random.usize(1..40));
+        assert_eq!(load.violation(), None, "seed {seed}");
     }
-    stop.store(true, Ordering::Relaxed);
-    for client in clients {
-        client.join().unwrap();
-    }
-    check();
-    let history = history.lock().unwrap();
+    let history = load.end();
+    assert_eq!(history.violation(), None, "seed {seed}");
     println!(
         "{kills} kills, {} answers, {} increments without an answer",
         history.answered.len(),

@@ -2,13 +2,10 @@
 //! Orderly transfer of leadership under load, by command and at the end of the leader.
 
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread;
 
 use serde_json::Value;
 
-use super::kills::{History, await_answers, increment_until};
+use super::kills::Load;
 use super::{Kind, TestCluster};
 use crate::drivers::Driver;
 use crate::exchange::await_true;
@@ -39,20 +36,8 @@ fn leadership_is_handed_over_by_command_and_at_an_orderly_end_without_loss() {
         .with("aeron.cluster.max.sessions", "1000")
         .with_service("count")
         .start_all(Kind::Taran);
-    let (stop, count) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let (stop, count) = (Arc::new(stop), Arc::new(count));
-    let history = Arc::new(Mutex::new(History::default()));
-    let clients: Vec<_> = (0..2)
-        .map(|number| {
-            let (stop, count) = (Arc::clone(&stop), Arc::clone(&count));
-            let history = Arc::clone(&history);
-            let (dir, endpoints) = (driver.dir().to_path_buf(), cluster.endpoints.clone());
-            thread::spawn(move || {
-                increment_until(&stop, &dir, &endpoints, number, &history, &count);
-            })
-        })
-        .collect();
-    await_answers(&count, 20);
+    let load = Load::start(&driver, &cluster);
+    load.await_answers(20);
     for _ in 0..3 {
         let from = leader(&cluster);
         let to = (from + 1) % 3;
@@ -61,7 +46,7 @@ fn leadership_is_handed_over_by_command_and_at_an_orderly_end_without_loss() {
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(document["member_id"], from);
         assert_eq!(document["leader_member_id"], to);
-        await_answers(&count, 20);
+        load.await_answers(20);
     }
     let last = leader(&cluster);
     let refused = transfer(&cluster, (last + 1) % 3, &[]);
@@ -69,13 +54,9 @@ fn leadership_is_handed_over_by_command_and_at_an_orderly_end_without_loss() {
     assert!(text.contains("is not the leader"), "{text}");
     // SIGTERM.
     cluster.end(last);
-    await_answers(&count, 20);
+    load.await_answers(20);
     assert_ne!(leader(&cluster), last);
-    stop.store(true, Ordering::Relaxed);
-    for client in clients {
-        client.join().unwrap();
-    }
-    assert_eq!(history.lock().unwrap().violation(), None);
+    assert_eq!(load.end().violation(), None);
     cluster.end_all();
 }
 
