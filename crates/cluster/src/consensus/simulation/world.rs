@@ -59,6 +59,9 @@ enum Event {
     Fault {
         index: usize,
     },
+    Resume {
+        member: usize,
+    },
     Whole,
 }
 
@@ -94,6 +97,8 @@ struct Process {
     command: u32,
     tick_at: Nanos,
     stalled_until: Nanos,
+    /// Events of the time of the stall, in order.
+    held: Vec<Event>,
     disk_factor: i64,
     disk_free: Nanos,
     is_flushing: bool,
@@ -128,6 +133,7 @@ impl<'a> World<'a> {
             command: 0,
             tick_at: Nanos::MAX,
             stalled_until: 0,
+            held: Vec::new(),
             disk_factor: 1,
             disk_free: 0,
             is_flushing: false,
@@ -273,10 +279,17 @@ impl<'a> World<'a> {
             }
             Event::Client => self.append_of_clients(),
             Event::Fault { index } => self.fault(self.schedule.faults[index].1),
+            Event::Resume { member } => {
+                if self.now < self.processes[member].stalled_until {
+                    return Ok(());
+                }
+                self.resume(member)
+            }
             Event::Whole => {
                 self.links.fill(u32::MAX);
                 for member in 0..self.processes.len() {
                     self.processes[member].stalled_until = 0;
+                    self.resume(member)?;
                     self.processes[member].disk_factor = 1;
                     self.start(member);
                 }
@@ -291,11 +304,17 @@ impl<'a> World<'a> {
         self.links[from] >> to & 1 == 1
     }
 
-    /// Lets the process of a member take an event, later if it is stalled.
+    /// Lets the process of a member take what was held during its stall.
+    fn resume(&mut self, member: usize) -> Result<(), Violation> {
+        let held = std::mem::take(&mut self.processes[member].held);
+        held.into_iter().try_for_each(|event| self.handle(event))
+    }
+
+    /// Lets the process of a member take an event, after its stall if it is stalled.
     fn input(&mut self, member: usize, event: Event) -> Result<(), Violation> {
-        let stalled_until = self.processes[member].stalled_until;
-        if self.now < stalled_until {
-            self.at(stalled_until, event);
+        let process = &mut self.processes[member];
+        if self.now < process.stalled_until || !process.held.is_empty() {
+            process.held.push(event);
             return Ok(());
         }
         let now = self.clock(member);
@@ -307,7 +326,7 @@ impl<'a> World<'a> {
             Event::Tick { .. } => core.tick(now),
             Event::Deliver { from, message, .. } => core.receive(now, from as i32, &message),
             Event::Written { sequence, .. } => {
-                process.node.complete_write();
+                assert_eq!(process.node.complete_write(), Some(sequence));
                 let appended = LogEvent::Appended {
                     position: process.node.end(),
                     flushed: process.node.flushed(),
@@ -334,7 +353,7 @@ impl<'a> World<'a> {
             Event::Local { event, .. } => self.local(member, event),
             Event::Pending { pending, .. } => self.pending(member, pending),
             Event::Pump { .. } => self.pump(member),
-            Event::Client | Event::Fault { .. } | Event::Whole => {}
+            Event::Client | Event::Fault { .. } | Event::Resume { .. } | Event::Whole => {}
         }
         self.after(member)
     }
@@ -721,7 +740,9 @@ impl<'a> World<'a> {
             }
             Fault::Heal => self.links.fill(u32::MAX),
             Fault::Stall { member, time } => {
-                self.processes[member].stalled_until = self.now + time;
+                let until = self.now + time;
+                self.processes[member].stalled_until = until;
+                self.at(until, Event::Resume { member });
             }
             Fault::SlowDisk { member, factor } => self.processes[member].disk_factor = factor,
             Fault::Transfer { member, to } => {
