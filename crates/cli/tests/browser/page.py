@@ -108,7 +108,8 @@ def desk(browser):
             brightness = sum(int(part) for part in ground[4:-1].split(","))
             check((brightness > 380) == (scheme == "light"), f"{scheme}: ground {ground}")
             eventually("nodes and edges", lambda: watched.page.locator("#flow .edge").count() >= 8)
-            check(watched.page.locator("#flow .edge.stuck").count() == 1, "the edge of the stuck subscriber")
+            # It is stuck once it has read nothing for two seconds.
+            eventually("the edge of the stuck subscriber", lambda: watched.page.locator("#flow .edge.stuck").count() == 1)
             watched.check_fits(f"{scheme} {size}")
             watched.picture(f"desk-{scheme}-{size}")
             watched.press("a")
