@@ -50,6 +50,21 @@ impl Fixture {
         sync: SyncLevel,
         disk_full: DiskFullPolicy,
     ) -> Self {
+        let start = WriterStart {
+            recording_id: 5,
+            layout: RecordingLayout::new(0, 7, TERM, SEGMENT).unwrap(),
+            position,
+            is_extension,
+        };
+        Self::from(disk, start, sync, disk_full)
+    }
+
+    fn from(
+        disk: &SimDisk,
+        start: WriterStart,
+        sync: SyncLevel,
+        disk_full: DiskFullPolicy,
+    ) -> Self {
         let process = disk.process();
         let shared: Arc<dyn Disk> = Arc::new(process.clone());
         let has_ended = Arc::new(AtomicBool::new(false));
@@ -62,12 +77,7 @@ impl Fixture {
             sync,
             disk_full,
         };
-        let start = WriterStart {
-            recording_id: 5,
-            layout: RecordingLayout::new(0, 7, TERM, SEGMENT).unwrap(),
-            position,
-            is_extension,
-        };
+        let position = start.position;
         let mut writer = SegmentWriter::new(options, start, 0);
         writer.open(&mut io);
         Self {
@@ -340,6 +350,30 @@ fn extension_continues_the_file_and_clears_what_follows() {
     assert_eq!(bytes[64..128], frame(&stream(), 64, 32, 2));
     assert!(bytes[128..].iter().all(|byte| *byte == 0));
     assert_eq!(bytes.len(), SEGMENT as usize);
+}
+
+#[test]
+fn extension_of_an_empty_recording_makes_its_file_where_it_starts() {
+    let fixture = Fixture::new(SyncLevel::Data);
+    let start = WriterStart {
+        recording_id: 5,
+        layout: RecordingLayout::new(96, 7, TERM, SEGMENT).unwrap(),
+        position: 96,
+        is_extension: true,
+    };
+    for _ in 0..2 {
+        // The second time the file is there, and what was not acknowledged is cleared.
+        let mut extended =
+            Fixture::from(&fixture.disk, start, SyncLevel::Data, DiskFullPolicy::Hold);
+        extended.push(32, 1);
+        extended.run();
+        assert_eq!(extended.writer.position(), 160);
+        let bytes = extended.bytes(0);
+        assert!(bytes[..96].iter().all(|byte| *byte == 0));
+        assert_eq!(bytes[96..160], frame(&stream(), 96, 32, 1));
+        assert!(bytes[160..].iter().all(|byte| *byte == 0));
+        assert_eq!(bytes.len(), SEGMENT as usize);
+    }
 }
 
 #[test]

@@ -375,6 +375,28 @@ fn comparison_of_a_replica_reads_all_frames() {
 }
 
 #[test]
+fn replica_of_a_recording_that_starts_within_a_segment_has_all_of_it() {
+    let mut fixture = Fixture::with_replica();
+    fixture.user(|user, journal| user.publish((0, Media::Ipc), (1, 100), journal));
+    // The first recording only makes the stream flow.
+    fixture.record(0);
+    fixture.publish(0, 100);
+    assert!(fixture.user(|user, _| user.stop_recording(0)));
+    fixture.run_for(500);
+    let first = fixture.floor(0);
+    assert!(first > 0 && first % SEGMENT > 0, "{first}");
+    fixture.record(0);
+    fixture.publish(0, 100);
+    fixture.stop();
+    let replica_user = user(&fixture.world).unwrap();
+    let replica = replicate(&mut fixture.world, replica_user, 1).unwrap();
+    let replica = replica.expect("nothing is purged");
+    compare(&mut fixture.world, replica, 1, true).unwrap();
+    let compared = fixture.world.shared_mut::<Journal>().counts.compared_frames;
+    assert!(compared >= 100, "{compared}");
+}
+
+#[test]
 fn comparison_finds_a_side_that_cannot_be_read() {
     for (host, is_catalog) in [
         (ARCHIVE_HOST, false),
@@ -424,6 +446,9 @@ fn retention_keeps_the_destination_of_a_replication_that_has_no_frame_yet() {
         fixture.record(label);
     }
     fixture.publish(1, 20);
+    // The rule meets the recording of the source with that id, too.
+    let known = fixture.world.shared_mut::<Journal>().recording(0);
+    known.may_be_gone = true;
     // A new replica has the time at which its source was started, which is older than the rule's age.
     fixture.run_for(6_000);
     fixture.stop();

@@ -128,11 +128,11 @@ impl SegmentWriter {
     }
 
     pub(super) fn begin_open(&mut self, io: &mut DiskIo) {
-        let offset = self.start.layout.offset_of(self.start.position);
+        let (layout, position) = (&self.start.layout, self.start.position);
         if !self.is_continued() {
             self.submit_open(Create::New, io);
-        } else if offset == 0 {
-            // Aeron leaves an empty file there.
+        } else if layout.offset_of(position) == 0 || position == layout.start_position() {
+            // No frame is in the file. Aeron leaves an empty one at the start of a segment, and a replica without data has none.
             self.submit_open(Create::IfMissing, io);
         } else if let Some(segment) = self.segments.back() {
             let path = self.path(segment.base);
