@@ -442,10 +442,10 @@ impl ArchiveParts {
         self.replayer.files().collect()
     }
 
-    /// Returns id and start position of each recording that was not deleted; `None` for those that are unavailable.
+    /// Returns id, start and stop position of each recording that was not deleted; `None` for those that are unavailable.
     #[cfg(test)]
-    pub(crate) fn starts(&self) -> impl Iterator<Item = (i64, Option<i64>)> {
-        self.conductor.starts()
+    pub(crate) fn extents(&self) -> impl Iterator<Item = (i64, Option<(i64, i64)>)> {
+        self.conductor.extents()
     }
 
     /// Runs one duty cycle of an agent; returns the amount of work.

@@ -206,15 +206,17 @@ enum Deferred {
 }
 
 impl Conductor {
-    /// Returns id and start position of each recording that was not deleted; `None` for those that are unavailable.
+    /// Returns id, start and stop position of each recording that was not deleted; `None` for those that are unavailable.
     #[cfg(test)]
-    pub(crate) fn starts(&self) -> impl Iterator<Item = (i64, Option<i64>)> {
+    pub(crate) fn extents(&self) -> impl Iterator<Item = (i64, Option<(i64, i64)>)> {
         let catalog = &self.core.catalog;
         let entries = catalog.entries().iter();
         let valid = entries.filter(|entry| entry.state() == crate::files::EntryState::Valid);
         valid.map(|entry| {
             let id = entry.descriptor().recording_id;
-            (id, catalog.get(id).map(|found| found.start_position))
+            let extent =
+                |found: &crate::files::Descriptor| (found.start_position, found.stop_position);
+            (id, catalog.get(id).map(extent))
         })
     }
 

@@ -78,8 +78,8 @@ struct Running {
     parts: ArchiveParts,
     /// Recorded positions seen last, by registration id of their counter.
     seen: BTreeMap<i64, i64>,
-    /// Start positions of all recordings in the catalog, by id; `None` for those that are unavailable.
-    starts: BTreeMap<i64, Option<i64>>,
+    /// Start and stop positions of all recordings in the catalog, by id; `None` for those that are unavailable.
+    extents: BTreeMap<i64, Option<(i64, i64)>>,
     is_closed: bool,
 }
 
@@ -374,7 +374,7 @@ fn run(
         Err(error) => return Ok(Err(error.to_string())),
     };
     Ok(Ok(Running {
-        starts: parts.starts().collect(),
+        extents: parts.extents().collect(),
         parts,
         seen: BTreeMap::new(),
         is_closed: false,
@@ -438,17 +438,29 @@ impl Running {
 }
 
 impl Running {
-    /// Checks that a recording that is gone from the catalog, or has lost its first segments, was to be purged.
+    /// Checks that a recording that is gone from the catalog, or has lost its first segments, was to be purged, and that one
+    /// that begins elsewhere was empty.
     fn check_purges(&mut self, journal: &mut Journal) -> Result<(), Violation> {
-        let starts: BTreeMap<i64, Option<i64>> = self.parts.starts().collect();
-        let before = std::mem::replace(&mut self.starts, starts);
+        let extents: BTreeMap<_, _> = self.parts.extents().collect();
+        for (id, extent) in &extents {
+            if let Some((start, _)) = extent {
+                journal.on_start(*id, *start);
+            }
+        }
+        let before = std::mem::replace(&mut self.extents, extents);
         for (id, before) in before {
-            let start = match self.starts.get(&id) {
-                Some(Some(start)) if before.is_some_and(|before| before < *start) => Some(*start),
-                Some(_) => continue,
-                None => None,
+            let checked = match (before, self.extents.get(&id)) {
+                (_, None) => journal.on_shortened(id, None),
+                (Some((start, stop)), Some(Some((now, _)))) if start != *now => {
+                    if start == stop {
+                        journal.on_replaced(id, *now)
+                    } else {
+                        journal.on_shortened(id, Some(*now))
+                    }
+                }
+                _ => Ok(()),
             };
-            journal.on_shortened(id, start).map_err(Violation)?;
+            checked.map_err(Violation)?;
         }
         Ok(())
     }

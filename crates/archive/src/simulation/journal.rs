@@ -8,110 +8,15 @@ use taran_archive_client::protocol::ErrorCode;
 use taran_sim::Violation;
 
 use super::hooked_disk::Hooks;
+use super::ledger::Ledger;
 use crate::files::{Checksum, SyncLevel};
 
-/// Length of the header of a frame in bytes.
-const HEADER: i64 = 32;
-/// Longest message with its headers, in bytes.
-const MESSAGE_SPAN_MAX: i64 = 16 << 10;
 /// Nanoseconds per millisecond.
 const MS: i64 = 1_000_000;
 /// Difference in milliseconds up to which ages may differ by the precision of the clocks.
 const AGE_TOLERANCE_MS: i64 = 5;
 /// An archive does not notice steps of the wall clock of at most so many milliseconds.
 const SMALL_STEP_MS: i64 = 1_000;
-
-/// A message as it was published. Its payload follows from its key.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Message {
-    pub(super) length: usize,
-    pub(super) key: u64,
-    /// Bytes of its frames in the stream.
-    span: i64,
-    mtu: i64,
-}
-
-/// Returns the byte of a payload at an offset.
-fn byte(key: u64, offset: usize) -> u8 {
-    let word = key ^ (offset as u64 / 8).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let mixed = (word ^ word >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    (mixed >> (offset % 8 * 8)) as u8
-}
-
-impl Message {
-    pub(super) fn new(length: usize, key: u64, mtu: usize) -> Self {
-        let most = mtu as i64 - HEADER;
-        let full = length as i64 / most;
-        let rest = length as i64 % most;
-        let last = if rest > 0 || full == 0 {
-            (HEADER + rest + 31) / 32 * 32
-        } else {
-            0
-        };
-        Self {
-            length,
-            key,
-            span: full * mtu as i64 + last,
-            mtu: mtu as i64,
-        }
-    }
-
-    pub(super) fn span(&self) -> i64 {
-        self.span
-    }
-
-    pub(super) fn payload(&self) -> Vec<u8> {
-        (0..self.length)
-            .map(|offset| byte(self.key, offset))
-            .collect()
-    }
-
-    /// Returns true if the frame at this distance from the start of the message has this payload.
-    fn has_frame(&self, distance: i64, payload: &[u8]) -> bool {
-        if distance % self.mtu != 0 || distance >= self.span {
-            return false;
-        }
-        let most = (self.mtu - HEADER) as usize;
-        let begin = (distance / self.mtu) as usize * most;
-        let length = (self.length - begin).min(most);
-        payload.len() == length
-            && payload
-                .iter()
-                .enumerate()
-                .all(|(at, found)| *found == byte(self.key, begin + at))
-    }
-}
-
-/// Messages of a stream by position and session, because a stream that extends a recording begins where the recording ended
-/// and not where its publisher did.
-#[derive(Debug, Default)]
-pub(super) struct Ledger {
-    messages: BTreeMap<(i64, i32), Message>,
-}
-
-impl Ledger {
-    pub(super) fn add(&mut self, start: i64, session_id: i32, message: Message) {
-        self.messages.insert((start, session_id), message);
-    }
-
-    /// Checks a frame that was recorded or replayed.
-    pub(super) fn check(&self, position: i64, payload: &[u8]) -> Result<(), String> {
-        let from = (position - MESSAGE_SPAN_MAX, i32::MIN);
-        let mut candidates = self.messages.range(from..=(position, i32::MAX));
-        if candidates.any(|((start, _), message)| message.has_frame(position - start, payload)) {
-            return Ok(());
-        }
-        Err(format!(
-            "the frame at position {position} with {} bytes is none that was published",
-            payload.len()
-        ))
-    }
-
-    /// Returns the positions at which messages begin.
-    pub(super) fn starts(&self) -> impl Iterator<Item = i64> {
-        self.messages.keys().map(|(start, _)| *start)
-    }
-}
 
 /// Knowledge of a recording.
 #[derive(Clone, Debug, Default)]
@@ -141,6 +46,8 @@ pub(super) struct Known {
     pub(super) was_truncated: bool,
     /// Highest position up to which it was ever acknowledged.
     pub(super) highest: i64,
+    /// Recordings of the source whose replications were asked to extend it.
+    pub(super) extended_by: Vec<i64>,
     /// Lowest position at which another stream was asked to extend it.
     pub(super) extended_from: Option<i64>,
     /// True if a replication into it has joined the live stream.
@@ -290,6 +197,8 @@ struct ArchiveRecord {
     running_since_ns: Option<i64>,
     /// Highest positions that consumers have told to the driver of the archive, by recording.
     consumed: BTreeMap<i64, i64>,
+    /// Highest start positions in the catalog, by recording.
+    starts: BTreeMap<i64, i64>,
     /// Times in nanoseconds at which the wall clock was set forward, and by how many milliseconds.
     steps_forward: Vec<(i64, i64)>,
 }
@@ -400,6 +309,31 @@ impl Journal {
         }
     }
 
+    /// Takes note of the start position of a recording in the catalog.
+    pub(super) fn on_start(&mut self, recording_id: i64, start: i64) {
+        let highest = self.record.starts.entry(recording_id).or_insert(start);
+        *highest = start.max(*highest);
+    }
+
+    /// Takes note that an empty recording begins at another position, which is that of its source: a replication extends it.
+    pub(super) fn on_replaced(&mut self, recording_id: i64, start: i64) -> Result<(), String> {
+        let known = self.record.recordings.entry(recording_id).or_default();
+        let sources = known.extended_by.iter();
+        let starts = sources.filter_map(|source| self.other.starts.get(source));
+        let limit = starts.max().copied();
+        if limit.is_none_or(|limit| start > limit) {
+            return Err(format!(
+                "the empty recording {recording_id} begins at {start} now, and its sources {:?} began at {limit:?} at most",
+                known.extended_by
+            ));
+        }
+        known.start_max = known.start_max.max(start);
+        known.floor = known.floor.min(start);
+        known.first_start = known.first_start.map(|_| start);
+        known.truncated_to = None;
+        Ok(())
+    }
+
     /// Takes note that a recording has lost its first segments up to a position, or all of it. Without a request, retention
     /// must have done that, by its rule.
     pub(super) fn on_shortened(
@@ -407,27 +341,41 @@ impl Journal {
         recording_id: i64,
         start: Option<i64>,
     ) -> Result<(), String> {
-        let (retention, now_ns) = (self.record.retention, self.record.now_ns);
-        let Some(known) = self.record.recordings.get_mut(&recording_id) else {
+        let Some(known) = self.record.recordings.get(&recording_id) else {
             return Ok(());
         };
-        let is_requested = start.map_or(known.may_be_gone, |start| start <= known.start_max);
-        if retention == Retention::None || is_requested {
+        if start.map_or(known.may_be_gone, |start| start <= known.start_max) {
             return Ok(());
         }
         let what = match start {
             Some(start) => format!("recording {recording_id} before {start}"),
             None => format!("all of recording {recording_id}"),
         };
-        match (retention, start) {
-            (Retention::None, _) => {}
-            (
-                Retention::Bytes {
-                    bytes,
-                    has_consumer,
-                },
-                start,
-            ) => {
+        self.check_purge(recording_id, known, start)
+            .map_err(|limit| format!("retention purged {what}{limit}"))?;
+        let known = self.recording(recording_id);
+        match start {
+            Some(start) => known.retained = known.retained.max(start),
+            None => known.may_be_gone = true,
+        }
+        self.counts.retained += 1;
+        self.counts.retained_whole += u64::from(start.is_none());
+        Ok(())
+    }
+
+    /// Checks that retention may purge the first segments of a recording up to a position, or all of it.
+    fn check_purge(
+        &self,
+        recording_id: i64,
+        known: &Known,
+        start: Option<i64>,
+    ) -> Result<(), String> {
+        match self.record.retention {
+            Retention::None => Err(", and there is no retention".to_owned()),
+            Retention::Bytes {
+                bytes,
+                has_consumer,
+            } => {
                 let kept = known.highest - bytes;
                 let limit = if has_consumer {
                     let consumed = self.record.consumed.get(&recording_id);
@@ -435,13 +383,12 @@ impl Journal {
                 } else {
                     kept
                 };
-                if start.is_none_or(|start| start > limit) {
-                    return Err(format!(
-                        "retention purged {what}, and nothing beyond {limit} was to be purged"
-                    ));
+                if start.is_some_and(|start| start <= limit) {
+                    return Ok(());
                 }
+                Err(format!(", and nothing beyond {limit} was to be purged"))
             }
-            (Retention::Age { ms }, start) => {
+            Retention::Age { ms } => {
                 // Of an empty recording, nothing was acknowledged.
                 let at_ns = known.acknowledged_at(start.unwrap_or(i64::MAX));
                 let at_ns = at_ns.unwrap_or(i64::MIN);
@@ -453,21 +400,15 @@ impl Journal {
                 // Without syncs, a power cut takes the times in the catalog and the time index back.
                 let forgets =
                     self.record.sync == Some(SyncLevel::None) && self.record.power_cuts > 0;
-                let age_ms = now_ns.saturating_sub(at_ns) / MS;
-                if age_ms + AGE_TOLERANCE_MS < ms && !is_misled && !forgets {
-                    return Err(format!(
-                        "retention purged {what} at an age of {age_ms} ms, and nothing younger than {ms} ms was to be purged"
-                    ));
+                let age_ms = self.record.now_ns.saturating_sub(at_ns) / MS;
+                if age_ms + AGE_TOLERANCE_MS >= ms || is_misled || forgets {
+                    return Ok(());
                 }
+                Err(format!(
+                    " at an age of {age_ms} ms, and nothing younger than {ms} ms was to be purged"
+                ))
             }
         }
-        match start {
-            Some(start) => known.retained = known.retained.max(start),
-            None => known.may_be_gone = true,
-        }
-        self.counts.retained += 1;
-        self.counts.retained_whole += u64::from(start.is_none());
-        Ok(())
     }
 
     /// Takes note of frames that may be damaged.
@@ -671,22 +612,55 @@ impl Journal {
 mod tests {
     use super::*;
 
+    /// A journal of a replica whose recording 5 is empty, begins at `start`, and is extended by recording 2 of the source.
+    fn replica(start: i64) -> Journal {
+        let mut journal = Journal::default();
+        journal.set_up(Role::Replica, String::new(), Hooks::default());
+        journal.on_start(2, 1_000);
+        journal.select(Role::Replica);
+        journal.on_start(5, start);
+        let known = journal.recording(5);
+        known.first_start = Some(start);
+        known.floor = start;
+        known.extended_by.push(2);
+        journal
+    }
+
     #[test]
-    fn ledger_accepts_each_fragment_and_nothing_else() {
-        let mut ledger = Ledger::default();
-        let message = Message::new(3_000, 7, 1_408);
-        assert_eq!(message.span(), 2 * 1_408 + 288);
-        ledger.add(64, 1, message);
-        let payload = message.payload();
-        let frames = [&payload[..1_376], &payload[1_376..2_752], &payload[2_752..]];
-        for (at, frame) in frames.into_iter().enumerate() {
-            let position = 64 + at as i64 * 1_408;
-            assert!(ledger.check(position, frame).is_ok());
-            assert!(ledger.check(position + 32, frame).is_err());
-            let mut damaged = frame.to_vec();
-            damaged[100] ^= 1;
-            assert!(ledger.check(position, &damaged).is_err());
-            assert!(ledger.check(position, &frame[..frame.len() - 1]).is_err());
-        }
+    fn extended_replica_begins_where_its_source_does_and_not_beyond() {
+        let mut journal = replica(0);
+        assert_eq!(journal.on_replaced(5, 1_000), Ok(()));
+        let known = journal.recording(5);
+        assert_eq!((known.start_max, known.first_start), (1_000, Some(1_000)));
+        let mut journal = replica(0);
+        let text = journal.on_replaced(5, 1_001).unwrap_err();
+        assert!(text.contains("began at Some(1000) at most"), "{text}");
+        journal.recording(5).extended_by.clear();
+        assert!(journal.on_replaced(5, 1_000).is_err());
+    }
+
+    #[test]
+    fn replica_that_begins_before_its_old_start_was_acknowledged_to_nothing_more() {
+        let mut journal = replica(2_000);
+        journal.recording(5).truncated_to = Some(2_000);
+        assert_eq!(journal.on_replaced(5, 1_000), Ok(()));
+        let known = journal.recording(5);
+        assert_eq!((known.floor, known.truncated_to), (1_000, None));
+    }
+
+    #[test]
+    fn purge_of_an_extended_replica_needs_a_request_or_retention() {
+        let mut journal = replica(0);
+        journal.on_replaced(5, 1_000).unwrap();
+        assert!(journal.on_shortened(5, Some(2_000)).is_err());
+        journal.recording(5).start_max = 2_000;
+        assert_eq!(journal.on_shortened(5, Some(2_000)), Ok(()));
+        journal.record.retention = Retention::Bytes {
+            bytes: 100,
+            has_consumer: false,
+        };
+        journal.recording(5).highest = 3_100;
+        assert_eq!(journal.on_shortened(5, Some(3_000)), Ok(()));
+        assert!(journal.on_shortened(5, Some(3_001)).is_err());
     }
 }

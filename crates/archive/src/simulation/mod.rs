@@ -26,6 +26,7 @@ mod ended_queues;
 mod fixture;
 mod hooked_disk;
 mod journal;
+mod ledger;
 mod operations;
 mod replicas;
 mod retention;

@@ -516,8 +516,7 @@ fn replicate(
             .last()
             .filter(|_| extends);
         if let Some(destination) = destination {
-            // An empty one begins where its source does.
-            journal.recording(destination).start_max = i64::MAX;
+            journal.recording(destination).extended_by.push(source);
         }
         let session_id = (!is_live).then(|| journal.new_session_of(stream_id));
         user.replicate(WantedReplication {

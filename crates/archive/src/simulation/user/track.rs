@@ -3,7 +3,8 @@
 
 use taran::{ExclusivePublication, Pending};
 
-use super::super::journal::{Journal, Message};
+use super::super::journal::Journal;
+use super::super::ledger::Message;
 use super::Media;
 
 /// Messages that one duty cycle offers on a publication.
