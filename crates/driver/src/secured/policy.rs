@@ -197,3 +197,121 @@ pub(crate) fn label(resolved: &ResolvedChannel, end: End, bound: SocketAddr) -> 
     };
     if port == 0 { bound.port() } else { port }.to_string()
 }
+
+#[cfg(test)]
+#[cfg(feature = "secure")]
+mod tests {
+    use taran_core::interface::Interface;
+    use taran_protocol::uri::{Channel, Role};
+
+    use super::*;
+
+    /// Returns a channel of literal addresses.
+    fn resolved(uri: &str, end: End) -> ResolvedChannel {
+        let role = match end {
+            End::Sender => Role::Publication,
+            End::Receiver => Role::Subscription,
+        };
+        let channel = Channel::read(uri, role).unwrap().udp().unwrap().clone();
+        let [endpoint, control] = [&channel.endpoint, &channel.control].map(|address| {
+            let address = address.as_ref()?;
+            Some(SocketAddr::new(address.host.ip()?, address.port))
+        });
+        let interface = Interface {
+            name: "eth0".to_owned(),
+            index: 1,
+            address: [10, 0, 0, 1].into(),
+            prefix: 24,
+            up: true,
+            multicast: true,
+            loopback: false,
+        };
+        let interfaces = [interface];
+        let local = channel
+            .select_local(endpoint, &interfaces, |_| None)
+            .unwrap();
+        ResolvedChannel {
+            roles: channel.roles(endpoint, control, local).unwrap(),
+            control,
+            interface_index: 0,
+            backend: "".into(),
+            channel,
+        }
+    }
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    /// Port that the system chose for the socket.
+    const BOUND: u16 = 50_000;
+
+    /// Checks address and label of a channel at one end.
+    #[track_caller]
+    fn expect(uri: &str, end: End, matched: &str, named: &str) {
+        let resolved = resolved(uri, end);
+        assert_eq!(matched_address(&resolved, end), address(matched), "{uri}");
+        let bound = SocketAddr::from(([10, 0, 0, 1], BOUND));
+        assert_eq!(label(&resolved, end, bound), named, "{uri}");
+    }
+
+    #[test]
+    fn unicast_publication_with_control_has_label_and_address_of_its_endpoint() {
+        let publication = "aeron:udp?endpoint=10.0.0.2:40123|control=10.0.0.1:40200";
+        expect(publication, End::Sender, "10.0.0.2:40123", "40123");
+        // Its receiver names no control address: both ends have the same label.
+        let subscription = "aeron:udp?endpoint=10.0.0.2:40123";
+        expect(subscription, End::Receiver, "10.0.0.2:40123", "40123");
+    }
+
+    #[test]
+    fn subscription_with_control_has_label_and_address_of_its_control() {
+        let subscription = "aeron:udp?endpoint=10.0.0.2:40123|control=10.0.0.1:40200";
+        expect(subscription, End::Receiver, "10.0.0.1:40200", "40200");
+    }
+
+    #[test]
+    fn dynamic_and_response_publications_have_label_and_address_of_their_control() {
+        for mode in ["dynamic", "response"] {
+            let uri = format!("aeron:udp?control=10.0.0.1:40200|control-mode={mode}");
+            expect(&uri, End::Sender, "10.0.0.1:40200", "40200");
+        }
+    }
+
+    #[test]
+    fn multicast_channel_has_label_and_address_of_its_group() {
+        let group = "aeron:udp?endpoint=224.20.30.39:40123|interface=10.0.0.0/24";
+        for end in [End::Sender, End::Receiver] {
+            expect(group, end, "224.20.30.39:40123", "224.20.30.39:40123");
+        }
+    }
+
+    #[test]
+    fn port_of_zero_is_named_by_that_of_the_socket() {
+        let any_port = "aeron:udp?endpoint=10.0.0.2:0";
+        expect(any_port, End::Receiver, "10.0.0.2:0", "50000");
+    }
+
+    #[test]
+    fn given_label_comes_before_all_addresses() {
+        let uri = "aeron:udp?endpoint=10.0.0.2:40123|taran.label=prices";
+        for end in [End::Sender, End::Receiver] {
+            expect(uri, end, "10.0.0.2:40123", "prices");
+        }
+    }
+
+    #[test]
+    fn plain_unicast_publication_is_compared_with_the_address_that_it_leads_to() {
+        let publication =
+            "aeron:udp?endpoint=10.0.0.2:40123|control=10.0.0.1:40200|taran.secure=false";
+        let of = |allowed: &str| {
+            let allowed = address(allowed);
+            let may_be_plain = |asked| asked == allowed;
+            let publication = resolved(publication, End::Sender);
+            decide(Mode::All, &publication, End::Sender, may_be_plain)
+        };
+        assert!(!of("10.0.0.2:40123").unwrap().is_secured);
+        let refused = of("10.0.0.1:40200").unwrap_err().text;
+        assert!(refused.contains("covers 10.0.0.2:40123"), "{refused}");
+    }
+}
