@@ -249,6 +249,10 @@ impl Agent for Conductor {
         "conductor"
     }
 
+    fn on_start(&mut self) {
+        self.state.security.on_start();
+    }
+
     /// Clients write commands to memory, which does not end a park. Without clients no latency is at stake, except for
     /// the first command of the first client.
     fn park_multiplier(&self) -> u32 {

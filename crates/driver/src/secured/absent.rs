@@ -20,6 +20,8 @@ pub(crate) struct Security;
 impl Security {
     pub(crate) fn set_wakers(&mut self, _wakers: [Waker; 2]) {}
 
+    pub(crate) fn on_start(&self) {}
+
     pub(crate) fn decide(
         &self,
         resolved: &ResolvedChannel,

@@ -15,6 +15,7 @@ use taran_protocol::event::EventCode;
 use taran_secure::keeper::{Counts, Keeper, Output, Port, Rotation};
 use taran_secure::pattern::Patterns;
 
+use super::desk::ConductorWaker;
 use super::jobs::JobQueues;
 use super::messages::{Input, KeyUpdate, P, PortInput, Stream};
 use super::policy::Mode;
@@ -52,7 +53,10 @@ pub(super) struct Active {
     pub(super) groups: BTreeMap<i64, ReceiveGroup>,
     /// Sessions of responses, and the peers that named them, per send endpoint and stream of requests.
     pub(super) responses: BTreeMap<(u64, Stream), (i32, String)>,
+    /// Wakers of sender and receiver.
     pub(super) wakers: Option<[Waker; 2]>,
+    /// Waker of the conductor.
+    pub(super) waker: ConductorWaker,
     pub(super) counters: Vec<Counter>,
     pub(super) counted: Counts,
     pub(super) reports: Reports,
@@ -169,6 +173,7 @@ impl Active {
             self.is_dirty = false;
             if self.reports.is_new_second(now) {
                 self.tells_failure.store(true, Ordering::Relaxed);
+                self.waker.refill();
             }
             self.publish_counts();
             self.publish_links(counters);

@@ -138,13 +138,6 @@ impl ReceiverPort {
         true
     }
 
-    fn post(&self, datagram: &[u8], source: SocketAddr, to_keeper: &mut KeeperSender) {
-        to_keeper.post(self.port(), || Input::Datagram {
-            source,
-            bytes: datagram.into(),
-        });
-    }
-
     /// Opens a datagram of a stream into the next free slot.
     #[inline]
     fn open(
@@ -237,7 +230,7 @@ impl ReceiverPort {
         let Some(sender) = link.and_then(|link| self.links.get_mut(&link)) else {
             match (feedback, to) {
                 (Feedback::AnySetup | Feedback::Setup(_), Some(control)) => {
-                    to_keeper.post(self.port(), || Input::SetupRequest { control });
+                    to_keeper.post_awaited(self.port(), || Input::SetupRequest { control });
                 }
                 _ => {
                     to_keeper.counters.refused_sends.increment();
@@ -388,7 +381,7 @@ impl SecuredPort for ReceiverPort {
                     }
                     self.held.push_back((Box::new(*announce), source));
                 }
-                self.post(datagram, source, to_keeper);
+                to_keeper.post_handshake(self.port(), source, datagram);
             }
             RESP | COOKIE | PAIR => match SecureFrame::parse(datagram) {
                 Ok(SecureFrame::Pair(frames)) => {
@@ -396,7 +389,7 @@ impl SecuredPort for ReceiverPort {
                     to_keeper
                         .post_pair(port, arrived, frames, |link| self.expected.contains(&link));
                 }
-                Ok(_) => self.post(datagram, source, to_keeper),
+                Ok(_) => to_keeper.post_handshake(self.port(), source, datagram),
                 Err(_) => {
                     to_keeper.counters.out_of_bounds.increment();
                 }

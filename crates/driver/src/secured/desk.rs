@@ -2,9 +2,10 @@
 //! Memory and counters that the secured sockets of one agent share.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use taran_core::agent::AgentWaker;
 use taran_core::counters::Counter;
 use taran_core::queue;
 use taran_net::{ReceiveBatch, TransmitScratch};
@@ -19,6 +20,8 @@ use crate::clock_jumps::ClockJumps;
 
 /// Slots of the batch for sealed datagrams: as many as any caller offers.
 const SLOTS: usize = 16;
+/// Waits of the conductor that agents end in a second: several for each handshake of the default `taran.secure.handshake.rate`.
+const WAKES_PER_SECOND: u32 = 1_024;
 
 /// Counters of the data path (docs/spec/transport-security.md §4.5).
 #[derive(Clone, Debug)]
@@ -58,9 +61,50 @@ impl SealClock {
     }
 }
 
+/// Ends the wait of the conductor when there is a message that a handshake or link waits for. A flood of such frames ends it
+/// [`WAKES_PER_SECOND`] times in a second: beyond that they wait for its next duty cycle.
+#[derive(Clone, Debug)]
+pub(super) struct ConductorWaker {
+    conductor: AgentWaker,
+    /// Wakes left in this second.
+    left: Arc<AtomicU32>,
+}
+
+impl ConductorWaker {
+    pub(super) fn new(conductor: AgentWaker) -> Self {
+        Self {
+            conductor,
+            left: Arc::new(AtomicU32::new(WAKES_PER_SECOND)),
+        }
+    }
+
+    /// Registers the calling thread as that of the conductor.
+    pub(super) fn register(&self) {
+        self.conductor.register();
+    }
+
+    /// Begins another second.
+    pub(super) fn refill(&self) {
+        // Only a number passes: nothing is published with it.
+        self.left.store(WAKES_PER_SECOND, Ordering::Relaxed);
+    }
+
+    fn wake(&self) {
+        let left = |left: u32| left.checked_sub(1);
+        let taken = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+        if taken.is_ok() {
+            self.conductor.wake();
+        }
+    }
+}
+
 /// Counters, and the queue to the conductor.
 #[derive(Debug)]
 pub(super) struct KeeperSender {
+    /// None if the agent is the conductor.
+    waker: Option<ConductorWaker>,
     queue: queue::Sender<PortInput>,
     /// Frames of links, which a flood of other frames does not push out.
     pairs: queue::Sender<PortInput>,
@@ -86,6 +130,29 @@ impl KeeperSender {
         post(&mut self.queue, port, input)
     }
 
+    /// Passes a message to the conductor that a handshake waits for, and ends the wait of the conductor.
+    pub(super) fn post_awaited(&mut self, port: Port, input: impl FnOnce() -> Input) {
+        // The conductor takes what comes while it works.
+        let is_first = self.queue.is_empty();
+        if post(&mut self.queue, port, input) && is_first {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake();
+        }
+    }
+
+    /// Passes a frame of a handshake to the conductor.
+    pub(super) fn post_handshake(&mut self, port: Port, source: SocketAddr, datagram: &[u8]) {
+        self.post_awaited(port, || Input::Datagram {
+            source,
+            bytes: datagram.into(),
+        });
+    }
+
     /// Passes frames of links to the conductor, if it expects one of them. Those of other links are dropped: their links are
     /// over, or never were.
     pub(super) fn post_pair(
@@ -96,10 +163,14 @@ impl KeeperSender {
         is_expected: impl Fn(u64) -> bool,
     ) {
         if frames.any(|frame| is_expected(frame.link_id())) {
-            post(&mut self.pairs, port, || Input::Datagram {
+            let is_first = self.pairs.is_empty();
+            let is_posted = post(&mut self.pairs, port, || Input::Datagram {
                 source: arrived.source,
                 bytes: arrived.datagram.into(),
             });
+            if is_posted && is_first {
+                self.wake();
+            }
         } else {
             self.counters.unknown_keys.increment();
         }
@@ -142,6 +213,7 @@ fn post(queue: &mut queue::Sender<PortInput>, port: Port, input: impl FnOnce() -
 impl Desk {
     pub(super) fn new(
         [queue, pairs]: [queue::Sender<PortInput>; 2],
+        waker: Option<ConductorWaker>,
         counters: DeskCounters,
         jumps: ClockJumps,
         tells_failure: Arc<AtomicBool>,
@@ -150,6 +222,7 @@ impl Desk {
             scratch: TransmitScratch::new(),
             sealed: ReceiveBatch::new(SLOTS),
             to_keeper: KeeperSender {
+                waker,
                 queue,
                 pairs,
                 counters,
@@ -163,4 +236,40 @@ impl Desk {
 /// Locks what only one agent uses: a desk, or the keys of a port. It never waits.
 pub(super) fn lock<T>(shared: &Arc<Mutex<T>>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::task::{Wake, Waker};
+
+    use taran_core::agent::register_wait;
+
+    use super::*;
+
+    /// Counts ended waits.
+    #[derive(Default)]
+    struct Waits(AtomicUsize);
+
+    impl Wake for Waits {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn wake_in_a_flood_ends_a_bounded_number_of_waits_in_a_second() {
+        let ended = Arc::<Waits>::default();
+        let _wait = register_wait(Waker::from(Arc::clone(&ended)));
+        let waker = ConductorWaker::new(AgentWaker::default());
+        waker.register();
+        let most = WAKES_PER_SECOND as usize;
+        for seconds in 1..=2 {
+            for _ in 0..10 * most {
+                waker.wake();
+            }
+            assert_eq!(ended.0.load(Ordering::Relaxed), seconds * most);
+            waker.refill();
+        }
+    }
 }

@@ -484,10 +484,7 @@ impl SecuredPort for SenderPort {
                         .post_pair(port, arrived, frames, |link| self.expected.contains(&link));
                 }
                 Ok(_) => {
-                    to_keeper.post(self.port(), || Input::Datagram {
-                        source,
-                        bytes: datagram.into(),
-                    });
+                    to_keeper.post_handshake(self.port(), source, datagram);
                 }
                 Err(_) => {
                     to_keeper.counters.out_of_bounds.increment();

@@ -230,10 +230,7 @@ impl SecuredPort for ResolverPort {
                     to_keeper.post_pair(Port::Resolver, arrived, frames, is_expected);
                 }
                 Ok(_) => {
-                    to_keeper.post(Port::Resolver, || Input::Datagram {
-                        source,
-                        bytes: datagram.into(),
-                    });
+                    to_keeper.post_handshake(Port::Resolver, source, datagram);
                 }
                 Err(_) => {
                     to_keeper.counters.out_of_bounds.increment();

@@ -21,7 +21,7 @@ use taran_secure::trust::TrustStore;
 
 use super::active::{Active, nanos};
 use super::back::ReceiverPort;
-use super::desk::{Desk, DeskCounters, lock};
+use super::desk::{ConductorWaker, Desk, DeskCounters, lock};
 use super::forward::SenderPort;
 use super::jobs::JobQueues;
 use super::layer::SecuredNetwork;
@@ -154,18 +154,21 @@ impl Security {
             refused_sends: of(SecureCounter::RefusedSends),
         };
         let tells_failure = Arc::new(AtomicBool::new(true));
+        let waker = jobs.as_ref().map(JobQueues::conductor_waker);
+        let waker = ConductorWaker::new(waker.unwrap_or_default());
         let mut inputs = Vec::new();
-        let mut desk = || {
+        let mut desk = |waker: Option<&ConductorWaker>| {
             let queues = [(); 2].map(|()| {
                 let (sender, receiver) = queue::spsc(INPUTS);
                 inputs.push(receiver);
                 sender
             });
             let (counters, jumps) = (desk_counters.clone(), jumps.clone());
-            let desk = Desk::new(queues, counters, jumps, Arc::clone(&tells_failure));
+            let tells_failure = Arc::clone(&tells_failure);
+            let desk = Desk::new(queues, waker.cloned(), counters, jumps, tells_failure);
             Arc::new(Mutex::new(desk))
         };
-        let (sender, receiver, conductor) = (desk(), desk(), desk());
+        let (sender, receiver, conductor) = (desk(Some(&waker)), desk(Some(&waker)), desk(None));
         let registry = Arc::<Mutex<Registry>>::default();
         let network = SecuredNetwork {
             registry: Arc::clone(&registry),
@@ -189,6 +192,7 @@ impl Security {
             groups: BTreeMap::new(),
             responses: BTreeMap::new(),
             wakers: None,
+            waker,
             counters,
             counted: Counts::default(),
             reports: Reports::new(keys_path, events),
@@ -213,6 +217,14 @@ impl Security {
     pub(crate) fn set_wakers(&mut self, wakers: [Waker; 2]) {
         if let Some(active) = &mut self.active {
             active.wakers = Some(wakers);
+        }
+    }
+
+    /// Called on the thread of the conductor before its first duty cycle: from then on agents and the thread of handshakes end
+    /// its wait when they have something for it.
+    pub(crate) fn on_start(&self) {
+        if let Some(active) = &self.active {
+            active.waker.register();
         }
     }
 

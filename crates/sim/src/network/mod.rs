@@ -31,6 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taran_core::clock::ManualClock;
+use taran_net::AgentRole;
 
 use state::NetworkState;
 
@@ -125,6 +126,13 @@ impl SimNetwork {
         let state = self.lock();
         let sockets = state.sockets.iter().flatten();
         sockets.filter(|socket| socket.host == host).count()
+    }
+
+    /// Returns true if a datagram waits in a socket that an agent of a host uses.
+    pub(crate) fn has_arrivals(&self, host: HostId, agent: AgentRole) -> bool {
+        let state = self.lock();
+        let mut sockets = state.sockets.iter().flatten();
+        sockets.any(|socket| socket.host == host && socket.agent == agent && socket.has_arrivals())
     }
 
     /// Forgets the streams observed on a host, because a new driver starts there.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-use taran_net::{BufferLengths, BufferLimits, SocketSpec};
+use taran_net::{AgentRole, BufferLengths, BufferLimits, SocketSpec};
 
 use super::host::HostId;
 use crate::process::Lease;
@@ -28,6 +28,8 @@ const OVERHEAD: usize = 512;
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) host: HostId,
+    /// The agent that uses it.
+    pub(super) agent: AgentRole,
     /// The process that it belongs to.
     pub(super) lease: Lease,
     /// Requested address, with the assigned port.
@@ -67,6 +69,7 @@ impl Socket {
         let multicast = spec.multicast.as_ref();
         Self {
             host,
+            agent: spec.agent,
             lease: lease.clone(),
             bind,
             local: bind,
@@ -118,6 +121,11 @@ impl Socket {
         self.bind.port() == destination.port()
             && self.group == Some(destination.ip())
             && self.peer.is_none_or(|peer| peer == source)
+    }
+
+    /// Returns true if a datagram waits.
+    pub(super) fn has_arrivals(&self) -> bool {
+        !self.queue.is_empty()
     }
 
     /// Queues a datagram; returns it if the buffer is full.

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use taran_core::agent::Agent as _;
 use taran_core::clock::Now;
@@ -10,6 +11,7 @@ use taran_core::memory::MemoryStorage;
 use taran_driver::{DriverContext, DriverError, DriverParts, Environment};
 
 use super::keys::HostKeys;
+use super::parks::Parks;
 use super::time_stepper::StallMeter;
 use crate::check::counter_consistency::CounterCheck;
 use crate::check::leaks::LeakCheck;
@@ -43,6 +45,8 @@ pub(super) struct DriverStart {
     pub(super) storage: MemoryStorage,
     pub(super) directory: PathBuf,
     pub(super) drops_received_frames: bool,
+    /// Longest park of the agents; without it they have a duty cycle in each step.
+    pub(super) parks: Option<Duration>,
     /// Keys of a driver that secures all channels.
     pub(super) keys: Option<HostKeys>,
 }
@@ -58,6 +62,7 @@ pub(super) struct Driver {
     counters: CounterCheck,
     /// All its datagrams are sealed: what they contain is not known from the network.
     is_secured: bool,
+    parks: Option<Parks>,
 }
 
 impl DriverProcess {
@@ -85,9 +90,14 @@ impl DriverProcess {
         let mut parts = DriverParts::build(context, environment)?;
         let (network, id) = (&start.network, start.network_id);
         network.forget_streams(id);
-        parts.conductor.on_start();
-        parts.sender.on_start();
-        parts.receiver.on_start();
+        let parks = start
+            .parks
+            .map(|longest| Parks::start(&mut parts, longest, network.clone(), id));
+        if parks.is_none() {
+            parts.conductor.on_start();
+            parts.sender.on_start();
+            parts.receiver.on_start();
+        }
         let running = Driver {
             streams: Streams::new(parts.counters.clone(), start.storage, start.directory),
             counters: CounterCheck::new(
@@ -98,6 +108,7 @@ impl DriverProcess {
             leaks: LeakCheck::new(&parts.counters, network.open_sockets(id)),
             conductor_stalls: StallMeter::new(now.nanos),
             is_secured,
+            parks,
             parts,
         };
         Ok(Self {
@@ -142,9 +153,12 @@ impl Process for DriverProcess {
     }
 
     fn next_deadline_ns(&self) -> Option<i64> {
-        let Some(Driver { parts, .. }) = &self.running else {
+        let Some(Driver { parts, parks, .. }) = &self.running else {
             return Some(i64::MAX);
         };
+        if let Some(parks) = parks {
+            return Some(parks.next_deadline_ns());
+        }
         let conductor_ns = parts.conductor.next_deadline_ns()?;
         let sender_ns = parts.sender.next_deadline_ns()?;
         Some(
@@ -181,6 +195,12 @@ impl Process for DriverProcess {
 impl Driver {
     /// Runs one duty cycle of an agent and checks the invariants.
     fn do_work(&mut self, agent: usize, now: Now) -> Result<usize, Violation> {
+        if let Some(parks) = &self.parks {
+            if parks.is_parked(agent, now) {
+                return Ok(0);
+            }
+            parks.begin_cycle(agent);
+        }
         if agent == CONDUCTOR {
             self.conductor_stalls.on_duty_cycle(now.nanos);
         }
@@ -189,6 +209,9 @@ impl Driver {
             SENDER => self.parts.sender.do_work(now),
             _ => self.parts.receiver.do_work(now),
         };
+        if let Some(parks) = &mut self.parks {
+            parks.end_cycle(agent, now, work);
+        }
         // Receivers observe subscriber positions even if they do no work.
         if work == 0 && agent != RECEIVER {
             return Ok(0);

@@ -30,6 +30,8 @@ pub struct HostSpec {
     disk: SimDiskOptions,
     /// Names and numbers of the hosts whose keys the driver trusts, with what each may publish and subscribe.
     trusted: Option<Vec<(usize, String)>>,
+    /// Longest park of the driver's agents.
+    parks: Option<Duration>,
 }
 
 impl HostSpec {
@@ -61,6 +63,16 @@ impl HostSpec {
             ..self
         }
         .option("taran.secure.mode", "all")
+    }
+
+    /// Lets the driver's agents park for this time after each duty cycle without work, unless a waker or a datagram ends the
+    /// park. Otherwise an agent has a duty cycle in each step of the world.
+    #[must_use]
+    pub fn parks(self, longest: Duration) -> Self {
+        Self {
+            parks: Some(longest),
+            ..self
+        }
     }
 
     /// Gives the host only an IPv6 address.
@@ -239,6 +251,7 @@ impl World {
             storage: host.storage.clone(),
             directory: host.directory.clone(),
             drops_received_frames: host.spec.drops_received_frames(),
+            parks: host.spec.parks,
             keys: host
                 .spec
                 .trusted

@@ -20,6 +20,7 @@ mod hosts;
 #[cfg(test)]
 mod jump_tests;
 mod keys;
+mod parks;
 mod power;
 mod processes;
 mod resolver;
