@@ -2,30 +2,22 @@
 //! A destination of the log's subscription.
 //!
 //! **Input**: [`LogDestination::add`] names it. **Output**: [`LogDestination::poll`] requests it from the driver and takes the answer.
-//! The endpoint may still be in use by a subscription that was closed a moment ago; the driver then asks for another attempt, which
-//! `poll` makes after [`RETRY_PAUSE`]. A command that the driver may have executed is not repeated: its failure is final.
+//! The endpoint may still be in use by a subscription that was closed a moment ago; the driver then asks for another attempt
+//! ([`Repeated`]).
 //!
 //! Archive and services subscribe to the same endpoint by its tags. The endpoint keeps its destinations, and their ports, until the
 //! last of these subscriptions is closed; [`LogDestination::remove`] frees the port of this one at once.
 
-use taran::{CommandError, Pending, Subscription};
+use taran::{CommandError, Subscription};
 
+use super::repeated::Repeated;
 use crate::consensus::Nanos;
-
-/// Time between the refusal of a command that is to be tried again, and the next attempt.
-pub(super) const RETRY_PAUSE: Nanos = 5_000_000;
 
 /// A destination that is requested, or added.
 pub(super) struct LogDestination {
     channel: String,
-    state: State,
-}
-
-enum State {
-    /// It is requested from this time on.
-    Missing(Nanos),
-    Requested(Pending<()>),
-    Added,
+    request: Repeated<()>,
+    is_added: bool,
 }
 
 impl LogDestination {
@@ -37,7 +29,8 @@ impl LogDestination {
     ) -> Result<Self, CommandError> {
         let mut destination = Self {
             channel: format!("aeron:udp?endpoint={endpoint}"),
-            state: State::Missing(now),
+            request: Repeated::new(),
+            is_added: false,
         };
         destination.poll(subscription, now)?;
         Ok(destination)
@@ -49,34 +42,24 @@ impl LogDestination {
         subscription: &Subscription,
         now: Nanos,
     ) -> Result<(), CommandError> {
-        let outcome = match &mut self.state {
-            State::Added => return Ok(()),
-            State::Missing(due) if now < *due => return Ok(()),
-            State::Missing(_) => subscription
-                .async_add_destination(&self.channel)
-                .map(|pending| self.state = State::Requested(pending)),
-            State::Requested(pending) => match pending.poll() {
-                None => return Ok(()),
-                Some(answer) => answer.map(|()| self.state = State::Added),
-            },
-        };
-        match outcome {
-            Err(error) if error.is_repeatable() => {
-                self.state = State::Missing(now + RETRY_PAUSE);
-                Ok(())
-            }
-            outcome => outcome,
+        let channel = &self.channel;
+        let send = || subscription.async_add_destination(channel);
+        match self.request.poll(now, send) {
+            Some(Ok(())) => self.is_added = true,
+            Some(Err(error)) => return Err(error),
+            None => {}
         }
+        Ok(())
     }
 
     /// Returns true once the driver has added it.
     pub(super) fn is_added(&self) -> bool {
-        matches!(self.state, State::Added)
+        self.is_added
     }
 
     /// Removes the destination. The driver's answer is not awaited.
     pub(super) fn remove(self, subscription: &Subscription) -> Result<(), CommandError> {
-        if matches!(self.state, State::Missing(_)) {
+        if !self.request.is_sent() {
             return Ok(());
         }
         subscription
@@ -89,7 +72,7 @@ impl LogDestination {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use taran::Client;
+    use taran::{Client, Pending};
     use taran_driver::{DriverContext, MediaDriver};
     use taran_protocol::option::ThreadingMode;
 
@@ -204,13 +187,8 @@ mod tests {
         while !again.is_added() {
             fixture.work();
             again.poll(&after, fixture.now).unwrap();
-            let is_requested = matches!(again.state, State::Requested(_));
+            let is_requested = again.request.is_sent();
             attempts += usize::from(is_requested && !was_requested);
-            if !is_requested && was_requested && !again.is_added() {
-                assert!(
-                    matches!(again.state, State::Missing(due) if due == fixture.now + RETRY_PAUSE)
-                );
-            }
             was_requested = is_requested;
         }
         // The first attempt was refused, and the others came after a pause each.

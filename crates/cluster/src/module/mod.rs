@@ -15,6 +15,7 @@ pub(crate) mod log;
 pub(crate) mod options;
 pub(crate) mod recordings;
 mod remote;
+mod repeated;
 mod replicated;
 pub(crate) mod reports;
 pub(crate) mod snapshot;

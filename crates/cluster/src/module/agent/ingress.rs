@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use taran::{
     Action, ChannelUri, Client, ControlledFragmentAssembler, ImageHandlers, ImageView, Media,
-    OfferError, Pending, Subscription, UriError,
+    OfferError, Subscription, UriError,
 };
 
 use taran_protocol::uri::MAX_URI_LENGTH;
@@ -16,8 +16,8 @@ use super::entries::message_header;
 use super::{ModuleAgent, ModuleError};
 use crate::consensus::{Nanos, Role, State};
 use crate::module::config::ClusterConfig;
-use crate::module::destination::RETRY_PAUSE;
 use crate::module::egress::append;
+use crate::module::repeated::Repeated;
 use crate::module::toggle;
 use crate::protocol::{
     AdminRequest, AdminRequestType, AdminResponse, AdminResponseCode, EgressMessage,
@@ -38,13 +38,7 @@ pub(super) struct Ingress {
 /// A subscription that the driver has not added yet.
 struct Requested {
     channel: String,
-    state: Request,
-}
-
-enum Request {
-    Pending(Pending<Subscription>),
-    /// The driver has refused it for the moment; it is requested again at this time.
-    Refused(Nanos),
+    request: Repeated<Subscription>,
 }
 
 impl Ingress {
@@ -64,49 +58,38 @@ impl Ingress {
         self.gone.try_recv().ok()
     }
 
-    /// Asks the driver for a subscription. Returns a text if that is impossible.
-    fn request(&mut self, client: &Client, channel: String) -> Option<String> {
-        let sender = self.tell_gone.clone();
-        let handlers = ImageHandlers::new().on_unavailable(move |image| {
-            // The agent may have left this ingress already.
-            let _ = sender.send(image.correlation_id());
-        });
-        match client.async_add_subscription_with(&channel, self.stream_id, handlers) {
-            Ok(pending) => {
-                let state = Request::Pending(pending);
-                self.requested.push(Requested { channel, state });
-                None
-            }
-            Err(error) => Some(format!("cannot subscribe to {channel}: {error}")),
-        }
+    /// Adds a channel, for which [`complete`](Self::complete) asks the driver.
+    fn add(&mut self, channel: String) {
+        let request = Repeated::new();
+        self.requested.push(Requested { channel, request });
     }
 
-    /// Takes subscriptions that the driver has added, and asks again, after a pause, for those whose socket, of an ingress before, is
-    /// still being closed. Returns the texts of those that it refused.
+    /// Asks the driver for subscriptions, again after a pause for those whose socket, of an ingress before, is still being closed, and
+    /// takes those that it has added. Returns a text for each that it refused.
     fn complete(&mut self, client: &Client, now: Nanos) -> Vec<String> {
+        let (stream_id, tell_gone) = (self.stream_id, &self.tell_gone);
+        let subscribe = |channel: &str| {
+            let sender = tell_gone.clone();
+            let handlers = ImageHandlers::new().on_unavailable(move |image| {
+                // The agent may have left this ingress already.
+                let _ = sender.send(image.correlation_id());
+            });
+            client.async_add_subscription_with(channel, stream_id, handlers)
+        };
         let mut refused = Vec::new();
-        for mut requested in std::mem::take(&mut self.requested) {
-            let answer = match &mut requested.state {
-                Request::Pending(pending) => pending.poll(),
-                Request::Refused(due) if now >= *due => {
-                    refused.extend(self.request(client, requested.channel));
-                    continue;
-                }
-                Request::Refused(_) => None,
-            };
-            match answer {
-                None => self.requested.push(requested),
+        let subscriptions = &mut self.subscriptions;
+        self.requested.retain_mut(|Requested { channel, request }| {
+            match request.poll(now, || subscribe(channel)) {
+                None => return true,
                 Some(Ok(subscription)) => {
-                    let assembler = ControlledFragmentAssembler::new();
-                    self.subscriptions.push((subscription, assembler));
+                    subscriptions.push((subscription, ControlledFragmentAssembler::new()));
                 }
-                Some(Err(error)) if error.is_repeatable() => {
-                    requested.state = Request::Refused(now + RETRY_PAUSE);
-                    self.requested.push(requested);
+                Some(Err(error)) => {
+                    refused.push(format!("cannot subscribe to ingress {channel}: {error}"));
                 }
-                Some(Err(error)) => refused.push(format!("cannot subscribe to ingress: {error}")),
             }
-        }
+            false
+        });
         refused
     }
 }
@@ -182,9 +165,10 @@ impl<S: Service> ModuleAgent<S> {
         }
         let mut ingress = Ingress::new(self.config.ingress_stream_id);
         for channel in channels {
-            if let Some(text) = ingress.request(&self.client, channel) {
-                self.error(&text);
-            }
+            ingress.add(channel);
+        }
+        for text in ingress.complete(&self.client, self.now.nanos) {
+            self.error(&text);
         }
         self.ingress = Some(ingress);
     }
