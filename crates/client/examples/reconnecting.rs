@@ -44,12 +44,12 @@ pub(crate) fn run(
             on_state(client.state());
         }
 
-        if publication.get().is_some() && publication.generation() != generation {
+        if publication.get()?.is_some() && publication.generation() != generation {
             // A new stream. Messages that were not received are lost with the old one.
             generation = publication.generation();
             next = received;
         }
-        if let Some(publication) = publication.get() {
+        if let Some(publication) = publication.get()? {
             match publication.offer(&next.to_le_bytes()) {
                 Ok(_) => {
                     next += 1;
@@ -60,7 +60,7 @@ pub(crate) fn run(
                 Err(error) => return Err(error.into()),
             }
         }
-        if let Some(subscription) = subscription.get() {
+        if let Some(subscription) = subscription.get()? {
             let handler = |message: &[u8], _: &taran::Header<'_>| {
                 assert_eq!(message, received.to_le_bytes(), "messages arrive in order");
                 on_message(received);
@@ -73,7 +73,7 @@ pub(crate) fn run(
             }
         }
         if work == 0 {
-            // A resource that cannot be added is tried again each second.
+            // A resource that cannot be added yet is tried again each second.
             let current = publication.failure().or_else(|| subscription.failure());
             if current != failure {
                 failure = current;

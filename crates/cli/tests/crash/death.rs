@@ -34,7 +34,7 @@ fn killed_driver_is_dead_for_tools_clients_and_successor_at_once() {
     let mut publication = reconnecting.add_publication("aeron:ipc?term-length=64k", STREAM);
     await_true("a publication", || {
         reconnecting.invoke().unwrap();
-        publication.get().is_some()
+        publication.get().unwrap().is_some()
     });
     let info = || {
         run(taran(&["driver-info"])
@@ -75,7 +75,7 @@ fn killed_driver_is_dead_for_tools_clients_and_successor_at_once() {
     let start = restarted.elapsed();
     await_true("a publication on the next driver", || {
         reconnecting.invoke().unwrap();
-        publication.get().is_some() && publication.generation() == 2
+        publication.get().unwrap().is_some() && publication.generation() == 2
     });
     let by_publication = restarted.elapsed();
     for (what, time) in [

@@ -15,7 +15,7 @@ use super::reactor::Reactor;
 use super::subscription::AsyncSubscription;
 use crate::Position;
 use crate::client_state::CloseReason;
-use crate::error::{Lost, OfferError, PollError};
+use crate::error::{CommandError, Lost, OfferError, PollError};
 use crate::header::Header;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::reconnect::Reconnecting;
@@ -26,7 +26,8 @@ use crate::subscription::Subscription;
 ///
 /// It is a [`Stream`] of messages, or a [`Sink`] for them, over all drivers: while there is no driver, it is pending. The
 /// loss of a driver, whose resource was in use, is one item or result with an error whose `lost` is some, of whichever
-/// method is called next; after that it goes on with the next driver. It ends after the client was dropped, or the
+/// method is called next; after that it goes on with the next driver. So is the refusal of a driver that does not pass by itself
+/// (`Refused`; [`get`](Self::get) and [`Reconnecting::failure`] have the reason). It ends after the client was dropped, or the
 /// application has closed the resource: then the stream and [`get`](Self::get) return `None`, and the other methods
 /// `Closed`. The end is no error of the stream.
 ///
@@ -169,14 +170,16 @@ impl<T: IntoAsync> Reconnecting<T> {
 }
 
 impl<T: IntoAsync> AsyncReconnecting<T> {
-    /// Returns the resource on the current driver; waits while there is none. Returns the loss of a driver once, and
-    /// `None` after the end.
-    pub async fn get(&mut self) -> Option<Result<&mut T::Async, Lost>> {
-        self.wait().await?;
+    /// Returns the resource on the current driver; waits while there is none. Returns the loss of a driver
+    /// ([`CommandError::DriverLost`]) and its refusal ([`Reconnecting::get`]) once each, and `None` after the end.
+    pub async fn get(&mut self) -> Option<Result<&mut T::Async, CommandError>> {
+        if let Err(refusal) = self.wait().await? {
+            return Some(Err(refusal));
+        }
         let lost = self.lost();
         if let Some(lost) = lost {
             self.current = None;
-            return Some(Err(lost));
+            return Some(Err(lost.into()));
         }
         self.current.as_mut().map(Ok)
     }
@@ -194,14 +197,24 @@ impl<T: IntoAsync> AsyncReconnecting<T> {
     }
 
     /// Waits for [`poll_current`](Self::poll_current).
-    async fn wait(&mut self) -> Option<&mut T::Async> {
+    async fn wait(&mut self) -> Option<Result<&mut T::Async, CommandError>> {
         let this = &mut *self;
-        poll_fn(|context| this.poll_current(context).map(|current| current.map(drop))).await?;
-        self.current.as_mut()
+        let waited = poll_fn(|context| {
+            let current = this.poll_current(context);
+            current.map(|current| current.map(|resource| resource.map(drop)))
+        });
+        if let Err(refusal) = waited.await? {
+            return Some(Err(refusal));
+        }
+        self.current.as_mut().map(Ok)
     }
 
-    /// Waits for a resource: an open one, or one whose driver is lost, which its caller reports. `None` after the end.
-    fn poll_current(&mut self, context: &Context<'_>) -> Poll<Option<&mut T::Async>> {
+    /// Waits for a resource: an open one, or one whose driver is lost, which its caller reports. Returns the refusal of a driver
+    /// once, and `None` after the end.
+    fn poll_current(
+        &mut self,
+        context: &Context<'_>,
+    ) -> Poll<Option<Result<&mut T::Async, CommandError>>> {
         let is_closed = self.current.as_ref().is_some_and(T::is_closed);
         if is_closed && self.lost().is_none() {
             self.on_closed();
@@ -210,11 +223,13 @@ impl<T: IntoAsync> AsyncReconnecting<T> {
             return Poll::Ready(None);
         }
         if self.current.is_none() {
-            let made = ready!(self.handle.poll_take(context));
-            self.ended = made.is_none();
-            self.current = made.map(|made| made.into_async(&self.reactor));
+            match ready!(self.handle.poll_take(context)) {
+                Some(Ok(made)) => self.current = Some(made.into_async(&self.reactor)),
+                Some(Err(refusal)) => return Poll::Ready(Some(Err(refusal))),
+                None => self.ended = true,
+            }
         }
-        Poll::Ready(self.current.as_mut())
+        Poll::Ready(self.current.as_mut().map(Ok))
     }
 
     /// Forgets a resource that has returned `Closed`. If its client is closed, too, that either connects again or is gone;
@@ -243,15 +258,17 @@ impl AsyncReconnecting<Subscription> {
     /// Waits for fragments as [`AsyncSubscription::poll`] does, also while there is no driver.
     ///
     /// # Errors
-    /// The driver is lost; `Closed` after the end.
+    /// The driver is lost, or has refused the subscription; `Closed` after the end.
     pub async fn poll(
         &mut self,
         mut handler: impl FnMut(&[u8], &Header<'_>),
         fragment_limit: usize,
     ) -> Result<usize, PollError> {
         loop {
-            let Some(subscription) = self.wait().await else {
-                return Err(PollError::Closed);
+            let subscription = match self.wait().await {
+                Some(Ok(subscription)) => subscription,
+                Some(Err(_)) => return Err(PollError::Refused),
+                None => return Err(PollError::Closed),
             };
             let polled = subscription.poll(&mut handler, fragment_limit).await;
             if matches!(polled, Err(PollError::Closed)) {
@@ -269,8 +286,10 @@ impl Stream for AsyncReconnecting<Subscription> {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            let Some(subscription) = ready!(self.poll_current(context)) else {
-                return Poll::Ready(None);
+            let subscription = match ready!(self.poll_current(context)) {
+                Some(Ok(subscription)) => subscription,
+                Some(Err(_)) => return Poll::Ready(Some(Err(PollError::Refused))),
+                None => return Poll::Ready(None),
             };
             let message = ready!(subscription.poll_message(context));
             if matches!(message, Err(PollError::Closed)) {
@@ -293,13 +312,15 @@ impl<P: Offer + IntoAsync<Async = AsyncPublication<P>>> AsyncReconnecting<P> {
     /// Sends a message as [`AsyncPublication::offer`] does; waits also while there is no driver.
     ///
     /// # Errors
-    /// Nothing was sent; see [`OfferError`]. The driver is lost; `Closed` after the end.
+    /// Nothing was sent; see [`OfferError`]. The driver is lost, or has refused the publication; `Closed` after the end.
     pub async fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
         let this = &mut *self;
         poll_fn(|context| this.poll_held(context)).await?;
         loop {
-            let Some(publication) = self.wait().await else {
-                return Err(OfferError::Closed);
+            let publication = match self.wait().await {
+                Some(Ok(publication)) => publication,
+                Some(Err(_)) => return Err(OfferError::Refused),
+                None => return Err(OfferError::Closed),
             };
             let offered = publication.offer(message).await;
             if matches!(offered, Err(OfferError::Closed)) {
@@ -339,8 +360,10 @@ where
             return Poll::Ready(Err(lost.into()));
         }
         loop {
-            let Some(publication) = ready!(self.poll_current(context)) else {
-                return Poll::Ready(Err(OfferError::Closed));
+            let publication = match ready!(self.poll_current(context)) {
+                Some(Ok(publication)) => publication,
+                Some(Err(_)) => return Poll::Ready(Err(OfferError::Refused)),
+                None => return Poll::Ready(Err(OfferError::Closed)),
             };
             match ready!(Sink::<M>::poll_ready(Pin::new(publication), context)) {
                 Err(OfferError::Closed) => self.on_closed(),

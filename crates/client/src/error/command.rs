@@ -138,6 +138,41 @@ impl CommandError {
         }
     }
 
+    /// Returns true if the same command cannot succeed on the same driver, whatever happens meanwhile: its arguments are invalid, the
+    /// driver does not know the command, names a resource that it does not have, or answers with what this client cannot use.
+    ///
+    /// An error that is neither permanent nor [retryable](Self::is_retryable) may pass: a name server that does not answer, storage
+    /// without space, a log that cannot be mapped, or anything for which drivers have no code but `GENERIC_ERROR`, such as a port or a
+    /// session id that another stream still uses.
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
+        match self {
+            Self::Registration(rejected) => matches!(
+                rejected.code,
+                ErrorCode::InvalidChannel
+                    | ErrorCode::UnknownSubscription
+                    | ErrorCode::UnknownPublication
+                    | ErrorCode::UnknownCounter
+                    | ErrorCode::UnknownCommandTypeId
+                    | ErrorCode::MalformedCommand
+                    | ErrorCode::NotSupported
+            ),
+            Self::TooLong { .. }
+            | Self::Damaged { .. }
+            | Self::NoSuchCounter { .. }
+            | Self::UnexpectedResponse { .. }
+            | Self::Withdrawn
+            | Self::UnknownRegistration { .. } => true,
+            Self::Timeout { .. }
+            | Self::ResponseOverwritten
+            | Self::DriverBufferFull { .. }
+            | Self::Log { .. }
+            | Self::CalledFromCallback
+            | Self::Closed
+            | Self::DriverLost(_) => false,
+        }
+    }
+
     /// Returns the reason of the loss if the client has lost its driver.
     #[must_use]
     pub fn lost(&self) -> Option<Lost> {
@@ -165,6 +200,36 @@ mod tests {
         }
         let full = CommandError::DriverBufferFull { length: 8 };
         assert!(full.is_retryable() && full.is_repeatable());
+    }
+
+    #[test]
+    fn rejection_that_names_an_invalid_argument_is_permanent_and_others_may_pass() {
+        let permanent = [
+            ErrorCode::InvalidChannel,
+            ErrorCode::UnknownSubscription,
+            ErrorCode::UnknownPublication,
+            ErrorCode::UnknownCounter,
+            ErrorCode::UnknownCommandTypeId,
+            ErrorCode::MalformedCommand,
+            ErrorCode::NotSupported,
+        ];
+        for code in ErrorCode::ALL.iter().chain(&[ErrorCode::Unknown]) {
+            let error = CommandError::Registration(RegistrationError {
+                code: *code,
+                text: String::new(),
+                correlation_id: 1,
+            });
+            assert_eq!(error.is_permanent(), permanent.contains(code), "{code:?}");
+            assert!(!(error.is_permanent() && error.is_retryable()), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn error_of_a_closed_client_is_not_permanent() {
+        let lost = CommandError::DriverLost(Lost::DriverShutdown);
+        assert!(!CommandError::Closed.is_permanent() && !lost.is_permanent());
+        let (item, length, max) = ("channel", 9, 8);
+        assert!(CommandError::TooLong { item, length, max }.is_permanent());
     }
 
     #[test]

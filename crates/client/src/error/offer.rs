@@ -37,6 +37,13 @@ pub enum OfferError {
     /// The client has lost its driver.
     #[error(transparent)]
     DriverLost(#[from] Lost),
+    /// The driver has refused the publication of a [`ReconnectingClient`](crate::ReconnectingClient) for a reason that does not pass
+    /// by itself, which [`Reconnecting::failure`](crate::Reconnecting::failure) returns. The next driver is asked again.
+    #[error(
+        "the media driver has refused the publication for good; 'Reconnecting::failure' has the reason: mend the channel, \
+         and add the publication again"
+    )]
+    Refused,
     /// The stream has used up its position space of 2^31 terms. Add a new publication, with a longer term length.
     #[error(
         "the stream has used up its position space of {max_position} bytes; add a new publication, with a longer \
@@ -107,6 +114,13 @@ pub enum PollError {
     /// The client has lost its driver.
     #[error(transparent)]
     DriverLost(#[from] Lost),
+    /// The driver has refused the subscription of a [`ReconnectingClient`](crate::ReconnectingClient) for a reason that does not pass
+    /// by itself, which [`Reconnecting::failure`](crate::Reconnecting::failure) returns. The next driver is asked again.
+    #[error(
+        "the media driver has refused the subscription for good; 'Reconnecting::failure' has the reason: mend the channel, \
+         and add the subscription again"
+    )]
+    Refused,
 }
 
 impl PollError {
@@ -115,7 +129,7 @@ impl PollError {
     pub fn lost(&self) -> Option<Lost> {
         match self {
             Self::DriverLost(lost) => Some(*lost),
-            Self::Closed => None,
+            Self::Closed | Self::Refused => None,
         }
     }
 }

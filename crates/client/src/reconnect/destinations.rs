@@ -3,7 +3,8 @@
 //!
 //! Contract: [`Destinations::begin`] when the resource was made, [`Destinations::do_work`] once per duty cycle after that,
 //! [`Destinations::end`] when its driver is lost. `do_work` brings the destinations of the resource in line with the list
-//! of the handle; [`Destinations::is_settled`] is true when each was tried.
+//! of the handle; [`Destinations::is_settled`] is true when each was tried. A command that fails is repeated after a pause,
+//! unless the driver refuses it for good; then the next attempt is on the next connection.
 //!
 //! A driver does not deduplicate destinations. So a destination that it may have, because the answer to its command was
 //! lost, is removed before it is added again; the driver executes the commands of a client in order. A destination of a
@@ -17,6 +18,7 @@ use taran_protocol::command::Command;
 use taran_protocol::error_code::ErrorCode;
 
 use super::RETRY_NS;
+use super::refusal::is_final;
 use crate::client_core::{ClientCore, DriverIdentity};
 use crate::counter::Counter;
 use crate::error::CommandError;
@@ -24,6 +26,9 @@ use crate::pending::Pending;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::registry::Request;
 use crate::subscription::Subscription;
+
+/// Time of an attempt that is not made.
+const NEVER: i64 = i64::MAX;
 
 /// A resource that can be made anew.
 pub(super) trait Resource: Send {
@@ -266,11 +271,17 @@ impl Destination {
         on_failure: &mut impl FnMut(CommandError),
     ) -> Option<State> {
         let has_failed = &mut self.has_failed;
-        // Reports an error and returns the time of the next attempt.
-        let mut failed = |error| {
+        let channel = &self.channel;
+        // Reports an error and returns the time of the next attempt: none on this connection if the driver refuses for good.
+        let mut failed = |error: CommandError| {
             *has_failed = true;
+            let next_attempt_ns = if is_final(&error, Some(channel)) {
+                NEVER
+            } else {
+                now.nanos.saturating_add(RETRY_NS)
+            };
             on_failure(error);
-            now.nanos.saturating_add(RETRY_NS)
+            next_attempt_ns
         };
         match &mut self.state {
             State::Absent { .. } if !is_wanted => Some(State::Gone),
@@ -292,10 +303,13 @@ impl Destination {
                     next_attempt_ns: failed(error),
                 },
                 // The driver may have executed the command.
-                Err(error) => State::Unresolved {
-                    id: pending.registration_id(),
-                    next_attempt_ns: failed(error),
-                },
+                Err(error) => {
+                    failed(error);
+                    State::Unresolved {
+                        id: pending.registration_id(),
+                        next_attempt_ns: now.nanos.saturating_add(RETRY_NS),
+                    }
+                }
             }),
             State::Added { .. } if is_wanted => None,
             State::Unresolved {

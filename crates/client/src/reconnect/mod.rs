@@ -7,6 +7,7 @@
 //! moved to another thread; it sees a change when it is asked next.
 
 mod destinations;
+mod refusal;
 mod resource;
 
 use std::time::Duration;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use taran_core::clock::{Clock, Now, SystemClock, saturating_nanos};
 
 use self::destinations::Resource;
-use self::resource::{Restore, Restorer};
+use self::resource::{Add, Restore, Restorer};
 use crate::builder::ClientBuilder;
 use crate::client::Client;
 use crate::connect::{Connecting, Progress};
@@ -85,6 +86,9 @@ impl std::fmt::Display for ConnectionState {
 /// starts a new stream: what a subscriber had not received when the driver was lost is gone, and only the application
 /// knows what has to be sent again; see [`Reconnecting::generation`].
 ///
+/// A resource that a driver cannot add is tried again once per second. If the driver refuses it for a reason that does not pass by itself, such as
+/// an invalid channel, [`Reconnecting::get`] returns the error, and only the next driver is asked again.
+///
 /// Destinations that are added to the handle (`Reconnecting::add_destination`) are part of the resource. With the feature
 /// `async`, `Reconnecting::into_async` makes a `Stream` or `Sink` that goes on with the resource on the next driver.
 ///
@@ -109,10 +113,10 @@ impl std::fmt::Display for ConnectionState {
 /// while received == 0 {
 ///     client.invoke()?;
 ///     // `None` while there is no driver; an error with `lost()` until that is noticed.
-///     if let Some(publication) = publication.get() {
+///     if let Some(publication) = publication.get()? {
 ///         let _ = publication.offer(b"hello");
 ///     }
-///     if let Some(subscription) = subscription.get() {
+///     if let Some(subscription) = subscription.get()? {
 ///         received = subscription.poll(|_, _| (), 10).unwrap_or(0);
 ///     }
 /// }
@@ -200,8 +204,9 @@ impl ReconnectingClient {
         channel: impl AsRef<str>,
         stream_id: i32,
     ) -> Reconnecting<Publication> {
-        let channel = channel.as_ref().to_owned();
-        self.add(move |client| client.async_add_publication(&channel, stream_id))
+        self.add_stream(channel.as_ref(), move |client, channel| {
+            client.async_add_publication(channel, stream_id)
+        })
     }
 
     /// Adds an exclusive publication to this and every later driver.
@@ -210,8 +215,9 @@ impl ReconnectingClient {
         channel: impl AsRef<str>,
         stream_id: i32,
     ) -> Reconnecting<ExclusivePublication> {
-        let channel = channel.as_ref().to_owned();
-        self.add(move |client| client.async_add_exclusive_publication(&channel, stream_id))
+        self.add_stream(channel.as_ref(), move |client, channel| {
+            client.async_add_exclusive_publication(channel, stream_id)
+        })
     }
 
     /// Adds a subscription to this and every later driver.
@@ -220,8 +226,9 @@ impl ReconnectingClient {
         channel: impl AsRef<str>,
         stream_id: i32,
     ) -> Reconnecting<Subscription> {
-        let channel = channel.as_ref().to_owned();
-        self.add(move |client| client.async_add_subscription(&channel, stream_id))
+        self.add_stream(channel.as_ref(), move |client, channel| {
+            client.async_add_subscription(channel, stream_id)
+        })
     }
 
     /// Like [`add_subscription`](Self::add_subscription), with handlers for its images; `handlers` is called for each
@@ -232,8 +239,9 @@ impl ReconnectingClient {
         stream_id: i32,
         handlers: impl Fn() -> ImageHandlers + Send + 'static,
     ) -> Reconnecting<Subscription> {
-        let channel = channel.as_ref().to_owned();
-        self.add(move |client| client.async_add_subscription_with(&channel, stream_id, handlers()))
+        self.add_stream(channel.as_ref(), move |client, channel| {
+            client.async_add_subscription_with(channel, stream_id, handlers())
+        })
     }
 
     /// Allocates a counter on this and every later driver. It starts at 0 on each.
@@ -244,14 +252,26 @@ impl ReconnectingClient {
         label: impl AsRef<str>,
     ) -> Reconnecting<Counter> {
         let (key, label) = (key.as_ref().to_vec(), label.as_ref().to_owned());
-        self.add(move |client| client.async_add_counter(type_id, &key, &label))
+        let add = move |client: &Client| client.async_add_counter(type_id, &key, &label);
+        self.add(Box::new(add), None)
+    }
+
+    fn add_stream<T: Resource + 'static>(
+        &mut self,
+        channel: &str,
+        add: impl Fn(&Client, &str) -> Result<Pending<T>, CommandError> + Send + 'static,
+    ) -> Reconnecting<T> {
+        let added = channel.to_owned();
+        let add = move |client: &Client| add(client, &added);
+        self.add(Box::new(add), Some(channel.to_owned()))
     }
 
     fn add<T: Resource + 'static>(
         &mut self,
-        add: impl Fn(&Client) -> Result<Pending<T>, CommandError> + Send + 'static,
+        add: Add<T>,
+        channel: Option<String>,
     ) -> Reconnecting<T> {
-        let (handle, restorer) = Restorer::new(Box::new(add));
+        let (handle, restorer) = Restorer::new(add, channel);
         self.resources.push(Box::new(restorer));
         handle
     }

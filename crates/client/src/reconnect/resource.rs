@@ -9,12 +9,14 @@ use taran_core::clock::Now;
 
 use super::RETRY_NS;
 use super::destinations::{Destinations, Resource};
+use super::refusal::is_final;
 use crate::client::Client;
 use crate::client_core::check_channel;
 use crate::error::CommandError;
 use crate::pending::Pending;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::subscription::Subscription;
+use crate::trace::event;
 
 /// State that the client and the handle of a resource share.
 #[derive(Debug)]
@@ -34,17 +36,27 @@ struct Change<T> {
     generation: u64,
     /// Reason why the last attempt to add the resource, or to add or remove one of its destinations, failed.
     failure: Option<CommandError>,
+    /// True if the driver has refused the resource with that failure, and is not asked again.
+    is_refused: bool,
     /// Destinations of each resource that is made.
     wanted: Vec<String>,
     /// The task that waits for a resource.
     #[cfg(feature = "async")]
     waker: Option<std::task::Waker>,
+    /// True until the task was told of the refusal.
+    #[cfg(feature = "async")]
+    has_untold_refusal: bool,
     /// True after the client was dropped: no further resource is made.
     #[cfg(feature = "async")]
     has_ended: bool,
 }
 
 impl<T> Change<T> {
+    /// Returns the failure if the driver has refused the resource with it.
+    fn refusal(&self) -> Option<CommandError> {
+        self.failure.clone().filter(|_| self.is_refused)
+    }
+
     /// Takes the waker of the task that waits, to be used without the lock.
     #[cfg(feature = "async")]
     fn take_waker(&mut self) -> Option<std::task::Waker> {
@@ -87,7 +99,7 @@ impl<T> Slot<T> {
 /// // The publication has these destinations on each driver, from the start.
 /// publication.add_destination("aeron:udp?endpoint=127.0.0.1:40456")?;
 /// publication.add_destination("aeron:udp?endpoint=127.0.0.1:40457")?;
-/// while publication.get().is_none() {
+/// while publication.get()?.is_none() {
 ///     client.invoke()?;
 /// }
 /// assert_eq!((1, None), (publication.generation(), publication.failure()));
@@ -98,6 +110,8 @@ impl<T> Slot<T> {
 pub struct Reconnecting<T> {
     slot: Arc<Slot<T>>,
     current: Option<T>,
+    /// Reason why the current driver does not have the resource and is not asked again.
+    refusal: Option<CommandError>,
     version: u64,
     generation: u64,
 }
@@ -108,25 +122,34 @@ impl<T> Reconnecting<T> {
     ///
     /// A lost driver is noticed in the next duty cycle of the client. Until then calls fail with an error whose `lost`
     /// is some.
+    ///
+    /// # Errors
+    /// The current driver has refused the resource, for a reason that does not pass by itself: an invalid channel, for example
+    /// ([`CommandError::is_permanent`]). It is not asked again, and each call returns the error until the driver is lost; the next
+    /// driver is asked once more. Other failures are repeated, and are no error: see [`failure`](Self::failure).
     #[inline]
-    pub fn get(&mut self) -> Option<&mut T> {
+    pub fn get(&mut self) -> Result<Option<&mut T>, CommandError> {
         // Acquire: pairs with the release in `Slot::bump_version`.
         let version = self.slot.version.load(Ordering::Acquire);
         if version != self.version {
             self.update();
         }
-        self.current.as_mut()
+        match &mut self.current {
+            Some(current) => Ok(Some(current)),
+            None => self.refusal.clone().map_or(Ok(None), Err),
+        }
     }
 
     #[cold]
     fn update(&mut self) {
-        let made = {
+        let (made, refusal) = {
             let mut change = self.slot.lock();
             // The version changes under the lock only, so it is that of this change.
             self.version = self.slot.version.load(Ordering::Relaxed);
             self.generation = change.generation;
-            change.made.take()
+            (change.made.take(), change.refusal())
         };
+        self.refusal = refusal;
         // The old resource is dropped after the lock was released.
         self.current = made;
     }
@@ -139,7 +162,9 @@ impl<T> Reconnecting<T> {
     }
 
     /// Returns why the last attempt to add the resource, or to add or remove one of its destinations, failed; `None` once
-    /// the driver has all of them as wanted. What failed is tried again once per second.
+    /// the driver has all of them as wanted. What failed is tried again once per second, unless the failure
+    /// [does not pass](CommandError::is_permanent) by itself; then the next driver is asked. If it is an invalid channel that names
+    /// other streams (`tags`, `session-id`, `response-correlation-id`), which can come and go, it is tried again as well.
     #[must_use]
     pub fn failure(&self) -> Option<CommandError> {
         self.slot.lock().failure.clone()
@@ -160,7 +185,8 @@ macro_rules! with_destinations {
                 /// Adds a destination to the resource on this and each later driver; its channel has
                 /// `control-mode=manual`. Does not wait: the duty cycle of the client sends the command, and
                 #[doc = "[`get`](Self::get) returns a resource made anew after each of its destinations was added or has"]
-                /// failed ([`failure`](Self::failure)). Has no effect if the resource has the destination.
+                /// failed ([`failure`](Self::failure)). A destination that was refused for good is tried again on the
+                /// next driver. Has no effect if the resource has the destination.
                 ///
                 /// The driver has each destination once, also after a command whose answer was lost: it is removed before
                 /// it is added again.
@@ -197,11 +223,13 @@ macro_rules! with_destinations {
 with_destinations!(Publication, ExclusivePublication, Subscription);
 
 /// Sends the command that adds a resource.
-type Add<T> = Box<dyn Fn(&Client) -> Result<Pending<T>, CommandError> + Send>;
+pub(super) type Add<T> = Box<dyn Fn(&Client) -> Result<Pending<T>, CommandError> + Send>;
 
 /// Adds a resource to each driver.
 pub(super) struct Restorer<T> {
     add: Add<T>,
+    /// Channel of a publication or subscription.
+    channel: Option<String>,
     slot: Arc<Slot<T>>,
     progress: Restoring<T>,
     destinations: Destinations,
@@ -217,6 +245,8 @@ enum Restoring<T> {
     Completing(T),
     /// The handle has the resource.
     Added,
+    /// The driver has refused it for good.
+    Refused,
 }
 
 /// A resource of any kind.
@@ -230,7 +260,8 @@ pub(super) trait Restore: Send {
 }
 
 impl<T: Resource> Restorer<T> {
-    pub(super) fn new(add: Add<T>) -> (Reconnecting<T>, Self) {
+    /// Creates the handle and its restorer. `channel` is that of a publication or subscription.
+    pub(super) fn new(add: Add<T>, channel: Option<String>) -> (Reconnecting<T>, Self) {
         let slot = Arc::new(Slot {
             version: AtomicU64::new(0),
             wanted_version: AtomicU64::new(0),
@@ -238,9 +269,12 @@ impl<T: Resource> Restorer<T> {
                 made: None,
                 generation: 0,
                 failure: None,
+                is_refused: false,
                 wanted: Vec::new(),
                 #[cfg(feature = "async")]
                 waker: None,
+                #[cfg(feature = "async")]
+                has_untold_refusal: false,
                 #[cfg(feature = "async")]
                 has_ended: false,
             }),
@@ -248,11 +282,13 @@ impl<T: Resource> Restorer<T> {
         let handle = Reconnecting {
             slot: Arc::clone(&slot),
             current: None,
+            refusal: None,
             version: 0,
             generation: 0,
         };
         let restorer = Self {
             add,
+            channel,
             slot,
             progress: Restoring::Missing {
                 next_attempt_ns: i64::MIN,
@@ -298,10 +334,34 @@ impl<T: Resource> Restorer<T> {
     }
 
     fn fail(&mut self, error: CommandError, now: Now) {
+        if is_final(&error, self.channel.as_deref()) {
+            self.refuse(error);
+            return;
+        }
         self.slot.lock().failure = Some(error);
         self.progress = Restoring::Missing {
             next_attempt_ns: now.nanos.saturating_add(RETRY_NS),
         };
+    }
+
+    /// Passes the refusal of the driver to the handle.
+    fn refuse(&mut self, error: CommandError) {
+        event!(warn, "the media driver refuses a resource", error = error);
+        self.progress = Restoring::Refused;
+        let waker = {
+            let mut change = self.slot.lock();
+            change.failure = Some(error);
+            change.is_refused = true;
+            #[cfg(feature = "async")]
+            {
+                change.has_untold_refusal = true;
+            }
+            self.slot.bump_version(&change);
+            change.take_waker()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 }
 
@@ -309,6 +369,7 @@ impl<T: Resource> Restore for Restorer<T> {
     fn do_work(&mut self, client: &Client, now: Now) -> usize {
         match &mut self.progress {
             Restoring::Added => self.update_destinations(now),
+            Restoring::Refused => 0,
             Restoring::Completing(_) => {
                 let work = self.update_destinations(now);
                 if !self.destinations.is_settled() {
@@ -348,6 +409,11 @@ impl<T: Resource> Restore for Restorer<T> {
     fn on_lost(&mut self) {
         let unused = {
             let mut change = self.slot.lock();
+            change.is_refused = false;
+            #[cfg(feature = "async")]
+            {
+                change.has_untold_refusal = false;
+            }
             self.slot.bump_version(&change);
             change.made.take()
         };
@@ -381,11 +447,11 @@ impl<T> Drop for Restorer<T> {
 #[cfg(feature = "async")]
 impl<T> Reconnecting<T> {
     /// Takes the resource that was made last out of the handle: waits while there is none, and returns `None` after the
-    /// client was dropped.
+    /// client was dropped. Returns the refusal of a driver once.
     pub(crate) fn poll_take(
         &mut self,
         context: &std::task::Context<'_>,
-    ) -> std::task::Poll<Option<T>> {
+    ) -> std::task::Poll<Option<Result<T, CommandError>>> {
         use std::task::Poll;
         // Cloning and dropping a waker can run code of the runtime, so no lock is held.
         let mut waker = Some(context.waker().clone());
@@ -393,7 +459,12 @@ impl<T> Reconnecting<T> {
         self.version = self.slot.version.load(Ordering::Relaxed);
         self.generation = change.generation;
         if let Some(made) = self.current.take().or_else(|| change.made.take()) {
-            return Poll::Ready(Some(made));
+            return Poll::Ready(Some(Ok(made)));
+        }
+        if mem::take(&mut change.has_untold_refusal)
+            && let Some(refusal) = change.refusal()
+        {
+            return Poll::Ready(Some(Err(refusal)));
         }
         if change.has_ended {
             return Poll::Ready(None);

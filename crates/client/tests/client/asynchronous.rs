@@ -11,8 +11,8 @@ use std::time::Duration;
 use futures_util::stream::FusedStream;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use taran::{
-    AsyncPublication, AsyncReconnecting, AsyncSubscription, Lost, OfferError, PollError,
-    Publication, Reactor, Subscription,
+    AsyncPublication, AsyncReconnecting, AsyncSubscription, CommandError, ErrorCode, Lost,
+    OfferError, PollError, Publication, Reactor, Subscription,
 };
 
 use crate::fake_driver::{Fixture, TERM_LENGTH};
@@ -546,6 +546,56 @@ fn reconnecting_stream_and_sink_go_on_with_the_next_driver() {
     );
 }
 
+#[test]
+fn refusal_of_a_driver_wakes_the_task_and_is_told_once() {
+    let mut machine = Machine::without_driver();
+    let reactor = Reactor::invoked();
+    let mut subscribe = || {
+        let subscription = machine.client.add_subscription("aeron:ipc", 12);
+        subscription.into_async(&reactor)
+    };
+    let (mut messages, mut polled, mut got) = (subscribe(), subscribe(), subscribe());
+    let mut publish = || {
+        let publication = machine.client.add_publication("aeron:ipc", 12);
+        publication.into_async(&reactor)
+    };
+    let (mut sink, mut offered) = (publish(), publish());
+    let task = Task::new();
+    assert!(task.poll_once(messages.next()).is_pending());
+    assert!(task.poll_once(polled.poll(|_, _| (), 1)).is_pending());
+    assert!(task.poll_once(got.get()).is_pending());
+    assert!(task.poll_once(sink.send("lost")).is_pending());
+    assert!(task.poll_once(offered.offer(b"lost")).is_pending());
+    machine.start_driver_that_refuses(ErrorCode::InvalidChannel);
+    assert_eq!(task.wake_ups(), 5);
+
+    let next = task.poll_once(messages.next());
+    assert!(matches!(next, Poll::Ready(Some(Err(PollError::Refused)))));
+    let next = task.poll_once(polled.poll(|_, _| (), 1));
+    assert_eq!(next, Poll::Ready(Err(PollError::Refused)));
+    let sent = task.poll_once(sink.send("lost"));
+    assert_eq!(sent, Poll::Ready(Err(OfferError::Refused)));
+    let sent = task.poll_once(offered.offer(b"lost"));
+    assert_eq!(sent, Poll::Ready(Err(OfferError::Refused)));
+    let Poll::Ready(Some(Err(error))) = task.poll_once(got.get()) else {
+        panic!("the refusal is a result");
+    };
+    assert!(error.is_permanent(), "{error}");
+    assert_eq!(
+        sink.handle().failure().map(|it| it.is_permanent()),
+        Some(true)
+    );
+    assert!(task.poll_once(messages.next()).is_pending(), "told once");
+    assert!(task.poll_once(got.get()).is_pending(), "told once");
+    assert!(task.poll_once(sink.send("lost")).is_pending(), "told once");
+    assert!(!messages.is_terminated());
+
+    machine.kill_driver();
+    machine.advance(Duration::from_secs(12));
+    machine.start_driver();
+    assert_passes_a_message(&mut messages, &mut sink);
+}
+
 /// A machine with a driver, and a stream and a sink between which one message was sent.
 fn connected_machine(
     reactor: &Reactor,
@@ -613,7 +663,12 @@ fn loss_of_a_driver_is_told_once_by_get_as_well() {
     let task = Task::new();
     let lost = task.poll_once(messages.get());
     assert!(
-        matches!(lost, Poll::Ready(Some(Err(Lost::DriverTimeout { .. })))),
+        matches!(
+            lost,
+            Poll::Ready(Some(Err(CommandError::DriverLost(
+                Lost::DriverTimeout { .. }
+            ))))
+        ),
         "{lost:?}"
     );
     assert!(task.poll_once(messages.get()).is_pending(), "told once");

@@ -16,6 +16,7 @@ use taran_core::ring::many_to_one::{Consumer, Producer};
 use taran_protocol::cnc::{Cnc, CncSpec, driver_lock_contents, driver_lock_path};
 use taran_protocol::command::Command;
 use taran_protocol::counter::{StreamKey, type_id};
+use taran_protocol::error_code::ErrorCode;
 use taran_protocol::log::{LogBuffers, LogKind, LogSpec};
 use taran_protocol::response::Response;
 
@@ -23,6 +24,8 @@ pub(crate) const DIRECTORY: &str = "/fake/aeron";
 pub(crate) const TERM_LENGTH: i32 = 64 * 1024;
 /// Channel of a destination that the driver refuses.
 pub(crate) const REFUSED: &str = "aeron:udp?endpoint=refused:1";
+/// Channel of a destination whose host the driver cannot resolve.
+pub(crate) const UNRESOLVED: &str = "aeron:udp?endpoint=unresolved:1";
 const WINDOW: i64 = TERM_LENGTH as i64 / 2;
 
 /// A command as read from the ring buffer.
@@ -74,6 +77,8 @@ pub(crate) struct FakeDriver {
     pub(crate) destinations: Vec<(i64, String)>,
     /// Reaction to commands for destinations.
     pub(crate) of_destinations: OfDestinations,
+    /// Error of each command that adds a publication or subscription; they are executed if there is none.
+    pub(crate) refuses_streams: Option<ErrorCode>,
     /// Lock of a Taran driver; official drivers have none.
     pub(crate) lock: Option<LockFile>,
     clock: Box<dyn Clock>,
@@ -129,6 +134,7 @@ impl FakeDriver {
             auto_respond: true,
             destinations: Vec::new(),
             of_destinations: OfDestinations::Execute,
+            refuses_streams: None,
             lock: None,
             clock: Box::new(clock),
             commands: Consumer::open(&cnc.to_driver).unwrap(),
@@ -197,6 +203,14 @@ impl FakeDriver {
     }
 
     fn respond_to(&mut self, command: &Command<'_>) {
+        if let Some(code) = self.refuses_streams
+            && let Command::AddPublication { correlation_id, .. }
+            | Command::AddExclusivePublication { correlation_id, .. }
+            | Command::AddSubscription { correlation_id, .. } = *command
+        {
+            self.refuse(correlation_id, code);
+            return;
+        }
         match *command {
             Command::AddPublication {
                 client_id,
@@ -334,11 +348,12 @@ impl FakeDriver {
                 correlation_id,
                 channel: REFUSED,
                 ..
-            } => self.respond(&Response::Error {
+            } => self.refuse(correlation_id, ErrorCode::InvalidChannel),
+            Command::AddDestination {
                 correlation_id,
-                error_code: 1,
-                message: b"refused",
-            }),
+                channel: UNRESOLVED,
+                ..
+            } => self.refuse(correlation_id, ErrorCode::UnknownHost),
             Command::AddDestination { correlation_id, .. }
             | Command::RemoveDestination { correlation_id, .. }
             | Command::RemoveDestinationById { correlation_id, .. }
@@ -353,6 +368,14 @@ impl FakeDriver {
             | Command::ClientClose { .. }
             | Command::TerminateDriver { .. } => {}
         }
+    }
+
+    fn refuse(&mut self, correlation_id: i64, code: ErrorCode) {
+        self.respond(&Response::Error {
+            correlation_id,
+            error_code: code.code(),
+            message: b"refused",
+        });
     }
 
     fn change_destinations(&mut self, command: &Command<'_>, correlation_id: i64) {

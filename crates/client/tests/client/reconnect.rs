@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use taran::{
-    CommandError, ConnectError, ConnectionState, ImageHandlers, Lost, ManualClock, MemoryStorage,
-    Publication, Reconnecting, ReconnectingClient, Subscription, Version,
+    CommandError, ConnectError, ConnectionState, ErrorCode, ImageHandlers, Lost, ManualClock,
+    MemoryStorage, Publication, Reconnecting, ReconnectingClient, Subscription, Version,
 };
 
 use taran_protocol::command::Command;
 use taran_protocol::response::Response;
 
-use crate::fake_driver::{FakeDriver, OfDestinations, REFUSED, START, builder};
+use crate::fake_driver::{FakeDriver, OfDestinations, REFUSED, START, UNRESOLVED, builder};
 
 /// A machine whose driver is killed and restarted. Each driver has new files.
 pub(crate) struct Machine {
@@ -45,11 +45,22 @@ impl Machine {
     }
 
     pub(crate) fn start_driver(&mut self) {
+        self.start_driver_with(|_| ());
+    }
+
+    fn start_driver_with(&mut self, configure: impl FnOnce(&mut FakeDriver)) {
         let storage = MemoryStorage::new();
         *self.storage.lock().unwrap() = storage.clone();
-        self.driver = Some(FakeDriver::start_in(storage, self.clock.clone()));
+        let mut driver = FakeDriver::start_in(storage, self.clock.clone());
+        configure(&mut driver);
+        self.driver = Some(driver);
         // An attempt in progress sees the old files, until it fails after the driver timeout.
         self.advance(Duration::from_secs(12));
+    }
+
+    /// Starts a driver that refuses all publications and subscriptions with this error.
+    pub(crate) fn start_driver_that_refuses(&mut self, code: ErrorCode) {
+        self.start_driver_with(|driver| driver.refuses_streams = Some(code));
     }
 
     /// Stops the driver without a shutdown: its files remain, its heartbeat stops.
@@ -98,21 +109,21 @@ impl Machine {
     fn time_client_out(&mut self) {
         let client = self.client.client().expect("connected");
         let client_id = client.client_id();
-        assert!(self.publication.get().is_some());
+        assert!(self.publication.get().unwrap().is_some());
         let before = self.publication.generation();
         self.driver()
             .respond(&Response::ClientTimeout { client_id });
         self.advance(Duration::from_secs(2));
-        assert!(self.publication.get().is_some());
+        assert!(self.publication.get().unwrap().is_some());
         assert_eq!(self.publication.generation(), before + 1);
     }
 
     /// Sends a message and receives it.
     fn exchange(&mut self) {
         self.advance(Duration::from_secs(1));
-        let publication = self.publication.get().expect("there is a driver");
+        let publication = self.publication.get().unwrap().expect("there is a driver");
         publication.offer(b"message").unwrap();
-        let subscription = self.subscription.get().expect("there is a driver");
+        let subscription = self.subscription.get().unwrap().expect("there is a driver");
         assert_eq!(subscription.poll(|_, _| (), 10), Ok(1));
     }
 }
@@ -172,7 +183,7 @@ fn driver_of_another_version_is_an_error_until_it_is_replaced() {
 fn resources_are_made_anew_on_each_driver() {
     let mut machine = Machine::without_driver();
     machine.advance(Duration::from_secs(60));
-    assert!(machine.publication.get().is_none());
+    assert!(machine.publication.get().unwrap().is_none());
     assert!(matches!(
         machine.client.state(),
         ConnectionState::Reconnecting {
@@ -188,7 +199,10 @@ fn resources_are_made_anew_on_each_driver() {
         assert_eq!(machine.subscription.generation(), generation);
         machine.kill_driver();
         machine.advance(Duration::from_secs(12));
-        assert!(machine.publication.get().is_none() && machine.subscription.get().is_none());
+        assert!(
+            machine.publication.get().unwrap().is_none()
+                && machine.subscription.get().unwrap().is_none()
+        );
         assert!(matches!(
             machine.client.state(),
             ConnectionState::Reconnecting {
@@ -303,7 +317,7 @@ fn destinations_are_added_on_each_driver_before_the_resource_is_there() {
     assert_eq!(machine.publication.destinations(), [ONE]);
     for generation in 1..=2 {
         machine.start_driver();
-        assert!(machine.publication.get().is_some());
+        assert!(machine.publication.get().unwrap().is_some());
         assert_eq!(machine.publication.generation(), generation);
         assert_eq!(machine.added_destinations().len(), 2);
         assert_eq!(machine.destinations(), [ONE, TWO]);
@@ -318,7 +332,7 @@ fn destinations_are_added_on_each_driver_before_the_resource_is_there() {
     machine.advance(Duration::from_millis(200));
     machine.driver.as_mut().unwrap().auto_respond = false;
     machine.advance(Duration::from_secs(1));
-    assert!(late.get().is_none());
+    assert!(late.get().unwrap().is_none());
 }
 
 #[test]
@@ -446,10 +460,136 @@ fn new_driver_gets_no_removals() {
     assert_eq!(machine.destinations(), [ONE, TWO]);
 }
 
+/// Returns how many commands of the last time have added a stream.
+fn additions(machine: &mut Machine) -> usize {
+    let commands = machine.driver().take_commands();
+    let is_addition = |command: &Command<'_>| {
+        matches!(
+            command,
+            Command::AddPublication { .. } | Command::AddSubscription { .. }
+        )
+    };
+    let commands = commands
+        .iter()
+        .filter(|command| is_addition(&command.command()));
+    commands.count()
+}
+
+fn is_refused_with(error: &CommandError, code: ErrorCode) -> bool {
+    matches!(error, CommandError::Registration(refused) if refused.code == code)
+}
+
 #[test]
-fn refused_destination_is_reported_and_tried_again() {
+fn stream_refused_for_good_is_an_error_and_the_next_driver_is_asked_again() {
+    for code in [
+        ErrorCode::InvalidChannel,
+        ErrorCode::UnknownCommandTypeId,
+        ErrorCode::MalformedCommand,
+        ErrorCode::NotSupported,
+    ] {
+        let mut machine = Machine::without_driver();
+        machine.start_driver_that_refuses(code);
+        machine.advance(Duration::from_secs(60));
+        for _ in 0..2 {
+            let error = machine.publication.get().unwrap_err();
+            assert!(is_refused_with(&error, code), "{error}");
+            assert_eq!(machine.publication.failure(), Some(error));
+            let error = machine.subscription.get().unwrap_err();
+            assert!(is_refused_with(&error, code), "{error}");
+        }
+        assert_eq!(additions(&mut machine), 2, "each was asked for once");
+
+        machine.kill_driver();
+        machine.advance(Duration::from_secs(12));
+        assert!(machine.publication.get().unwrap().is_none());
+        machine.start_driver();
+        machine.exchange();
+        assert_eq!(machine.publication.failure(), None);
+        assert_eq!(machine.publication.generation(), 1);
+    }
+}
+
+#[test]
+fn refusal_that_may_pass_is_reported_and_repeated_after_a_pause() {
+    for code in [
+        ErrorCode::UnknownHost,
+        ErrorCode::ResourceTemporarilyUnavailable,
+        ErrorCode::GenericError,
+        ErrorCode::StorageSpace,
+    ] {
+        let mut machine = Machine::without_driver();
+        machine.start_driver_that_refuses(code);
+        machine.driver().take_commands();
+        machine.advance(Duration::from_secs(10));
+        let count = additions(&mut machine);
+        assert!(
+            (16..=20).contains(&count),
+            "two streams, once per second: {count}"
+        );
+        assert!(machine.publication.get().unwrap().is_none());
+        let failure = machine.publication.failure().unwrap();
+        assert!(is_refused_with(&failure, code), "{failure}");
+        machine.driver().refuses_streams = None;
+        machine.exchange();
+        assert_eq!(machine.publication.failure(), None);
+    }
+}
+
+/// The publication with the tag may be added later.
+#[test]
+fn invalid_channel_that_names_other_streams_is_repeated() {
+    let mut machine = Machine::without_driver();
+    machine.subscription = machine.client.add_subscription("aeron:udp?tags=7", 10);
+    machine.start_driver_that_refuses(ErrorCode::InvalidChannel);
+    machine.driver().take_commands();
+    machine.advance(Duration::from_secs(10));
+    let count = additions(&mut machine);
+    assert!((8..=10).contains(&count), "the subscription only: {count}");
+    assert!(machine.subscription.get().unwrap().is_none());
+    assert!(machine.publication.get().is_err());
+    machine.driver().refuses_streams = None;
+    machine.advance(Duration::from_secs(1));
+    assert!(machine.subscription.get().unwrap().is_some());
+}
+
+#[test]
+fn channel_that_is_too_long_is_an_error() {
+    let mut machine = Machine::without_driver();
+    let mut publication = machine.client.add_publication("x".repeat(1 << 20), 10);
+    assert!(publication.get().unwrap().is_none());
+    machine.start_driver();
+    let error = publication.get().unwrap_err();
+    assert!(matches!(error, CommandError::TooLong { .. }), "{error}");
+}
+
+#[test]
+fn destination_refused_for_good_is_reported_and_not_tried_again_on_this_driver() {
     let mut machine = Machine::without_driver();
     machine.publication.add_destination(REFUSED).unwrap();
+    machine.publication.add_destination(ONE).unwrap();
+    for _ in 0..2 {
+        machine.start_driver();
+        // The publication is usable, and has the other destination.
+        machine.exchange();
+        machine.advance(Duration::from_secs(10));
+        let failure = machine.publication.failure().unwrap();
+        assert!(is_refused_with(&failure, ErrorCode::InvalidChannel));
+        assert_eq!(machine.added_destinations(), [REFUSED, ONE]);
+        machine.kill_driver();
+        machine.advance(Duration::from_secs(12));
+    }
+    machine.start_driver();
+    machine.publication.remove_destination(REFUSED);
+    machine.publication.add_destination(TWO).unwrap();
+    machine.advance(Duration::from_secs(3));
+    assert_eq!(machine.publication.failure(), None);
+    assert_eq!(machine.destinations(), [ONE, TWO]);
+}
+
+#[test]
+fn destination_whose_host_is_unknown_is_reported_and_tried_again() {
+    let mut machine = Machine::without_driver();
+    machine.publication.add_destination(UNRESOLVED).unwrap();
     machine.publication.add_destination(ONE).unwrap();
     machine.start_driver();
     // The publication is usable, and has the other destination.
@@ -459,12 +599,12 @@ fn refused_destination_is_reported_and_tried_again() {
     let added = machine.added_destinations();
     let count = |channel: &str| added.iter().filter(|it| *it == channel).count();
     assert!(
-        count(REFUSED) > 5,
+        count(UNRESOLVED) > 5,
         "tried once per second: {}",
-        count(REFUSED)
+        count(UNRESOLVED)
     );
     assert_eq!(count(ONE), 1);
-    machine.publication.remove_destination(REFUSED);
+    machine.publication.remove_destination(UNRESOLVED);
     machine.advance(Duration::from_secs(3));
     assert_eq!(machine.publication.failure(), None);
     assert_eq!(machine.added_destinations(), [] as [&str; 0]);

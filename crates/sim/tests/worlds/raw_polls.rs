@@ -34,7 +34,8 @@ impl RawReader {
     }
 
     fn poll(&mut self, limit_bytes: usize) -> Result<usize, Violation> {
-        let subscription = self.subscription.as_mut().and_then(Reconnecting::get);
+        let subscription = self.subscription.as_mut();
+        let subscription = subscription.and_then(|it| it.get().expect("the channel is valid"));
         let Some(subscription) = subscription else {
             return Ok(0);
         };

@@ -15,6 +15,8 @@ use taran_sim::{
 use super::common::{LONG, STREAM, between, channel};
 
 /// Interval of messages in nanoseconds.
+/// The channels are valid.
+const NOT_REFUSED: &str = "no driver refuses a valid channel";
 const INTERVAL_NS: i64 = 20_000_000;
 /// Type of the counters.
 const COUNTER: i32 = 1_234;
@@ -73,25 +75,25 @@ impl Party {
     /// Returns how often the resources were made, and checks that it is the same for both.
     fn generation(&mut self) -> Option<u64> {
         let counter = self.counter.as_mut()?;
-        counter.get()?;
+        counter.get().expect(NOT_REFUSED)?;
         let other = match (&mut self.publication, &mut self.subscription) {
-            (Some(publication), _) => publication
-                .get()
-                .map(|_| ())
-                .map(|()| publication.generation()),
-            (None, Some(subscription)) => subscription
-                .get()
-                .map(|_| ())
-                .map(|()| subscription.generation()),
-            (None, None) => None,
-        }?;
+            (Some(publication), _) => {
+                publication.get().expect(NOT_REFUSED)?;
+                publication.generation()
+            }
+            (None, Some(subscription)) => {
+                subscription.get().expect(NOT_REFUSED)?;
+                subscription.generation()
+            }
+            (None, None) => return None,
+        };
         assert_eq!(counter.generation(), other);
         Some(other)
     }
 
     fn publish(&mut self, now_ns: i64, exchange: &mut Exchange) -> usize {
-        let publication = self.publication.as_mut().and_then(Reconnecting::get);
-        let Some(publication) = publication else {
+        let publication = self.publication.as_mut();
+        let Some(publication) = publication.and_then(|it| it.get().expect(NOT_REFUSED)) else {
             return 0;
         };
         let session = publication.session_id();
@@ -109,7 +111,7 @@ impl Party {
             return Ok(0);
         };
         let mut received = Vec::new();
-        if let Some(current) = subscription.get() {
+        if let Some(current) = subscription.get().expect(NOT_REFUSED) {
             // An error until the client has noticed the loss of its driver.
             let _ = current.poll(
                 |message, header| {
