@@ -148,6 +148,12 @@ impl Side {
         self.client.aeron_dir()
     }
 
+    /// Returns the client.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Returns true if driver and client run in [`Self::duty_cycle`].
     #[must_use]
     pub fn is_invoked(&self) -> bool {

@@ -88,9 +88,20 @@ impl Program {
         self.child.try_wait().map_err(|error| error.to_string())
     }
 
+    /// Closes standard input, which tells the process to end. Does not wait.
+    pub(crate) fn close_input(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    /// Kills the process, as `kill -9` does, and waits for its exit.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     /// Closes standard input, and waits for the exit of the process; kills it if it does not exit in time.
     pub(crate) fn end(&mut self) {
-        drop(self.child.stdin.take());
+        self.close_input();
         let deadline = Instant::now() + TIMEOUT;
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() > deadline {
@@ -134,7 +145,7 @@ pub(crate) fn directory(name: &str) -> PathBuf {
     directory
 }
 
-/// Returns the path of an archive directory of this run, on the disk of the current directory; an existing directory is
+/// Returns the path of a directory of archives or clusters of this run, on the disk of the current directory; an existing directory is
 /// removed.
 pub(crate) fn archive_directory(name: &str) -> PathBuf {
     let directory = archives().join(format!("{}-{name}", std::process::id()));

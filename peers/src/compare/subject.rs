@@ -11,6 +11,9 @@ use taran_bench::client_idle::ClientIdle;
 /// Official jar that the Maven project in `interop` installs.
 const JAR: &str = "aeron-all-1.51.0.jar";
 
+/// Flags of the virtual machines of members: three have to fit into the memory of a small machine.
+const MEMBER_FLAGS: [&str; 3] = ["-Xms256m", "-Xmx1g", "-Dagrona.disable.bounds.checks=true"];
+
 /// Implementation of a driver or client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -54,6 +57,20 @@ pub(crate) struct ArchiveArguments<'a> {
     pub(crate) with_driver: bool,
     /// Options that differ from the defaults.
     pub(crate) options: &'a [(&'a str, &'a str)],
+}
+
+/// Arguments of a member of a cluster, which has driver, archive and service in its process.
+pub(crate) struct MemberArguments<'a> {
+    /// Directory of the driver.
+    pub(crate) directory: &'a Path,
+    /// Directory of the archive.
+    pub(crate) archive_dir: &'a Path,
+    /// Directory of the cluster.
+    pub(crate) cluster_dir: &'a Path,
+    /// Bytes of the service's state.
+    pub(crate) state: usize,
+    /// Options that differ from the defaults.
+    pub(crate) options: &'a [(String, String)],
 }
 
 impl Implementation {
@@ -103,6 +120,38 @@ impl Implementation {
             .arg(format!("archive-dir={}", arguments.archive_dir.display()))
             .arg(format!("driver={}", arguments.with_driver))
             .arg(format!("threading={threading}"));
+        command
+    }
+
+    /// Returns the command of its member of a cluster. For Java it contains the options and directories; ours takes them from
+    /// the environment.
+    pub(crate) fn member(self, arguments: &MemberArguments<'_>) -> Command {
+        if self != Implementation::Java {
+            let mut command = Command::new(program("clusters"));
+            command
+                .arg("run")
+                .args(["--state", &arguments.state.to_string()]);
+            return command;
+        }
+        let mut command = virtual_machine();
+        command.args(MEMBER_FLAGS);
+        let mut threading = ["DEDICATED"; 2];
+        for (name, value) in arguments.options {
+            command.arg(format!("-D{name}={value}"));
+            match name.as_str() {
+                "aeron.threading.mode" => threading[0] = value,
+                "aeron.archive.threading.mode" => threading[1] = value,
+                _ => {}
+            }
+        }
+        command
+            .args(["io.taran.interop.Main", "cluster-member"])
+            .arg(format!("dir={}", arguments.directory.display()))
+            .arg(format!("archive-dir={}", arguments.archive_dir.display()))
+            .arg(format!("cluster-dir={}", arguments.cluster_dir.display()))
+            .arg(format!("threading={}", threading[0]))
+            .arg(format!("archive-threading={}", threading[1]))
+            .arg(format!("state={}", arguments.state));
         command
     }
 

@@ -47,6 +47,7 @@ pub(crate) fn all() -> Vec<Case> {
     defaults(&mut cases);
     scale(&mut cases);
     super::archives::add(&mut cases);
+    super::clusters::add(&mut cases);
     super::secured::add(&mut cases);
     cases
 }
@@ -409,6 +410,15 @@ mod tests {
             "archive replay ipc 1344B",
             "archive echo recorded 100000/s 288B",
             "archive restart 10000",
+            "cluster echo 100000/s 288B",
+            "cluster ceiling 288B",
+            "cluster ceiling durable 288B",
+            "cluster failover",
+            "cluster transfer",
+            "cluster orderly stop",
+            "cluster restart 1GiB",
+            "cluster snapshot 100MB",
+            "cluster idle",
             "secure echo invoker 100000/s 288B",
             "secure echo beside others 10000/s 288B",
             "secure stream invoker 1344B",

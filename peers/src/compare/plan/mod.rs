@@ -3,6 +3,7 @@
 
 mod archives;
 mod cases;
+mod clusters;
 mod secured;
 mod targets;
 
@@ -14,6 +15,7 @@ use crate::testbed::Place;
 
 pub(crate) use archives::ArchiveTask;
 pub(crate) use cases::{SOCKET_BUFFER, all};
+pub(crate) use clusters::ClusterTask;
 pub(crate) use targets::{Bound, Target};
 
 /// A measurement of several subjects under the same conditions.
@@ -61,6 +63,8 @@ pub(crate) enum Task {
     Ring(usize),
     /// Archive, with our client.
     Archive(ArchiveTask),
+    /// Cluster, with our client.
+    Cluster(ClusterTask),
     /// Neither driver nor client: round trips over another encrypted protocol, over the loopback.
     Encrypted {
         /// The protocol.
@@ -138,7 +142,11 @@ impl Task {
             | Task::ClientStream(setup)
             | Task::ClientPing(setup) => Some(setup),
             Task::Archive(ArchiveTask::Echo { setup, .. }) => Some(setup),
-            Task::Idle | Task::Ring(_) | Task::Archive(_) | Task::Encrypted { .. } => None,
+            Task::Idle
+            | Task::Ring(_)
+            | Task::Archive(_)
+            | Task::Cluster(_)
+            | Task::Encrypted { .. } => None,
         }
     }
 }
@@ -228,6 +236,7 @@ impl Case {
             ) => Kind::RoundTrips,
             Some(Task::Idle) => Kind::Load,
             Some(Task::Archive(task)) => task.kind(),
+            Some(Task::Cluster(task)) => task.kind(),
             _ => Kind::Rate,
         }
     }

@@ -3,6 +3,7 @@
 
 mod archives;
 mod ceiling;
+mod clusters;
 mod drivers;
 mod keys;
 
@@ -50,6 +51,7 @@ pub(crate) fn once(subject: &Subject, measure_ms: u64) -> Result<Measured, Strin
         Task::ClientPing(setup) => run.client(setup, ["ping", "pong"]),
         Task::Ring(length) => run.ring(*length),
         Task::Archive(task) => run.archive(task),
+        Task::Cluster(task) => run.cluster(task),
         Task::Encrypted {
             protocol,
             rate,

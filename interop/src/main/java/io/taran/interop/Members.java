@@ -2,6 +2,7 @@
 package io.taran.interop;
 
 import io.aeron.ExclusivePublication;
+import io.aeron.FragmentAssembler;
 import io.aeron.Image;
 import io.aeron.archive.Archive;
 import io.aeron.archive.ArchiveThreadingMode;
@@ -34,7 +35,8 @@ final class Members
     /**
      * An official member with driver, archive and a container with a service that echoes: in {@code dir}, with archive and
      * cluster in {@code archive-dir} and {@code cluster-dir}; its other settings come as {@code -Daeron...} properties. The
-     * container has the driver's directory; with {@code containers=true} there is none in this process. Says READY, ROLE with each change, STARTED with the count of the snapshot, and
+     * container has the driver's directory; with {@code containers=true} there is none in this process. Driver and archive have
+     * {@code threading} and {@code archive-threading} (SHARED), the service {@code state} bytes beside its count. Says READY, ROLE with each change, STARTED with the count of the snapshot, and
      * SNAPSHOT; ends when standard input is closed, or the cluster is shut down.
      */
     static void run(final Args args) throws Exception
@@ -45,13 +47,13 @@ final class Members
         final ShutdownSignalBarrier ended = new ShutdownSignalBarrier();
         final MediaDriver.Context driver = new MediaDriver.Context()
             .aeronDirectoryName(dir)
-            .threadingMode(ThreadingMode.SHARED)
+            .threadingMode(ThreadingMode.valueOf(args.text("threading", "SHARED")))
             .dirDeleteOnStart(true)
             .dirDeleteOnShutdown(true);
         final Archive.Context archive = new Archive.Context()
             .aeronDirectoryName(dir)
             .archiveDir(archiveDir)
-            .threadingMode(ArchiveThreadingMode.SHARED);
+            .threadingMode(ArchiveThreadingMode.valueOf(args.text("archive-threading", "SHARED")));
         final AeronArchive.Context local = new AeronArchive.Context()
             .aeronDirectoryName(dir)
             .controlRequestChannel("aeron:ipc?term-length=64k")
@@ -66,7 +68,7 @@ final class Members
             .aeronDirectoryName(dir)
             .clusterDir(clusterDir)
             .archiveContext(local.clone())
-            .clusteredService(new Echo())
+            .clusteredService(new Echo((int)args.number("state", 0)))
             .errorHandler(error -> Main.say("ERROR service %s", error.toString().lines().findFirst().orElse("")))
             .terminationHook(ended::signalAll);
         try (ClusteredMediaDriver member = ClusteredMediaDriver.launch(driver, archive, module);
@@ -93,19 +95,33 @@ final class Members
         Main.say("CLOSED");
     }
 
-    /** Sends each message back. Its snapshot is the number of messages. */
+    /** Sends each message back. Its snapshot is the number of messages, then bytes that stand for the state of an application. */
     static final class Echo implements ClusteredService
     {
+        /** Bytes of state in a message of the snapshot. */
+        private static final int FRAME = 32 * 1024;
+        private final int state;
         private final IdleStrategy idle = new BackoffIdleStrategy();
         private Cluster cluster;
         private long count;
+        private long restored;
+
+        Echo(final int state)
+        {
+            this.state = state;
+        }
 
         public void onStart(final Cluster cluster, final Image snapshot)
         {
             this.cluster = cluster;
+            final FragmentAssembler restore = new FragmentAssembler((buffer, offset, length, header) ->
+            {
+                count = restored == 0 ? buffer.getLong(offset) : count;
+                restored += length;
+            });
             while (snapshot != null && !snapshot.isEndOfStream())
             {
-                snapshot.poll((buffer, offset, length, header) -> count = buffer.getLong(offset), 1);
+                cluster.idleStrategy().idle(snapshot.poll(restore, 10));
             }
             Main.say("STARTED count=%d snapshot=%b", count, snapshot != null);
         }
@@ -146,13 +162,22 @@ final class Members
 
         public void onTakeSnapshot(final ExclusivePublication snapshot)
         {
-            final UnsafeBuffer buffer = new UnsafeBuffer(new byte[8]);
+            final UnsafeBuffer buffer = new UnsafeBuffer(new byte[FRAME]);
             buffer.putLong(0, count);
-            while (snapshot.offer(buffer) < 0)
+            write(snapshot, buffer, 8);
+            for (int left = state; left > 0; left -= FRAME)
+            {
+                write(snapshot, buffer, Math.min(left, FRAME));
+            }
+            Main.say("SNAPSHOT count=%d", count);
+        }
+
+        private void write(final ExclusivePublication snapshot, final UnsafeBuffer buffer, final int length)
+        {
+            while (snapshot.offer(buffer, 0, length) < 0)
             {
                 cluster.idleStrategy().idle();
             }
-            Main.say("SNAPSHOT count=%d", count);
         }
 
         public void onRoleChange(final Cluster.Role role)

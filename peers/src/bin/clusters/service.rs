@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The service of our members.
+
+use std::collections::VecDeque;
+
+use taran_cluster::protocol::CloseReason;
+use taran_cluster::service::{ClientSession, Cluster, Service, SnapshotWriter};
+
+/// Answers that wait for room. Beyond it the client has lost answers, which makes its measurement invalid.
+const WAITING_LIMIT: usize = 1 << 16;
+/// Bytes of a frame of the snapshot.
+const FRAME: usize = 32 << 10;
+
+/// Sends each message back. Its state is the number of messages, and bytes that stand for the state of an application.
+#[derive(Debug)]
+pub(crate) struct Echo {
+    count: u64,
+    state: Vec<u8>,
+    waiting: VecDeque<(i64, Vec<u8>)>,
+}
+
+impl Echo {
+    /// Creates a service with this many bytes of state.
+    pub(crate) fn new(state_bytes: usize) -> Echo {
+        Echo {
+            count: 0,
+            state: vec![0x5a; state_bytes],
+            waiting: VecDeque::new(),
+        }
+    }
+
+    fn send_waiting(&mut self, cluster: &Cluster<'_>) -> usize {
+        let mut sent = 0;
+        while let Some((session, message)) = self.waiting.front() {
+            match cluster.send(*session, message) {
+                Err(error) if error.is_retryable() => break,
+                _ => drop(self.waiting.pop_front()),
+            }
+            sent += 1;
+        }
+        sent
+    }
+}
+
+impl Service for Echo {
+    fn on_start(&mut self, _: &mut Cluster<'_>, snapshot: Option<&[Vec<u8>]>) {
+        if let Some((head, state)) = snapshot.and_then(<[_]>::split_first) {
+            if let Some(count) = head.first_chunk() {
+                self.count = u64::from_le_bytes(*count);
+            }
+            self.state = state.concat();
+        }
+    }
+
+    fn on_session_close(&mut self, _: &mut Cluster<'_>, session: &ClientSession, _: CloseReason) {
+        self.waiting.retain(|(id, _)| *id != session.id);
+    }
+
+    fn on_session_message(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        session: Option<&ClientSession>,
+        message: &[u8],
+    ) {
+        self.count += 1;
+        let Some(session) = session else {
+            return;
+        };
+        self.send_waiting(cluster);
+        if self.waiting.is_empty() {
+            match cluster.send(session.id, message) {
+                Err(error) if error.is_retryable() => {}
+                _ => return,
+            }
+        }
+        if self.waiting.len() < WAITING_LIMIT {
+            self.waiting.push_back((session.id, message.to_vec()));
+        }
+    }
+
+    fn on_take_snapshot(&mut self, _: &mut Cluster<'_>, snapshot: &mut SnapshotWriter) {
+        snapshot.write(self.count.to_le_bytes());
+        for frame in self.state.chunks(FRAME) {
+            snapshot.write(frame);
+        }
+    }
+
+    fn do_background_work(&mut self, cluster: &Cluster<'_>) -> usize {
+        self.send_waiting(cluster)
+    }
+}
