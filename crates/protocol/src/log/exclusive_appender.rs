@@ -115,8 +115,10 @@ impl ExclusiveAppender {
         if length > self.log.max_payload_length() {
             return self.append_fragments(parts, length, reserved);
         }
-        self.reserve(framed_space(length))?
-            .write(parts, length, reserved);
+        let required = framed_space(length);
+        self.reserve(required)?.write(parts, length, reserved);
+        // After the frame, so that its readers do not wait for these stores.
+        self.clear_ahead(required);
         Ok(self.position())
     }
 
@@ -148,6 +150,7 @@ impl ExclusiveAppender {
         }
         let length = length as i32;
         let required = framed_space(length);
+        self.clear_ahead(required);
         let position = self.position() + i64::from(required);
         Ok(FrameClaim::begin(
             &self.reserve(required)?,
@@ -186,12 +189,7 @@ impl ExclusiveAppender {
         if end > self.log.term_length() {
             return Err(self.on_term_end(end));
         }
-        if required <= SHORT {
-            // Twice its own length, so that the distance grows evenly after a long frame.
-            self.clear_after(end, CLEAR_DISTANCE, 2 * required + FRAME_ALIGNMENT);
-        } else {
-            self.clear_after(end, FRAME_ALIGNMENT, FRAME_ALIGNMENT);
-        }
+        self.clear_after(end, FRAME_ALIGNMENT, FRAME_ALIGNMENT);
         self.store_tail(end);
         self.term_offset = end;
         Ok(ReservedRange {
@@ -201,6 +199,16 @@ impl ExclusiveAppender {
             offset,
             clears_ahead: true,
         })
+    }
+
+    /// Clears slots after the tail, for a frame of `required` bytes.
+    #[inline(always)]
+    fn clear_ahead(&mut self, required: i32) {
+        if required <= SHORT {
+            // Twice its own length, so that the distance grows evenly after a long frame.
+            let step = 2 * required + FRAME_ALIGNMENT;
+            self.clear_after(self.term_offset, CLEAR_DISTANCE, step);
+        }
     }
 
     /// Clears the slots after `end`, of which readers inspect the first one after a frame that ends there: up to `distance` bytes
