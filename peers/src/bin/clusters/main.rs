@@ -76,7 +76,7 @@ fn main() -> ExitCode {
         Task::Leader(load) => leader(load, stop).map(|()| None),
         Task::Echo(load) => echo::measure(load, stop),
         Task::Outage(load) => outage::measure(load, stop),
-        Task::Stall(load) => stall::measure(load, stop),
+        Task::Stall(load) => stall::measure(load, &stop),
         Task::Fill { load, bytes } => done(fill::run(load, *bytes, stop)),
         Task::Follow {
             leader_dir,
