@@ -100,7 +100,8 @@ impl Access {
         }
     }
 
-    /// Returns the cookie for a request whose query has the token.
+    /// Returns the cookie for a request whose query has the token. If a proxy tells that the browser speaks TLS with it, the browser
+    /// sends the cookie over TLS only.
     pub(super) fn log_in(&self, request: &Request) -> Option<String> {
         let token = self.token.as_ref()?;
         let given = request
@@ -109,9 +110,22 @@ impl Access {
             .find_map(|pair| pair.strip_prefix("token="))?;
         token.is(given).then(|| {
             let (name, session) = (&self.cookie, self.session.as_str());
-            format!("{name}={session}; Path=/; HttpOnly; SameSite=Strict")
+            let secure = if is_over_tls(request) { "; Secure" } else { "" };
+            format!("{name}={session}; Path=/; HttpOnly; SameSite=Strict{secure}")
         })
     }
+}
+
+/// Returns true if a proxy tells that it got the request over TLS. A client that lies about it only restricts its own cookie.
+fn is_over_tls(request: &Request) -> bool {
+    let is_https = |value: &str| value.trim().trim_matches('"').eq_ignore_ascii_case("https");
+    let told = request.header("X-Forwarded-Proto").unwrap_or_default();
+    let forwarded = request.header("Forwarded").unwrap_or_default();
+    let mut pairs = forwarded
+        .split([';', ','])
+        .filter_map(|pair| pair.trim().split_once('='));
+    told.split(',').any(is_https)
+        || pairs.any(|(name, value)| name.eq_ignore_ascii_case("proto") && is_https(value))
 }
 
 /// Returns a host without its port, and an IPv6 address without its brackets.
@@ -221,6 +235,16 @@ mod tests {
             cookie,
             "taran-console-8080=fedcba9876543210; Path=/; HttpOnly; SameSite=Strict"
         );
+        for (header, is_secure) in [
+            ("X-Forwarded-Proto: https", true),
+            ("X-Forwarded-Proto: http", false),
+            ("Forwarded: for=192.0.2.7;Proto=\"https\"", true),
+            ("Forwarded: for=192.0.2.7;proto=http", false),
+        ] {
+            let cookie = access(true).log_in(&request(&format!("{header}\r\n")));
+            let ends = cookie.unwrap().ends_with("; SameSite=Strict; Secure");
+            assert_eq!(ends, is_secure, "{header}");
+        }
         let wrong = Request::parse("GET /?a=b&token=0123456789abcdee HTTP/1.1\r\n\r\n");
         assert_eq!(access(true).log_in(&wrong), None);
         assert_eq!(access(false).log_in(&request("")), None);

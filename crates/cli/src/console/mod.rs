@@ -17,6 +17,7 @@ mod token;
 mod view;
 mod watch;
 
+use std::net::SocketAddr;
 use std::path::{self, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -101,7 +102,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut text = format!("listening on http://{local}/\n");
     if let Some(token) = token.as_ref().filter(|_| is_generated) {
         text += &format!(
-            "each request needs this token, which is not shown again: http://{local}/?token={}\n",
+            "each request needs this token, which is not shown again: http://{}/?token={}\n",
+            place(local),
             token.as_str()
         );
     }
@@ -130,6 +132,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         next = (next + arguments.interval).max(Instant::now());
         thread::sleep(next.saturating_duration_since(Instant::now()));
         feed.publish(&watches.observe());
+    }
+}
+
+/// Returns address and port for the address line of a browser.
+fn place(local: SocketAddr) -> String {
+    if local.ip().is_unspecified() {
+        // The machine may have several, and any of them serves.
+        format!("<address of this machine>:{}", local.port())
+    } else {
+        local.to_string()
     }
 }
 
