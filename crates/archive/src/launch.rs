@@ -4,44 +4,33 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taran::{
-    Client, ClientBuilder, CommandError, ConnectError, Counter, CounterMeta, DriverView,
-    FileStorage, ImageHandlers, ImageView, Subscription,
-};
+use taran::{Client, ClientBuilder, CommandError, ConnectError, DriverView, FileStorage};
 use taran_core::agent::{
     Agent, AgentEvent, AgentEventHandler, AgentGroup, AgentInvoker, AgentThread, CompositeAgent,
-    DutyCycleTracker,
 };
 use taran_core::clock::{Clock, SystemClock};
 use taran_core::error_log::ErrorHandler;
 use taran_core::idle::IdleSpec;
-use taran_core::queue::spsc;
-use taran_protocol::uri::value::format_duration_ns;
 use taran_storage::{Disk, DiskError, OsDisk, ThreadedQueue, ThreadedQueueOptions};
 use thiserror::Error;
 
-use crate::conductor::{
-    Conductor, ConductorCounters, ConductorParts, ImageEvent, ThreadedCatalogStore,
+use crate::assembly::{
+    Agents, Assembly, Commands, DriverRequests, Limits, OpenedFiles, TimedAgent, check_id,
+    mark_settings, shared,
 };
-use crate::config::{ArchiveConfig, ArchiveThreadingMode, StreamConfig};
-use crate::counters::{CounterSpec, type_id};
+use crate::conductor::{Conductor, ThreadedCatalogStore};
+use crate::config::{ArchiveConfig, ArchiveThreadingMode};
+use crate::counters::CounterSpec;
 use crate::disk_io::DiskIo;
 use crate::event_log::{EventLogError, EventWriter, EventWriterSpec};
-use crate::files::{
-    Catalog, CatalogError, CatalogFile, CatalogOptions, ClaimError, MarkFile, MarkSettings,
-    RecoveryError, create_directory, recover,
-};
-use crate::mark::KeptMarkFile;
-use crate::recorder::{
-    CLOSE_TIMEOUT, Recorder, RecorderCounters, RecorderOptions, RecordingEvents, WriterOptions,
-};
-use crate::replayer::{Replayer, ReplayerCounters, ReplayerOptions};
-use crate::security::{AcceptAll, AllowAll, Authenticator, AuthorisationService, DenyAll};
+use crate::files::{CatalogError, ClaimError, MarkFile, RecoveryError, create_directory};
+use crate::recorder::{CLOSE_TIMEOUT, Recorder};
+use crate::replayer::Replayer;
+use crate::security::{AcceptAll, Authenticator, AuthorisationService, authorisation_of};
 
 /// Capacity of the queues between agents.
 const QUEUE_CAPACITY: usize = 1024;
@@ -67,6 +56,15 @@ pub enum ArchiveError {
         path: PathBuf,
         /// Reason.
         source: io::Error,
+    },
+    /// The directory is to be deleted at start, which only an archive on the system's disk does.
+    #[error(
+        "aeron.archive.dir.delete.on.start is set, and an archive on a disk of its caller does not delete its directory {}: \
+         unset the option, and delete the directory before the start", path.display()
+    )]
+    DeletionUnsupported {
+        /// The directory.
+        path: PathBuf,
     },
     /// The event log cannot be written.
     #[error("{0}")]
@@ -206,15 +204,10 @@ impl Archive {
     /// Returns a builder with the defaults.
     #[must_use]
     pub fn builder(config: ArchiveConfig) -> ArchiveBuilder {
-        let authorisation: Box<dyn AuthorisationService> = if config.deny_all {
-            Box::new(DenyAll)
-        } else {
-            Box::new(AllowAll)
-        };
         ArchiveBuilder {
+            authorisation: authorisation_of(config.deny_all),
             config,
             authenticator: Box::new(AcceptAll),
-            authorisation,
             on_failure: Box::new(|| ()),
             errors: None,
             driver_invoker: None,
@@ -294,13 +287,16 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
     let archive_id = config
         .archive_id
         .unwrap_or_else(|| driver.next_correlation_id());
-    let mark = claim(
-        &*disk,
+    let settings = mark_settings(
         &config,
         archive_id,
-        &driver,
-        clock.now().epoch_millis,
-    )?;
+        i64::from(std::process::id()),
+        driver.aeron_dir().display().to_string(),
+        driver.file_page_size(),
+    );
+    let (dir, mark_dir) = (&config.dir, &config.mark_file_dir);
+    let now_ms = clock.now().epoch_millis;
+    let mark = MarkFile::claim(&*disk, &FileStorage, dir, mark_dir, &settings, now_ms)?;
     let errors = Arc::new(OnceLock::new());
     let client = connect(&config, archive_id, &errors, driver_invoker)?;
     check_id(&client, archive_id)?;
@@ -308,179 +304,75 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
         (handler, None)
     } else {
         let spec = CounterSpec::errors(archive_id, env!("CARGO_PKG_VERSION"), &commit);
-        let counter = add(&client, &spec)?;
+        let mut added = Commands::new();
+        added.add_counter(&client, &spec)?;
+        added.wait()?;
+        let counter = added.next();
         let handler = ErrorHandler::or_stderr(mark.error_log(), shared(&client, &counter));
         (handler, Some(counter))
     };
     // Set once, here.
     let _ = errors.set(error_handler.clone());
 
-    let catalog_options = CatalogOptions {
-        capacity: config.catalog_capacity as u64,
-        checksum: config.record_checksum,
-        sync: config.catalog_sync_level,
-    };
     let now_ms = clock.now().epoch_millis;
-    let (file, catalog, findings) = beside(
-        || open_files(&disk, &config, catalog_options, now_ms),
+    let files = beside(
+        || OpenedFiles::open(&disk, &config, now_ms),
         || {
             client.run_invoked();
         },
     )
     .map_err(ArchiveError::Thread)??;
-    for text in findings {
+    for text in files.findings {
         error_handler.on_error(now_ms, 0, &text);
     }
-    let store = ThreadedCatalogStore::start(file).map_err(ArchiveError::Thread)?;
-
-    let (image_sender, image_events) = channel();
-    let mut controls = Vec::new();
-    if let Some(control) = &config.control {
-        let sparse = config.control_term_sparse.to_string();
-        let channel = control.channel.with("sparse", &sparse);
-        let channel = channel.map_or_else(
-            |_| control.channel.to_string(),
-            |channel| channel.to_string(),
-        );
-        controls.push(subscribe(
-            &client,
-            &channel,
-            control.stream_id,
-            &image_sender,
-        )?);
-    }
-    let local = &config.local_control;
-    controls.push(subscribe(
-        &client,
-        local.channel.as_str(),
-        local.stream_id,
-        &image_sender,
-    )?);
-    let events = config
-        .recording_events
-        .as_ref()
-        .map(|stream| publish(&client, stream))
-        .transpose()?;
+    let store = ThreadedCatalogStore::start(files.file).map_err(ArchiveError::Thread)?;
 
     let mode = config.threading_mode;
-    let single = |type_id| add(&client, &CounterSpec::single(type_id, archive_id));
-    let tracker = |agent: &str, threshold_ns: i64| -> Result<DutyCycleTracker, ArchiveError> {
-        let longest = add(
-            &client,
-            &CounterSpec::max_cycle_time(agent, mode, archive_id),
-        )?;
-        let threshold = format_duration_ns(threshold_ns);
-        let spec = CounterSpec::cycle_time_exceeded(agent, &threshold, mode, archive_id);
-        let exceeded = add(&client, &spec)?;
-        let (longest, exceeded) = (kept(&client, &longest), kept(&client, &exceeded));
-        let threshold = Duration::from_nanos(threshold_ns.unsigned_abs());
-        Ok(DutyCycleTracker::new(longest, exceeded, threshold))
-    };
     let is_dedicated = mode == ArchiveThreadingMode::Dedicated;
-    let (command_sender, commands) = spsc(QUEUE_CAPACITY);
-    let (report_sender, reports) = spsc(QUEUE_CAPACITY);
-    let recorder = Recorder::new(
-        RecorderOptions {
-            writer: WriterOptions {
-                directory: config.dir.clone(),
-                sync: config.file_sync_level,
-                disk_full: config.disk_full,
-            },
-            checksum: config.record_checksum,
-            block_length: config.io_max_length,
+    let mut timed = vec![(TimedAgent::Conductor, config.conductor_cycle_threshold_ns)];
+    if is_dedicated {
+        timed.push((TimedAgent::Recorder, config.recorder_cycle_threshold_ns));
+        timed.push((TimedAgent::Replayer, config.replayer_cycle_threshold_ns));
+    }
+    let mut requests = DriverRequests::send(&client, &config, archive_id, timed)?;
+    requests.wait()?;
+    let fate = Fate::default();
+    let hook: Hook = Arc::new(Mutex::new(on_failure));
+    let idle = [config.idle, config.recorder_idle, config.replayer_idle];
+    let assembly = Assembly {
+        limits: Limits {
+            queue_capacity: QUEUE_CAPACITY,
             max_blocks: config.max_recordings * BLOCKS_PER_RECORDING + SPARE_BUFFERS,
-        },
-        disk_io(&disk, "archive-write", 4)?,
-        (commands, report_sender),
-        RecordingEvents::new(events),
-        RecorderCounters {
-            max_write_ns: single(type_id::RECORDER_MAX_WRITE_TIME)?,
-            total_write_bytes: single(type_id::RECORDER_TOTAL_WRITE_BYTES)?,
-            total_write_ns: single(type_id::RECORDER_TOTAL_WRITE_TIME)?,
-        },
-        is_dedicated
-            .then(|| tracker("archive-recorder", config.recorder_cycle_threshold_ns))
-            .transpose()?,
-        Box::new(SystemClock::new()),
-    );
-    let (replay_sender, replay_commands) = spsc(QUEUE_CAPACITY);
-    let (replay_report_sender, replay_reports) = spsc(QUEUE_CAPACITY);
-    let replayer = Replayer::new(
-        ReplayerOptions {
-            buffer_length: config.io_max_length,
             max_buffers: config.max_replays + SPARE_BUFFERS,
-            cycle_bytes: if is_dedicated {
+            replayed_per_cycle: if is_dedicated {
                 usize::MAX
             } else {
                 config.io_max_length
             },
         },
-        disk_io(&disk, "archive-read", 2)?,
-        (replay_commands, replay_report_sender),
-        ReplayerCounters {
-            max_read_ns: single(type_id::REPLAYER_MAX_READ_TIME)?,
-            total_read_bytes: single(type_id::REPLAYER_TOTAL_READ_BYTES)?,
-            total_read_ns: single(type_id::REPLAYER_TOTAL_READ_TIME)?,
-        },
-        is_dedicated
-            .then(|| tracker("archive-replayer", config.replayer_cycle_threshold_ns))
-            .transpose()?,
-    );
-    let fate = Fate::default();
-    let hook: Hook = Arc::new(Mutex::new(on_failure));
-    let mut random = random_numbers()?;
-    let no_numbers = || ArchiveError::Random(io::ErrorKind::UnexpectedEof.into());
-    let first_session_id = random()
-        .ok_or_else(no_numbers)?
-        .rem_euclid(i64::from(i32::MAX));
-    mark.set_ready(clock.now().epoch_millis)
-        .map_err(|source| ArchiveError::Directory {
-            path: config.mark_file_dir.clone(),
-            source,
-        })?;
-    let counters = ConductorCounters {
-        control_sessions: single(type_id::CONTROL_SESSIONS)?,
-        recordings: single(type_id::RECORDING_SESSIONS)?,
-        replays: single(type_id::REPLAY_SESSIONS)?,
-        held: single(type_id::HELD_RECORDINGS)?,
-        purged: single(type_id::PURGED_BY_RETENTION)?,
-        unavailable: single(type_id::UNAVAILABLE_RECORDINGS)?,
-        damaged: single(type_id::DAMAGED_RECORDINGS)?,
-        verified: single(type_id::VERIFIED_BYTES)?,
-    };
-    let cycle = tracker("archive-conductor", config.conductor_cycle_threshold_ns)?;
-    let idle = [config.idle, config.recorder_idle, config.replayer_idle];
-    let conductor = Conductor::new(ConductorParts {
+        config,
         archive_id,
-        controls,
-        image_events,
-        image_sender,
-        catalog,
+        client,
+        requests,
+        catalog: files.catalog,
         store: Box::new(store),
-        io: disk_io(&disk, "archive-files", 1)?,
-        verify_io: (config.verify_rate > 0)
-            .then(|| disk_io(&disk, "archive-verify", 1))
-            .transpose()?,
-        recorder: (command_sender, reports),
-        replayer: (replay_sender, replay_reports),
-        counters,
-        cycle: Some(cycle),
-        events: event_log.log(),
+        mark,
         errors: error_handler,
         error_counter,
-        mark: Box::new(KeptMarkFile::new(mark)),
+        events: event_log.log(),
         authenticator,
         authorisation,
-        first_session_id,
-        random: Box::new(random),
+        random: Box::new(random_numbers()?),
+        close_clock: Box::new(SystemClock::new()),
         on_fatal: {
             let (fate, hook) = (Arc::clone(&fate), Arc::clone(&hook));
             Box::new(move |text| end(&fate, &hook, text))
         },
-        client,
-        config: Arc::new(config),
-    });
-    let runner = run(mode, idle, recorder, replayer, conductor, &fate, &hook)?;
+    };
+    let agents = assembly.assemble(clock.now().epoch_millis, |name, workers| {
+        disk_io(&disk, name, workers)
+    })?;
+    let runner = run(mode, idle, agents, &fate, &hook)?;
     Ok(Archive {
         archive_id,
         fate,
@@ -493,9 +385,7 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
 fn run(
     mode: ArchiveThreadingMode,
     [idle, recorder_idle, replayer_idle]: [IdleSpec; 3],
-    recorder: Recorder,
-    replayer: Replayer,
-    conductor: Conductor,
+    agents: Agents,
     fate: &Fate,
     hook: &Hook,
 ) -> Result<Runner, ArchiveError> {
@@ -508,6 +398,11 @@ fn run(
         }
     }));
     let thread = |idle: IdleSpec, name: &str| AgentThread::new(idle.build()).name(name);
+    let Agents {
+        conductor,
+        recorder,
+        replayer,
+    } = agents;
     // Composite agents close in reverse order, so that the conductor is the last one.
     let composite = |conductor: Conductor, replayer: Replayer, recorder: Recorder| {
         CompositeAgent::new(vec![
@@ -541,21 +436,6 @@ fn run(
             Runner::Invoker(Box::new(AgentInvoker::new(agents, SystemClock::new())))
         }
     })
-}
-
-/// Opens the catalog, recovers the recordings that were active, and returns what has to be told about them.
-fn open_files(
-    disk: &Arc<dyn Disk>,
-    config: &ArchiveConfig,
-    options: CatalogOptions,
-    now_ms: i64,
-) -> Result<(CatalogFile, Catalog, Vec<String>), ArchiveError> {
-    let (mut file, mut catalog, opened) = CatalogFile::open(disk, &config.dir, options)?;
-    let level = config.file_sync_level;
-    let recovered = recover(&**disk, &config.dir, &mut catalog, &mut file, level, now_ms)?;
-    let mut findings = opened.findings();
-    findings.extend(recovered.findings());
-    Ok((file, catalog, findings))
 }
 
 /// Runs `work` on a thread of its own, and `poll` on this one until it is done: the driver gives up a client that does not
@@ -629,41 +509,6 @@ fn find_driver(config: &ArchiveConfig) -> Result<DriverView, ArchiveError> {
     }
 }
 
-fn claim(
-    disk: &dyn Disk,
-    config: &ArchiveConfig,
-    archive_id: i64,
-    driver: &DriverView,
-    now_ms: i64,
-) -> Result<MarkFile, ArchiveError> {
-    let text_of = |stream: Option<&StreamConfig>| {
-        stream
-            .map(|stream| stream.channel.to_string())
-            .unwrap_or_default()
-    };
-    let settings = MarkSettings {
-        archive_id,
-        pid: i64::from(std::process::id()),
-        control_stream_id: config.control.as_ref().map_or(0, |stream| stream.stream_id),
-        local_control_stream_id: config.local_control.stream_id,
-        events_stream_id: config
-            .recording_events
-            .as_ref()
-            .map_or(0, |stream| stream.stream_id),
-        control_channel: text_of(config.control.as_ref()),
-        local_control_channel: text_of(Some(&config.local_control)),
-        events_channel: text_of(config.recording_events.as_ref()),
-        aeron_directory: driver.aeron_dir().display().to_string(),
-        error_log_length: config.error_buffer_length,
-        page_size: driver.file_page_size(),
-    };
-    let storage = FileStorage;
-    let (dir, mark_dir) = (&config.dir, &config.mark_file_dir);
-    Ok(MarkFile::claim(
-        disk, &storage, dir, mark_dir, &settings, now_ms,
-    )?)
-}
-
 fn connect(
     config: &ArchiveConfig,
     archive_id: i64,
@@ -686,76 +531,6 @@ fn connect(
         })
         .connect()?;
     Ok(client)
-}
-
-fn check_id(client: &Client, archive_id: i64) -> Result<(), ArchiveError> {
-    let key = archive_id.to_le_bytes();
-    let is_other = |meta: &CounterMeta| meta.type_id == type_id::ERRORS && meta.key[..8] == key;
-    match client.counters().find(is_other) {
-        Some(other) => Err(ArchiveError::DuplicateId {
-            archive_id,
-            counter_id: other.id,
-        }),
-        None => Ok(()),
-    }
-}
-
-fn add(client: &Client, spec: &CounterSpec) -> Result<Counter, ArchiveError> {
-    let counter = client.add_counter(spec.type_id, &spec.key, &spec.label);
-    counter.map_err(|source| ArchiveError::Command {
-        what: format!("cannot add the counter `{}`", spec.label),
-        source,
-    })
-}
-
-/// Returns the memory of a counter, which its owner keeps allocated.
-fn shared(client: &Client, counter: &Counter) -> taran_core::counters::Counter {
-    // The counter was just allocated.
-    let memory = client.counters().counter(counter.id());
-    memory.unwrap_or_else(taran_core::counters::Counter::detached)
-}
-
-/// As [`shared`], for a counter that stays as long as the client.
-fn kept(client: &Client, counter: &Counter) -> taran_core::counters::Counter {
-    let memory = shared(client, counter);
-    // Never dropped, so that it is freed with the client.
-    std::mem::forget(counter.clone());
-    memory
-}
-
-fn subscribe(
-    client: &Client,
-    channel: &str,
-    stream_id: i32,
-    events: &std::sync::mpsc::Sender<ImageEvent>,
-) -> Result<Subscription, ArchiveError> {
-    let events = events.clone();
-    let on_unavailable = move |image: &ImageView| {
-        // The conductor ends before the client does.
-        let _ = events.send(ImageEvent::RequestsGone {
-            correlation_id: image.correlation_id(),
-        });
-    };
-    let handlers = ImageHandlers::new().on_unavailable(on_unavailable);
-    client
-        .add_subscription_with(channel, stream_id, handlers)
-        .map_err(|source| ArchiveError::Command {
-            what: format!("cannot subscribe to requests on {channel}"),
-            source,
-        })
-}
-
-fn publish(
-    client: &Client,
-    stream: &StreamConfig,
-) -> Result<taran::ExclusivePublication, ArchiveError> {
-    let channel = stream.channel.as_str();
-    client
-        .add_exclusive_publication(channel, stream.stream_id)
-        .map_err(|source| ArchiveError::Command {
-            what: format!("cannot publish recording events on {channel}"),
-            source,
-        })
 }
 
 fn disk_io(disk: &Arc<dyn Disk>, name: &str, workers: usize) -> Result<DiskIo, ArchiveError> {

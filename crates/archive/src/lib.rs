@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod assembly;
 mod buffers;
 mod channel;
 mod clock_steps;

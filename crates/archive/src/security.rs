@@ -180,6 +180,15 @@ impl AuthorisationService for DenyAll {
     }
 }
 
+/// Returns the authorisation service of a configuration.
+pub(crate) fn authorisation_of(denies_all: bool) -> Box<dyn AuthorisationService> {
+    if denies_all {
+        Box::new(DenyAll)
+    } else {
+        Box::new(AllowAll)
+    }
+}
+
 /// Authorises by rules: those of the principal, then general ones, then a default, which denies. Among the rules of
 /// one kind, that of a single action comes before that of its protocol.
 #[derive(Clone, Debug, Default)]

@@ -13,6 +13,7 @@ use taran_storage::{Disk, InlineQueue};
 use super::hooked_disk::{Defect, HookedDisk};
 use super::journal::{Journal, Retention, Role};
 use super::verify::RecoveredFiles;
+use crate::assembly::OpenedFiles;
 use crate::config::ArchiveConfig;
 use crate::counters::type_id;
 use crate::disk_io::testing::EndingQueue;
@@ -20,7 +21,7 @@ use crate::files::{
     CATALOG_FILE, CatalogError, CatalogFile, CatalogOptions, Checksum, EntryState, SyncLevel,
     recover,
 };
-use crate::parts::{ArchiveEnvironment, ArchiveParts, ArchiveStart, OpenedFiles};
+use crate::parts::{ArchiveEnvironment, ArchiveParts, ArchiveStart};
 
 /// Directory of the archive on the disk of its host.
 pub(super) const DIRECTORY: &str = "/archive";

@@ -18,7 +18,7 @@ use super::{
     ARCHIVE_HOST, HOSTS, RECOVERY_BOUND, are_idle, await_all, boot, is_ready, no_sessions,
     restart_archive, set_up, users, with_journal,
 };
-use crate::files::{MARK_FILE, MARK_HEADER_LENGTH, SyncLevel};
+use crate::files::{MARK_FILE, MARK_HEADER_LENGTH, MarkFileInfo, SyncLevel};
 
 /// Length of segments in bytes.
 pub(super) const SEGMENT: i64 = 64 << 10;
@@ -59,19 +59,25 @@ impl Fixture {
     }
 
     pub(super) fn of_archives(settings: Settings, has_replica: bool) -> Self {
+        let mut fixture = Self::starting(settings, has_replica);
+        await_all(
+            &mut fixture.world,
+            "archive and users are connected",
+            RECOVERY_BOUND,
+            is_ready,
+        )
+        .unwrap();
+        fixture
+    }
+
+    /// A world whose archives start.
+    pub(super) fn starting(settings: Settings, has_replica: bool) -> Self {
         let mut world = World::new(11);
         for _ in 0..HOSTS {
             world.add_host_without_driver(HostSpec::new());
         }
         set_up(&mut world, has_replica);
         world.on_boot(move |world, host| boot(world, host, |_| settings));
-        await_all(
-            &mut world,
-            "archive and users are connected",
-            RECOVERY_BOUND,
-            is_ready,
-        )
-        .unwrap();
         Self { world }
     }
 
@@ -222,6 +228,16 @@ impl Fixture {
         let mut errors = Vec::new();
         error_log::read(&log, 0, |error| errors.push(error.text.clone()));
         errors
+    }
+
+    /// Returns what the mark file of the archive says.
+    pub(super) fn mark(&self) -> MarkFileInfo {
+        let path = Path::new(DIRECTORY).join(MARK_FILE);
+        let storage = self.world.storage(HostIndex::at(ARCHIVE_HOST));
+        let region = storage.open(&path).expect("there is a mark file");
+        let mut bytes = vec![0; MARK_HEADER_LENGTH];
+        region.read(0, &mut bytes);
+        MarkFileInfo::parse(&bytes).expect("it is whole")
     }
 
     /// Changes a byte of a file of the archive.

@@ -28,6 +28,7 @@ mod hooked_disk;
 mod journal;
 mod ledger;
 mod operations;
+mod options;
 mod replicas;
 mod retention;
 mod scripted;

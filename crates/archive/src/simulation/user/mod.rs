@@ -185,7 +185,7 @@ impl UserProcess {
         }
     }
 
-    fn connected_client(&self) -> Option<&Client> {
+    pub(super) fn connected_client(&self) -> Option<&Client> {
         match &self.client {
             ClientState::Connected(client) => Some(client),
             _ => None,
