@@ -26,10 +26,11 @@ use crate::subscription::Subscription;
 ///
 /// It is a [`Stream`] of messages, or a [`Sink`] for them, over all drivers: while there is no driver, it is pending. The
 /// loss of a driver, whose resource was in use, is one item or result with an error whose `lost` is some, of whichever
-/// method is called next; after that it goes on with the next driver. So is the refusal of a driver that does not pass by itself
-/// (`Refused`; [`get`](Self::get) and [`Reconnecting::failure`] have the reason). It ends after the client was dropped, or the
-/// application has closed the resource: then the stream and [`get`](Self::get) return `None`, and the other methods
-/// `Closed`. The end is no error of the stream.
+/// method is called next; after that it goes on with the next driver. A refusal that does not pass by itself is one item or
+/// result, too: `Refused`, or the error itself from [`get`](Self::get). [`Reconnecting::failure`] has the reason as well.
+///
+/// It ends after the client was dropped, or the application has closed the resource: then the stream and
+/// [`get`](Self::get) return `None`, and the other methods `Closed`. The end is no error of the stream.
 ///
 /// Messages that the lost driver had not delivered are lost. A message that the sink held is discarded with the error.
 /// [`generation`](Self::generation) tells which driver the last item or result is of: the application sends again what it

@@ -138,12 +138,17 @@ impl CommandError {
         }
     }
 
-    /// Returns true if the same command cannot succeed on the same driver, whatever happens meanwhile: its arguments are invalid, the
-    /// driver does not know the command, names a resource that it does not have, or answers with what this client cannot use.
+    /// Returns true if the kind of error says that the same command will fail on the same driver again: its arguments are
+    /// invalid, the driver does not know the command, it names a resource that the driver does not have, or this client cannot
+    /// use the answer.
     ///
-    /// An error that is neither permanent nor [retryable](Self::is_retryable) may pass: a name server that does not answer, storage
-    /// without space, a log that cannot be mapped, or anything for which drivers have no code but `GENERIC_ERROR`, such as a port or a
-    /// session id that another stream still uses.
+    /// [`ErrorCode::InvalidChannel`] is permanent by this rule, but can pass in two cases, which only the channel shows: it
+    /// names other streams, which can come and go, or it has a host name that an official Java driver cannot resolve at the
+    /// moment. [`Reconnecting::get`](crate::Reconnecting::get) has the exact rule, which takes the channel into account.
+    ///
+    /// An error that is neither permanent nor [retryable](Self::is_retryable) may pass: an unknown host, storage without space,
+    /// a log that cannot be mapped, or anything for which drivers have no code but `GENERIC_ERROR`, such as a port or a session
+    /// id that another stream still uses.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         match self {

@@ -37,11 +37,11 @@ pub enum OfferError {
     /// The client has lost its driver.
     #[error(transparent)]
     DriverLost(#[from] Lost),
-    /// The driver has refused the publication of a [`ReconnectingClient`](crate::ReconnectingClient) for a reason that does not pass
-    /// by itself, which [`Reconnecting::failure`](crate::Reconnecting::failure) returns. The next driver is asked again.
+    /// The publication of a [`ReconnectingClient`](crate::ReconnectingClient) cannot be added on this driver, for a reason that
+    /// does not pass by itself; [`Reconnecting::failure`](crate::Reconnecting::failure) returns it. It is added again on the next
+    /// connection.
     #[error(
-        "the media driver has refused the publication for good; 'Reconnecting::failure' has the reason: mend the channel, \
-         and add the publication again"
+        "the publication cannot be added on this media driver; 'Reconnecting::failure' has the reason"
     )]
     Refused,
     /// The stream has used up its position space of 2^31 terms. Add a new publication, with a longer term length.
@@ -114,11 +114,11 @@ pub enum PollError {
     /// The client has lost its driver.
     #[error(transparent)]
     DriverLost(#[from] Lost),
-    /// The driver has refused the subscription of a [`ReconnectingClient`](crate::ReconnectingClient) for a reason that does not pass
-    /// by itself, which [`Reconnecting::failure`](crate::Reconnecting::failure) returns. The next driver is asked again.
+    /// The subscription of a [`ReconnectingClient`](crate::ReconnectingClient) cannot be added on this driver, for a reason that
+    /// does not pass by itself; [`Reconnecting::failure`](crate::Reconnecting::failure) returns it. It is added again on the next
+    /// connection.
     #[error(
-        "the media driver has refused the subscription for good; 'Reconnecting::failure' has the reason: mend the channel, \
-         and add the subscription again"
+        "the subscription cannot be added on this media driver; 'Reconnecting::failure' has the reason"
     )]
     Refused,
 }

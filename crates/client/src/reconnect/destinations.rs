@@ -3,8 +3,8 @@
 //!
 //! Contract: [`Destinations::begin`] when the resource was made, [`Destinations::do_work`] once per duty cycle after that,
 //! [`Destinations::end`] when its driver is lost. `do_work` brings the destinations of the resource in line with the list
-//! of the handle; [`Destinations::is_settled`] is true when each was tried. A command that fails is repeated after a pause,
-//! unless the driver refuses it for good; then the next attempt is on the next connection.
+//! of the handle; [`Destinations::is_settled`] is true when each was tried. A command that fails is repeated after a pause. Only
+//! an addition that the driver refuses for good is not: its next attempt is on the next connection.
 //!
 //! A driver does not deduplicate destinations. So a destination that it may have, because the answer to its command was
 //! lost, is removed before it is added again; the driver executes the commands of a client in order. A destination of a
@@ -26,6 +26,7 @@ use crate::pending::Pending;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::registry::Request;
 use crate::subscription::Subscription;
+use crate::trace::event;
 
 /// Time of an attempt that is not made.
 const NEVER: i64 = i64::MAX;
@@ -152,8 +153,8 @@ pub(super) struct Destinations {
 struct Destination {
     channel: String,
     state: State,
-    /// True after a failure, until the destination is as wanted.
-    has_failed: bool,
+    /// The last failure, until the destination is as wanted.
+    failure: Option<CommandError>,
 }
 
 enum State {
@@ -211,19 +212,19 @@ impl Destinations {
         let is_tried = |channel: &String| {
             self.known.iter().any(|known| {
                 known.channel == *channel
-                    && (known.has_failed || matches!(known.state, State::Added { .. }))
+                    && (known.failure.is_some() || matches!(known.state, State::Added { .. }))
             })
         };
         self.port.is_none() || self.wanted.iter().all(is_tried)
     }
 
-    /// Returns true if a destination is not as wanted after a failure.
-    pub(super) fn has_failed(&self) -> bool {
-        self.known.iter().any(|known| known.has_failed)
+    /// Returns the failure of the first destination that is not as wanted after one.
+    pub(super) fn failure(&self) -> Option<&CommandError> {
+        self.known.iter().find_map(|known| known.failure.as_ref())
     }
 
-    /// Sends commands and takes their results. `on_failure` gets each error. Returns the amount of work done.
-    pub(super) fn do_work(&mut self, now: Now, mut on_failure: impl FnMut(CommandError)) -> usize {
+    /// Sends commands and takes their results. Returns the amount of work done.
+    pub(super) fn do_work(&mut self, now: Now) -> usize {
         let Some(port) = &self.port else { return 0 };
         let mut work = 0;
         for channel in &self.wanted {
@@ -233,13 +234,13 @@ impl Destinations {
                     state: State::Absent {
                         next_attempt_ns: i64::MIN,
                     },
-                    has_failed: false,
+                    failure: None,
                 });
             }
         }
         for known in &mut self.known {
             let is_wanted = self.wanted.contains(&known.channel);
-            if let Some(next) = known.advance(port, is_wanted, now, &mut on_failure) {
+            if let Some(next) = known.advance(port, is_wanted, now) {
                 known.state = next;
                 work += 1;
             }
@@ -263,25 +264,27 @@ impl Destination {
     }
 
     /// Returns the next state, if the destination leaves the current one.
-    fn advance(
-        &mut self,
-        port: &DestinationPort,
-        is_wanted: bool,
-        now: Now,
-        on_failure: &mut impl FnMut(CommandError),
-    ) -> Option<State> {
-        let has_failed = &mut self.has_failed;
+    fn advance(&mut self, port: &DestinationPort, is_wanted: bool, now: Now) -> Option<State> {
+        let failure = &mut self.failure;
         let channel = &self.channel;
-        // Reports an error and returns the time of the next attempt: none on this connection if the driver refuses for good.
+        // Keeps an error and returns the time of the next attempt.
         let mut failed = |error: CommandError| {
-            *has_failed = true;
-            let next_attempt_ns = if is_final(&error, Some(channel)) {
-                NEVER
-            } else {
-                now.nanos.saturating_add(RETRY_NS)
-            };
-            on_failure(error);
-            next_attempt_ns
+            *failure = Some(error);
+            now.nanos.saturating_add(RETRY_NS)
+        };
+        // The same for an addition: no attempt on this connection if the driver refuses it for good.
+        let mut not_added = |error: CommandError| {
+            if !is_final(&error, Some(channel)) {
+                return failed(error);
+            }
+            event!(
+                warn,
+                "the media driver refuses a destination",
+                channel = channel,
+                error = error
+            );
+            failed(error);
+            NEVER
         };
         match &mut self.state {
             State::Absent { .. } if !is_wanted => Some(State::Gone),
@@ -289,27 +292,24 @@ impl Destination {
             State::Absent { .. } => Some(match port.add(&self.channel) {
                 Ok(pending) => State::Adding(pending),
                 Err(error) => State::Absent {
-                    next_attempt_ns: failed(error),
+                    next_attempt_ns: not_added(error),
                 },
             }),
             State::Adding(pending) => Some(match pending.poll()? {
                 Ok(()) => {
-                    self.has_failed = false;
+                    self.failure = None;
                     State::Added {
                         id: pending.registration_id(),
                     }
                 }
                 Err(error @ CommandError::Registration(_)) => State::Absent {
-                    next_attempt_ns: failed(error),
+                    next_attempt_ns: not_added(error),
                 },
                 // The driver may have executed the command.
-                Err(error) => {
-                    failed(error);
-                    State::Unresolved {
-                        id: pending.registration_id(),
-                        next_attempt_ns: now.nanos.saturating_add(RETRY_NS),
-                    }
-                }
+                Err(error) => State::Unresolved {
+                    id: pending.registration_id(),
+                    next_attempt_ns: failed(error),
+                },
             }),
             State::Added { .. } if is_wanted => None,
             State::Unresolved {

@@ -86,8 +86,9 @@ impl std::fmt::Display for ConnectionState {
 /// starts a new stream: what a subscriber had not received when the driver was lost is gone, and only the application
 /// knows what has to be sent again; see [`Reconnecting::generation`].
 ///
-/// A resource that a driver cannot add is tried again once per second. If the driver refuses it for a reason that does not pass by itself, such as
-/// an invalid channel, [`Reconnecting::get`] returns the error, and only the next driver is asked again.
+/// A resource that a driver cannot add is tried again once per second. If the driver refuses it for a reason that does not
+/// pass by itself, such as an invalid channel, [`Reconnecting::get`] returns the error, and the next attempt is on the next
+/// connection.
 ///
 /// Destinations that are added to the handle (`Reconnecting::add_destination`) are part of the resource. With the feature
 /// `async`, `Reconnecting::into_async` makes a `Stream` or `Sink` that goes on with the resource on the next driver.

@@ -2,26 +2,47 @@
 //! Which refusals of a driver pass by themselves.
 
 use taran_protocol::error_code::ErrorCode;
-use taran_protocol::uri::{ChannelUri, Param};
+use taran_protocol::uri::{Address, ChannelUri, Host, Interface, Param};
 
 use crate::error::CommandError;
 
-/// Returns true if a command with this channel cannot succeed on the same driver, so that it is not repeated.
+/// Returns true if the refusal of a command with this channel does not pass by itself, so that the command is not repeated
+/// on the same connection.
 ///
-/// A channel that names other streams, by tag, session id or correlation id, is refused as invalid while those do not exist or,
-/// by official Java drivers, while another stream has its session id. That passes when the others are added or closed.
+/// Two kinds of channels can be refused as invalid for a reason that passes:
+///
+/// * A channel that names other streams, by tag, session id or correlation id: while those do not exist or, by official Java
+///   drivers, while another stream has its session id. That passes when the others are added or closed.
+/// * A channel with a host name: official Java drivers answer so while the name cannot be resolved.
 pub(super) fn is_final(error: &CommandError, channel: Option<&str>) -> bool {
     let is_invalid_channel = matches!(
         error,
         CommandError::Registration(refused) if refused.code == ErrorCode::InvalidChannel
     );
-    error.is_permanent() && !(is_invalid_channel && channel.is_some_and(names_other_streams))
+    error.is_permanent() && !(is_invalid_channel && channel.is_some_and(depends_on_others))
 }
 
-fn names_other_streams(channel: &str) -> bool {
-    let others = [Param::Tags, Param::SessionId, Param::ResponseCorrelationId];
+fn depends_on_others(channel: &str) -> bool {
     ChannelUri::parse(channel)
-        .is_ok_and(|channel| others.iter().any(|other| channel.get(*other).is_some()))
+        .is_ok_and(|channel| names_other_streams(&channel) || has_host_name(&channel))
+}
+
+fn names_other_streams(channel: &ChannelUri) -> bool {
+    let others = [Param::Tags, Param::SessionId, Param::ResponseCorrelationId];
+    others.iter().any(|other| channel.get(*other).is_some())
+}
+
+fn has_host_name(channel: &ChannelUri) -> bool {
+    let addresses = [Param::Endpoint, Param::Control].into_iter();
+    let mut addresses = addresses.filter_map(|param| channel.get(param));
+    addresses.any(|it| Address::parse(it).is_ok_and(|address| is_name(&address.host)))
+        || channel.get(Param::Interface).is_some_and(|interface| {
+            matches!(Interface::parse(interface), Ok(Interface::Network { host, .. }) if is_name(&host))
+        })
+}
+
+fn is_name(host: &Host) -> bool {
+    host.ip().is_none()
 }
 
 #[cfg(test)]
@@ -40,15 +61,25 @@ mod tests {
     }
 
     #[test]
-    fn invalid_channel_is_final_unless_it_names_other_streams() {
+    fn invalid_channel_is_final_unless_it_names_other_streams_or_hosts() {
         let error = refused(ErrorCode::InvalidChannel);
-        for channel in ["aeron:udp?endpoint=a:1", "aeron:ipc", "no channel?tags=1"] {
+        for channel in [
+            "aeron:udp?endpoint=10.0.0.1:1|control=[::1]:0|interface=10.0.0.0/24",
+            "aeron:udp?endpoint=10.0.0.1:1|interface={eth0}",
+            "aeron:udp?endpoint=no.port",
+            "aeron:ipc",
+            "no channel?tags=1",
+        ] {
             assert!(is_final(&error, Some(channel)), "{channel}");
         }
         for channel in [
             "aeron:udp?tags=1",
             "aeron:ipc?session-id=7",
-            "aeron:udp?control-mode=response|control=a:1|response-correlation-id=9",
+            "aeron:udp?control-mode=response|control=10.0.0.1:1|response-correlation-id=9",
+            "aeron:udp?endpoint=server:1",
+            "aeron-spy:aeron:udp?endpoint=server:1",
+            "aeron:udp?control-mode=dynamic|control=server:1",
+            "aeron:udp?endpoint=224.0.1.1:1|interface=localhost/8",
         ] {
             assert!(!is_final(&error, Some(channel)), "{channel}");
         }

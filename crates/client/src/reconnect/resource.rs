@@ -34,7 +34,7 @@ struct Change<T> {
     made: Option<T>,
     /// Number of resources made so far.
     generation: u64,
-    /// Reason why the last attempt to add the resource, or to add or remove one of its destinations, failed.
+    /// Reason why the driver does not have the resource, or else the failure of the first destination that is not as wanted.
     failure: Option<CommandError>,
     /// True if the driver has refused the resource with that failure, and is not asked again.
     is_refused: bool,
@@ -124,9 +124,15 @@ impl<T> Reconnecting<T> {
     /// is some.
     ///
     /// # Errors
-    /// The current driver has refused the resource, for a reason that does not pass by itself: an invalid channel, for example
-    /// ([`CommandError::is_permanent`]). It is not asked again, and each call returns the error until the driver is lost; the next
-    /// driver is asked once more. Other failures are repeated, and are no error: see [`failure`](Self::failure).
+    /// The current driver cannot add the resource, for a reason that does not pass by itself: the error
+    /// [is permanent](CommandError::is_permanent), and is not [`ErrorCode::InvalidChannel`](crate::ErrorCode::InvalidChannel) for a
+    /// channel that
+    ///
+    /// * names other streams (`tags`, `session-id`, `response-correlation-id`), which can come and go, or
+    /// * has a host name in `endpoint`, `control` or `interface`: official Java drivers use that code for an unknown host, too.
+    ///
+    /// Each call returns the error until the driver is lost; the resource is added again on the next connection. What fails for
+    /// another reason is tried again once per second, and is no error: see [`failure`](Self::failure).
     #[inline]
     pub fn get(&mut self) -> Result<Option<&mut T>, CommandError> {
         // Acquire: pairs with the release in `Slot::bump_version`.
@@ -161,10 +167,10 @@ impl<T> Reconnecting<T> {
         self.generation
     }
 
-    /// Returns why the last attempt to add the resource, or to add or remove one of its destinations, failed; `None` once
-    /// the driver has all of them as wanted. What failed is tried again once per second, unless the failure
-    /// [does not pass](CommandError::is_permanent) by itself; then the next driver is asked. If it is an invalid channel that names
-    /// other streams (`tags`, `session-id`, `response-correlation-id`), which can come and go, it is tried again as well.
+    /// Returns why the last attempt to add the resource failed or, if the driver has the resource, why the last attempt to add
+    /// or remove a destination failed: of the first destination that is still not as wanted. `None` once the driver has all of
+    /// them as wanted. What failed is tried again once per second. Only an addition that is refused for a reason that does not
+    /// pass by itself, as [`get`](Self::get) defines it, is tried again on the next connection.
     #[must_use]
     pub fn failure(&self) -> Option<CommandError> {
         self.slot.lock().failure.clone()
@@ -186,7 +192,7 @@ macro_rules! with_destinations {
                 /// `control-mode=manual`. Does not wait: the duty cycle of the client sends the command, and
                 #[doc = "[`get`](Self::get) returns a resource made anew after each of its destinations was added or has"]
                 /// failed ([`failure`](Self::failure)). A destination that was refused for good is tried again on the
-                /// next driver. Has no effect if the resource has the destination.
+                /// next connection. Has no effect if the resource has the destination.
                 ///
                 /// The driver has each destination once, also after a command whose answer was lost: it is removed before
                 /// it is added again.
@@ -245,7 +251,7 @@ enum Restoring<T> {
     Completing(T),
     /// The handle has the resource.
     Added,
-    /// The driver has refused it for good.
+    /// It cannot be added on this connection.
     Refused,
 }
 
@@ -306,12 +312,10 @@ impl<T: Resource> Restorer<T> {
             let wanted = self.slot.lock().wanted.clone();
             self.destinations.set_wanted(wanted, version);
         }
-        let slot = &self.slot;
-        let work = self
-            .destinations
-            .do_work(now, |error| slot.lock().failure = Some(error));
-        if work > 0 && self.destinations.is_settled() && !self.destinations.has_failed() {
-            self.slot.lock().failure = None;
+        let work = self.destinations.do_work(now);
+        if work > 0 {
+            // The resource itself is there.
+            self.slot.lock().failure = self.destinations.failure().cloned();
         }
         work
     }
@@ -322,9 +326,7 @@ impl<T: Resource> Restorer<T> {
             let mut change = self.slot.lock();
             change.made = Some(made);
             change.generation += 1;
-            if !self.destinations.has_failed() {
-                change.failure = None;
-            }
+            change.failure = self.destinations.failure().cloned();
             self.slot.bump_version(&change);
             change.take_waker()
         };
@@ -346,7 +348,12 @@ impl<T: Resource> Restorer<T> {
 
     /// Passes the refusal of the driver to the handle.
     fn refuse(&mut self, error: CommandError) {
-        event!(warn, "the media driver refuses a resource", error = error);
+        event!(
+            warn,
+            "the media driver refuses a resource",
+            channel = self.channel.as_deref().unwrap_or("none"),
+            error = error
+        );
         self.progress = Restoring::Refused;
         let waker = {
             let mut change = self.slot.lock();

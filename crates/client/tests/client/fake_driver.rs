@@ -23,7 +23,7 @@ use taran_protocol::response::Response;
 pub(crate) const DIRECTORY: &str = "/fake/aeron";
 pub(crate) const TERM_LENGTH: i32 = 64 * 1024;
 /// Channel of a destination that the driver refuses.
-pub(crate) const REFUSED: &str = "aeron:udp?endpoint=refused:1";
+pub(crate) const REFUSED: &str = "aeron:udp?endpoint=127.0.0.1:1";
 /// Channel of a destination whose host the driver cannot resolve.
 pub(crate) const UNRESOLVED: &str = "aeron:udp?endpoint=unresolved:1";
 const WINDOW: i64 = TERM_LENGTH as i64 / 2;
@@ -61,7 +61,8 @@ pub(crate) enum OfDestinations {
     Execute,
     /// Executes them; the answers are lost.
     ExecuteSilently,
-    RefuseRemovals,
+    /// Refuses removals with this error.
+    RefuseRemovals(ErrorCode),
 }
 
 pub(crate) struct FakeDriver {
@@ -383,12 +384,10 @@ impl FakeDriver {
             command,
             Command::AddDestination { .. } | Command::AddReceiveDestination { .. }
         );
-        if self.of_destinations == OfDestinations::RefuseRemovals && !is_addition {
-            self.respond(&Response::Error {
-                correlation_id,
-                error_code: 0,
-                message: b"not now",
-            });
+        if let OfDestinations::RefuseRemovals(code) = self.of_destinations
+            && !is_addition
+        {
+            self.refuse(correlation_id, code);
             return;
         }
         let known = &mut self.destinations;

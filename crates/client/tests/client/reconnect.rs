@@ -403,29 +403,64 @@ fn destination_without_answer_that_is_no_longer_wanted_is_removed() {
 
 #[test]
 fn failed_removal_of_a_destination_is_reported_and_tried_again() {
-    let mut machine = machine_with_destinations();
-    machine.driver().of_destinations = OfDestinations::RefuseRemovals;
-    machine.publication.remove_destination(ONE);
-    machine.subscription.remove_destination(TWO);
-    for _ in 0..5 {
-        machine.advance(Duration::from_secs(1));
-        let failures = [
-            machine.publication.failure(),
-            machine.subscription.failure(),
-        ];
-        assert!(
-            failures
-                .iter()
-                .all(|it| matches!(it, Some(CommandError::Registration(_)))),
-            "{failures:?}"
-        );
+    for code in [ErrorCode::GenericError, ErrorCode::InvalidChannel] {
+        let mut machine = machine_with_destinations();
+        machine.driver().of_destinations = OfDestinations::RefuseRemovals(code);
+        machine.publication.remove_destination(ONE);
+        machine.subscription.remove_destination(TWO);
+        for _ in 0..5 {
+            machine.advance(Duration::from_secs(1));
+            let failures = [
+                machine.publication.failure(),
+                machine.subscription.failure(),
+            ];
+            assert!(
+                failures
+                    .iter()
+                    .flatten()
+                    .filter(|it| is_refused_with(it, code))
+                    .count()
+                    == 2,
+                "{failures:?}"
+            );
+        }
+        assert_eq!(machine.destinations(), [ONE, TWO]);
+        machine.driver().of_destinations = OfDestinations::Execute;
+        machine.advance(Duration::from_secs(2));
+        assert_eq!(machine.destinations(), [] as [&str; 0]);
+        assert_eq!(machine.publication.failure(), None);
+        assert_eq!(machine.subscription.failure(), None);
     }
-    assert_eq!(machine.destinations(), [ONE, TWO]);
+}
+
+#[test]
+fn failure_is_that_of_a_destination_that_is_not_there() {
+    let mut machine = Machine::without_driver();
+    machine.start_driver();
+    machine.driver().of_destinations = OfDestinations::ExecuteSilently;
+    machine.publication.add_destination(ONE).unwrap();
+    machine.publication.add_destination(REFUSED).unwrap();
+    machine.advance(Duration::from_secs(1));
+    let failure = machine.publication.failure().unwrap();
+    assert!(
+        is_refused_with(&failure, ErrorCode::InvalidChannel),
+        "{failure}"
+    );
+    machine.advance(Duration::from_secs(25));
+    let failure = machine.publication.failure().unwrap();
+    assert!(matches!(failure, CommandError::Timeout { .. }), "{failure}");
+
     machine.driver().of_destinations = OfDestinations::Execute;
-    machine.advance(Duration::from_secs(2));
-    assert_eq!(machine.destinations(), [] as [&str; 0]);
+    machine.advance(Duration::from_secs(25));
+    assert_eq!(machine.destinations(), [ONE]);
+    let failure = machine.publication.failure().unwrap();
+    assert!(
+        is_refused_with(&failure, ErrorCode::InvalidChannel),
+        "{failure}"
+    );
+    machine.publication.remove_destination(REFUSED);
+    machine.advance(Duration::from_secs(1));
     assert_eq!(machine.publication.failure(), None);
-    assert_eq!(machine.subscription.failure(), None);
 }
 
 /// Another client can have kept the endpoint of the publication, with its destinations.
@@ -480,7 +515,7 @@ fn is_refused_with(error: &CommandError, code: ErrorCode) -> bool {
 }
 
 #[test]
-fn stream_refused_for_good_is_an_error_and_the_next_driver_is_asked_again() {
+fn stream_refused_for_good_is_an_error_and_is_added_on_the_next_connection() {
     for code in [
         ErrorCode::InvalidChannel,
         ErrorCode::UnknownCommandTypeId,
@@ -535,21 +570,23 @@ fn refusal_that_may_pass_is_reported_and_repeated_after_a_pause() {
     }
 }
 
-/// The publication with the tag may be added later.
+/// The publication with the tag may be added later, and the host may be resolved later.
 #[test]
-fn invalid_channel_that_names_other_streams_is_repeated() {
-    let mut machine = Machine::without_driver();
-    machine.subscription = machine.client.add_subscription("aeron:udp?tags=7", 10);
-    machine.start_driver_that_refuses(ErrorCode::InvalidChannel);
-    machine.driver().take_commands();
-    machine.advance(Duration::from_secs(10));
-    let count = additions(&mut machine);
-    assert!((8..=10).contains(&count), "the subscription only: {count}");
-    assert!(machine.subscription.get().unwrap().is_none());
-    assert!(machine.publication.get().is_err());
-    machine.driver().refuses_streams = None;
-    machine.advance(Duration::from_secs(1));
-    assert!(machine.subscription.get().unwrap().is_some());
+fn invalid_channel_that_names_other_streams_or_a_host_is_repeated() {
+    for channel in ["aeron:udp?tags=7", "aeron:udp?endpoint=server:40456"] {
+        let mut machine = Machine::without_driver();
+        machine.subscription = machine.client.add_subscription(channel, 10);
+        machine.start_driver_that_refuses(ErrorCode::InvalidChannel);
+        machine.driver().take_commands();
+        machine.advance(Duration::from_secs(10));
+        let count = additions(&mut machine);
+        assert!((8..=10).contains(&count), "the subscription only: {count}");
+        assert!(machine.subscription.get().unwrap().is_none());
+        assert!(machine.publication.get().is_err());
+        machine.driver().refuses_streams = None;
+        machine.advance(Duration::from_secs(1));
+        assert!(machine.subscription.get().unwrap().is_some());
+    }
 }
 
 #[test]
@@ -563,7 +600,7 @@ fn channel_that_is_too_long_is_an_error() {
 }
 
 #[test]
-fn destination_refused_for_good_is_reported_and_not_tried_again_on_this_driver() {
+fn destination_refused_for_good_is_reported_and_not_tried_again_on_this_connection() {
     let mut machine = Machine::without_driver();
     machine.publication.add_destination(REFUSED).unwrap();
     machine.publication.add_destination(ONE).unwrap();

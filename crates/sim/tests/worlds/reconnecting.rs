@@ -14,9 +14,9 @@ use taran_sim::{
 
 use super::common::{LONG, STREAM, between, channel};
 
-/// Interval of messages in nanoseconds.
 /// The channels are valid.
 const NOT_REFUSED: &str = "no driver refuses a valid channel";
+/// Interval of messages in nanoseconds.
 const INTERVAL_NS: i64 = 20_000_000;
 /// Type of the counters.
 const COUNTER: i32 = 1_234;
