@@ -157,16 +157,15 @@ impl<T> Commands<T> {
 
     /// Returns true when all are answered.
     pub(crate) fn poll(&mut self) -> Result<bool, ArchiveError> {
-        while let Some((what, pending)) = self.pending.front_mut() {
+        while let Some((what, mut pending)) = self.pending.pop_front() {
             match pending.poll() {
-                None => return Ok(false),
-                Some(Ok(added)) => self.added.push_back(added),
-                Some(Err(source)) => {
-                    let what = std::mem::take(what);
-                    return Err(ArchiveError::Command { what, source });
+                None => {
+                    self.pending.push_front((what, pending));
+                    return Ok(false);
                 }
+                Some(Ok(added)) => self.added.push_back(added),
+                Some(Err(source)) => return Err(ArchiveError::Command { what, source }),
             }
-            self.pending.pop_front();
         }
         Ok(true)
     }

@@ -361,17 +361,20 @@ fn extension_of_an_empty_recording_makes_its_file_where_it_starts() {
         position: 96,
         is_extension: true,
     };
-    for _ in 0..2 {
+    for frames in [2, 1] {
         // The second time the file is there, and what was not acknowledged is cleared.
         let mut extended =
             Fixture::from(&fixture.disk, start, SyncLevel::Data, DiskFullPolicy::Hold);
-        extended.push(32, 1);
+        for value in 1..=frames {
+            extended.push(32, value);
+        }
         extended.run();
-        assert_eq!(extended.writer.position(), 160);
+        let end = 96 + 64 * usize::from(frames);
+        assert_eq!(extended.writer.position(), end as i64);
         let bytes = extended.bytes(0);
         assert!(bytes[..96].iter().all(|byte| *byte == 0));
         assert_eq!(bytes[96..160], frame(&stream(), 96, 32, 1));
-        assert!(bytes[160..].iter().all(|byte| *byte == 0));
+        assert!(bytes[end..].iter().all(|byte| *byte == 0));
         assert_eq!(bytes.len(), SEGMENT as usize);
     }
 }

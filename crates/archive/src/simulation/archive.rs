@@ -439,8 +439,8 @@ impl Running {
 }
 
 impl Running {
-    /// Checks that a recording that is gone from the catalog, or has lost its first segments, was to be purged, and that one
-    /// that begins elsewhere was empty.
+    /// Checks that a recording that is gone from the catalog, or has lost its first segments, was to be purged, and that an empty
+    /// one begins where its source has begun.
     fn check_purges(&mut self, journal: &mut Journal) -> Result<(), Violation> {
         let extents: BTreeMap<_, _> = self.parts.extents().collect();
         for (id, extent) in &extents {

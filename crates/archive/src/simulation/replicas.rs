@@ -446,7 +446,7 @@ fn retention_keeps_the_destination_of_a_replication_that_has_no_frame_yet() {
         fixture.record(label);
     }
     fixture.publish(1, 20);
-    // The rule meets the recording of the source with that id, too.
+    // Retention of the source purges its own recording 0 as well.
     let known = fixture.world.shared_mut::<Journal>().recording(0);
     known.may_be_gone = true;
     // A new replica has the time at which its source was started, which is older than the rule's age.

@@ -116,15 +116,18 @@ impl Access {
     }
 }
 
-/// Returns true if a proxy tells that it got the request over TLS. A client that lies about it only restricts its own cookie.
+/// Returns true if a proxy tells that the client speaks TLS. Of several proxies the first one counts, to which the client speaks. A
+/// client that lies about it only restricts its own cookie.
 fn is_over_tls(request: &Request) -> bool {
     let is_https = |value: &str| value.trim().trim_matches('"').eq_ignore_ascii_case("https");
     let told = request.header("X-Forwarded-Proto").unwrap_or_default();
     let forwarded = request.header("Forwarded").unwrap_or_default();
+    let first = |list: &str| list.split(',').next().unwrap_or_default().to_owned();
+    let forwarded = first(&forwarded);
     let mut pairs = forwarded
-        .split([';', ','])
+        .split(';')
         .filter_map(|pair| pair.trim().split_once('='));
-    told.split(',').any(is_https)
+    is_https(&first(&told))
         || pairs.any(|(name, value)| name.eq_ignore_ascii_case("proto") && is_https(value))
 }
 
@@ -238,8 +241,11 @@ mod tests {
         for (header, is_secure) in [
             ("X-Forwarded-Proto: https", true),
             ("X-Forwarded-Proto: http", false),
+            ("X-Forwarded-Proto: https, http", true),
+            ("X-Forwarded-Proto: http, https", false),
             ("Forwarded: for=192.0.2.7;Proto=\"https\"", true),
             ("Forwarded: for=192.0.2.7;proto=http", false),
+            ("Forwarded: proto=http, for=192.0.2.7;proto=https", false),
         ] {
             let cookie = access(true).log_in(&request(&format!("{header}\r\n")));
             let ends = cookie.unwrap().ends_with("; SameSite=Strict; Secure");

@@ -171,3 +171,20 @@ fn targets(arguments: &Arguments) -> Vec<Target> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn place_of_all_addresses_names_none() {
+        for (local, expected) in [
+            ("192.0.2.7:8080", "192.0.2.7:8080"),
+            ("[::1]:8080", "[::1]:8080"),
+            ("0.0.0.0:8080", "<address of this machine>:8080"),
+            ("[::]:8080", "<address of this machine>:8080"),
+        ] {
+            assert_eq!(place(local.parse().unwrap()), expected);
+        }
+    }
+}

@@ -64,7 +64,7 @@ impl<T> Repeated<T> {
         Some(result)
     }
 
-    /// Returns true if the driver has the command or may have it: its answer is awaited or was returned.
+    /// Returns true if the driver may have the command: its answer is awaited, or its result was returned.
     pub(super) fn is_sent(&self) -> bool {
         !matches!(self.state, State::Due(_))
     }

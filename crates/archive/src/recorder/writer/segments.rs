@@ -132,7 +132,7 @@ impl SegmentWriter {
         if !self.is_continued() {
             self.submit_open(Create::New, io);
         } else if layout.offset_of(position) == 0 || position == layout.start_position() {
-            // No frame is in the file. Aeron leaves an empty one at the start of a segment, and a replica without data has none.
+            // The file has no frame: Aeron leaves an empty file at the start of a segment. A replica without data has no file.
             self.submit_open(Create::IfMissing, io);
         } else if let Some(segment) = self.segments.back() {
             let path = self.path(segment.base);
