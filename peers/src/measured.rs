@@ -13,9 +13,8 @@ const QUANTILES: [f64; 21] = [
 /// Result of one measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Messages per second: received for streams, sent for scheduled round trips, completed round trips for a ping-pong. For
-    /// an idle driver or archive, per cent of a core; otherwise megabytes per second, milliseconds or KiB, as the measurement
-    /// has it.
+    /// Messages per second: received for streams, sent for scheduled round trips, completed round trips for a ping-pong. Of an
+    /// idle process it is per cent of a core. Other measurements have megabytes per second, milliseconds or KiB.
     pub rate: f64,
     /// Number of missing, repeated and damaged messages.
     pub defects: u64,

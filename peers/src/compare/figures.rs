@@ -103,7 +103,7 @@ pub(crate) enum Status {
     Met,
     /// The figure is outside the bound.
     Missed,
-    /// The figure is within the bound, but messages were lost or the rate was not held.
+    /// The figure is within the bound, but messages were lost or the rate was not held; or the baseline's were, whatever the figure.
     Invalid,
     /// A subject of the target was not measured.
     NotMeasured,
@@ -194,15 +194,11 @@ impl Outcome {
             or: None,
             ..*target
         };
-        let (first, second) = (self.evaluate(target), self.evaluate(&other));
-        let is_met = |verdict: &Option<Verdict>| {
-            let status = verdict.as_ref().map(|verdict| verdict.status);
-            status.is_some_and(|status| status != Status::Missed)
-        };
-        if !is_met(&first) && (is_met(&second) || first.is_none()) {
-            other
-        } else {
-            *target
+        let status = |target| self.evaluate(target).map(|verdict| verdict.status);
+        match (status(target), status(&other)) {
+            (Some(Status::Met), _) => *target,
+            (None, _) | (_, Some(Status::Met)) => other,
+            _ => *target,
         }
     }
 
@@ -219,10 +215,15 @@ impl Outcome {
             bound: target.bound,
             to: target.to.map(|to| self.rows[to].label.clone()),
             value,
-            status: match target.bound.is_met_by(value) {
-                false => Status::Missed,
-                true if self.rows[target.of].is_valid() => Status::Met,
-                true => Status::Invalid,
+            status: if target.to.is_some_and(|to| !self.rows[to].is_valid()) {
+                // A ratio to an overloaded or lossy baseline says nothing.
+                Status::Invalid
+            } else if !target.bound.is_met_by(value) {
+                Status::Missed
+            } else if self.rows[target.of].is_valid() {
+                Status::Met
+            } else {
+                Status::Invalid
             },
         })
     }
@@ -387,5 +388,23 @@ pub(crate) mod tests {
         assert_eq!(status(|_| ()), Status::Met);
         assert_eq!(status(|round| round.defects = 1), Status::Invalid);
         assert_eq!(status(|round| round.is_held = false), Status::Invalid);
+    }
+
+    #[test]
+    fn verdict_with_invalid_baseline_is_invalid_and_another_baseline_decides() {
+        let status = |ours: f64, spoil: fn(&mut Measured)| {
+            let mut outcome = outcome("driver stream loopback invoker 288B", &[&[ours], &[1.0]]);
+            outcome.rows[1].rounds.iter_mut().for_each(spoil);
+            outcome.verdicts(0, 0)[0].status
+        };
+        for ours in [8.6, 8.5] {
+            assert_eq!(status(ours, |round| round.is_held = false), Status::Invalid);
+            assert_eq!(status(ours, |round| round.defects = 1), Status::Invalid);
+        }
+        let mut outcome = outcome("archive record ipc 288B", &[&[9.5], &[1.0], &[10.0]]);
+        outcome.rows[1].rounds[0].defects = 1;
+        let verdict = outcome.verdicts(0, 0).remove(0);
+        assert_eq!(verdict.to.unwrap(), "limit: pwrite");
+        assert_eq!(verdict.status, Status::Met);
     }
 }

@@ -90,7 +90,7 @@ fn compare(arguments: &Arguments) -> Result<usize, String> {
         markdown::update(page, files)?;
         return Ok(0);
     }
-    let cases = chosen(&arguments.only)?;
+    let mut cases = chosen(&arguments.only)?;
     if arguments.list {
         for case in &cases {
             println!("{}", case.name);
@@ -100,7 +100,7 @@ fn compare(arguments: &Arguments) -> Result<usize, String> {
     interrupt::watch()?;
     process::remove_leftovers();
     testbed::remove_leftovers();
-    let available = Available::detect(&cases);
+    let available = Available::detect(&mut cases);
     check_socket_buffer_limits(&cases)?;
     fs::create_dir_all(&arguments.output).map_err(|error| at(&arguments.output, &error))?;
     let began = Instant::now();
@@ -143,15 +143,25 @@ fn chosen(parts: &[String]) -> Result<Vec<Case>, String> {
 }
 
 /// Optional parts of the testbed that exist on this machine. Subjects that need a missing part are skipped, and the targets
-/// that refer to them count as not measured.
+/// that refer to them count as not measured. Subjects that need more cores are skipped with their targets.
 struct Available {
     veth: bool,
     java: bool,
+    cores: usize,
 }
 
 impl Available {
     /// Checks the parts that these cases need, and reports the missing ones on standard error.
-    fn detect(cases: &[Case]) -> Available {
+    fn detect(cases: &mut [Case]) -> Available {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        for case in &mut *cases {
+            for label in case.limit_to(cores) {
+                eprintln!(
+                    "SKIPPED: {}, {label}: its threads never sleep, and this machine has {cores} cores: its target is not decided",
+                    case.name
+                );
+            }
+        }
         let all = || cases.iter().flat_map(|case| &case.subjects);
         let is_available = |part: &str, problem: Option<String>| {
             if let Some(problem) = &problem {
@@ -164,11 +174,13 @@ impl Available {
                 || is_available("all cases over veth", testbed::veth_problem()),
             java: !all().any(|one| one.implementation == Implementation::Java)
                 || is_available("all Java subjects", Implementation::Java.problem()),
+            cores,
         }
     }
 
     fn has(&self, subject: &Subject) -> bool {
         (self.veth || !needs_veth(subject))
+            && self.cores >= subject.task.least_cores()
             && (self.java || subject.implementation != Implementation::Java)
     }
 }

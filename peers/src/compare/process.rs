@@ -99,16 +99,20 @@ impl Program {
         let _ = self.child.wait();
     }
 
-    /// Closes standard input, and waits for the exit of the process; kills it if it does not exit in time.
-    pub(crate) fn end(&mut self) {
+    /// Closes standard input, and returns the exit status of the process; kills it and fails if it does not exit in time.
+    pub(crate) fn end(&mut self) -> Result<ExitStatus, String> {
         self.close_input();
         let deadline = Instant::now() + TIMEOUT;
-        while let Ok(None) = self.child.try_wait() {
+        loop {
+            if let Some(status) = self.has_ended()? {
+                return Ok(status);
+            }
             if Instant::now() > deadline {
-                eprintln!("{} does not exit and is killed", self.name);
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
+                self.kill();
+                return Err(format!(
+                    "{} did not exit within {TIMEOUT:?} and was killed",
+                    self.name
+                ));
             }
             thread::sleep(Duration::from_millis(5));
         }
@@ -117,7 +121,9 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        self.end();
+        if let Err(reason) = self.end() {
+            eprintln!("{reason}");
+        }
     }
 }
 

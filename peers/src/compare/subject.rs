@@ -11,8 +11,8 @@ use taran_bench::client_idle::ClientIdle;
 /// Official jar that the Maven project in `interop` installs.
 const JAR: &str = "aeron-all-1.51.0.jar";
 
-/// Flags of the virtual machines of members: three have to fit into the memory of a small machine.
-const MEMBER_FLAGS: [&str; 3] = ["-Xms256m", "-Xmx1g", "-Dagrona.disable.bounds.checks=true"];
+/// Flags of the virtual machines of members: three have to fit into the memory of a small machine. The heap does not grow.
+const MEMBER_FLAGS: [&str; 3] = ["-Xms1g", "-Xmx1g", "-Dagrona.disable.bounds.checks=true"];
 
 /// Implementation of a driver or client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

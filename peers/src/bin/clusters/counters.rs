@@ -14,6 +14,8 @@ use crate::session::{TIMEOUT, peer};
 
 /// Interval between two looks at a counter.
 const INTERVAL: Duration = Duration::from_millis(1);
+/// Time limit for a member that reads a log.
+const FOLLOW_TIMEOUT: Duration = Duration::from_secs(600);
 /// State of a member that leads or follows: no election goes on.
 const ELECTION_CLOSED: i64 = 17;
 
@@ -48,7 +50,7 @@ impl Toggle {
             .compare_exchange(toggle::NEUTRAL, action)
             .is_err()
         {
-            check(deadline, "a leader that takes an action")?;
+            check(deadline, TIMEOUT, "a leader that takes an action")?;
         }
         Ok(())
     }
@@ -68,7 +70,7 @@ pub(crate) fn snapshot(aeron_dir: &Path) -> Result<(), RunError> {
     toggle.set(toggle::SNAPSHOT)?;
     let deadline = Instant::now() + TIMEOUT;
     while !toggle.is_done()? {
-        check(deadline, "the snapshot")?;
+        check(deadline, TIMEOUT, "the snapshot")?;
     }
     Ok(())
 }
@@ -81,12 +83,12 @@ pub(crate) fn transfer(aeron_dir: &Path) -> Result<(), RunError> {
 
 /// Waits until a member whose driver has this process id follows, with all that the leader had committed at the begin.
 pub(crate) fn follow(leader_dir: &Path, aeron_dir: &Path, pid: u32) -> Result<(), RunError> {
-    let deadline = Instant::now() + 10 * TIMEOUT;
+    let deadline = Instant::now() + FOLLOW_TIMEOUT;
     let (_, _, target) = look(leader_dir).ok_or_else(|| peer("the leader has no counters"))?;
     let is_complete =
         |(driver, is_closed, position)| i64::from(pid) == driver && is_closed && position >= target;
     while !look(aeron_dir).is_some_and(is_complete) {
-        check(deadline, "a member that follows")?;
+        check(deadline, FOLLOW_TIMEOUT, "a member that follows")?;
     }
     Ok(())
 }
@@ -107,10 +109,10 @@ fn look(aeron_dir: &Path) -> Option<(i64, bool, i64)> {
     Some((driver.pid(), is_closed, value(type_id::COMMIT_POSITION)?))
 }
 
-/// Pauses before the next look.
-fn check(deadline: Instant, what: &'static str) -> Result<(), RunError> {
+/// Pauses before the next look. Fails after the deadline, and reports the limit that has led to it.
+fn check(deadline: Instant, limit: Duration, what: &'static str) -> Result<(), RunError> {
     if Instant::now() > deadline {
-        return Err(RunError::TimedOut(TIMEOUT, what));
+        return Err(RunError::TimedOut(limit, what));
     }
     thread::sleep(INTERVAL);
     Ok(())

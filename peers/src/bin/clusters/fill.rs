@@ -14,7 +14,8 @@ const HEADERS: u64 = 64;
 /// Time limit for all messages.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Sends messages until the log has grown by this many bytes, and waits for the last answer.
+/// Sends messages until the log has grown by this many bytes, and waits for the last answer. Fails if an answer is damaged or
+/// repeated.
 pub(crate) fn run(load: &Load, bytes: u64, stop: Arc<AtomicBool>) -> Result<(), RunError> {
     let mut session = Session::open(load, stop)?;
     let each = (load.length as u64 + HEADERS).next_multiple_of(32);
@@ -29,5 +30,10 @@ pub(crate) fn run(load: &Load, bytes: u64, stop: Arc<AtomicBool>) -> Result<(), 
             )));
         }
     }
-    session.close()
+    let wrong = session.wrong();
+    session.close()?;
+    if wrong > 0 {
+        return Err(peer(format!("{wrong} answers are damaged or repeated")));
+    }
+    Ok(())
 }

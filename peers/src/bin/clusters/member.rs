@@ -41,10 +41,12 @@ pub(crate) fn run(state_bytes: usize, stop: &AtomicBool) -> Result<(), RunError>
     failure.map_or(Ok(()), |reason| Err(RunError::Peer(reason)))
 }
 
-/// Returns options with the values of environment variables.
+/// Returns options with the values of environment variables; those that are not UTF-8 are ignored.
 fn options(mut options: OptionSet) -> Result<OptionSet, RunError> {
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     options
-        .apply(&Source::Environment, std::env::vars())
+        .apply(&Source::Environment, variables)
         .map_err(peer)?;
     Ok(options)
 }

@@ -14,8 +14,8 @@ use crate::session::{Load, Session, TIMEOUT, peer};
 const STEADY: Duration = Duration::from_secs(1);
 
 /// Sends messages at a fixed rate. After the warm-up it prints the leader, whose leadership the parent process then ends, and
-/// measures until the successor has answered for a while. The result is in milliseconds. Messages that are on their way
-/// meanwhile may be lost; a repeated or damaged answer is a defect.
+/// measures until the successor has answered for a while. The result is in milliseconds. Messages and answers that are on their
+/// way while leadership changes may be lost; a repeated or damaged answer is a defect.
 pub(crate) fn measure(load: &Load, stop: Arc<AtomicBool>) -> Found {
     let mut session = Session::open(load, stop)?;
     session.schedule(load.rate, u64::MAX);

@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use taran_cluster::protocol::CloseReason;
 use taran_cluster::service::{ClientSession, Cluster, Service, SnapshotWriter};
 
-/// Answers that wait for room. Beyond it the client has lost answers, which makes its measurement invalid.
+/// Answers that wait for room; further ones are lost. Lost answers are defects of the loads `echo` and `stall`; `fill` needs only
+/// the last answer, and `outage` allows losses.
 const WAITING_LIMIT: usize = 1 << 16;
 /// Bytes of a frame of the snapshot.
 const FRAME: usize = 32 << 10;

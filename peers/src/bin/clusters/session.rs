@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -83,11 +83,26 @@ pub(crate) struct Session {
     received: u64,
     /// Answers that are damaged, or not in the order of their messages: a repetition.
     wrong: u64,
+    /// Messages without an answer that come before one with an answer.
+    lost: u64,
 }
 
 impl Session {
-    /// Starts a driver and opens a session.
+    /// Starts a driver and opens a session. It fails in any step once `stop` is set.
     pub(crate) fn open(load: &Load, stop: Arc<AtomicBool>) -> Result<Session, RunError> {
+        Session::connect(load, Arc::clone(&stop), &stop)
+    }
+
+    /// Starts a driver and opens a session, unless `stop` is set before it is open; the flag has no effect after that.
+    pub(crate) fn open_unless(load: &Load, stop: &AtomicBool) -> Result<Session, RunError> {
+        Session::connect(load, Arc::default(), stop)
+    }
+
+    fn connect(
+        load: &Load,
+        stop: Arc<AtomicBool>,
+        stop_opening: &AtomicBool,
+    ) -> Result<Session, RunError> {
         let sleeps = load.cpu.is_none();
         let side = Side::start(&SideSpec {
             aeron_dir: None,
@@ -120,8 +135,12 @@ impl Session {
             expected: 0,
             received: 0,
             wrong: 0,
+            lost: 0,
         };
         while !session.connection.is_connected() {
+            if stop_opening.load(Ordering::Relaxed) {
+                return Err(RunError::Interrupted);
+            }
             session.step(|_| {})?;
         }
         Ok(session)
@@ -184,9 +203,14 @@ impl Session {
         self.wrong
     }
 
-    /// Receives and sends what is due. Returns true if there was anything.
+    /// Returns the number of messages without an answer that come before one with an answer.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Receives and sends what is due.
     #[inline]
-    pub(crate) fn step(&mut self, mut on_answer: impl FnMut(Answer)) -> Result<bool, RunError> {
+    pub(crate) fn step(&mut self, mut on_answer: impl FnMut(Answer)) -> Result<(), RunError> {
         let now_ns = self.clock.now().nanos;
         let Self {
             connection,
@@ -195,6 +219,7 @@ impl Session {
             expected,
             received,
             wrong,
+            lost,
             ..
         } = self;
         let before = *received;
@@ -202,6 +227,7 @@ impl Session {
             *received += 1;
             match payload::read(message, *length) {
                 Ok((due_ns, sequence)) if sequence >= *expected => {
+                    *lost += sequence - *expected;
                     *expected = sequence + 1;
                     on_answer(Answer {
                         due_ns,
@@ -230,7 +256,7 @@ impl Session {
         if self.sleeps && !has_work {
             std::thread::sleep(Duration::from_micros(100));
         }
-        Ok(has_work)
+        Ok(())
     }
 
     /// Sends the next message; returns false if there is no room for it, or no leader.

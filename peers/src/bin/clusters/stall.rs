@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The latency that an event in the cluster adds.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hdrhistogram::Histogram;
@@ -16,9 +15,10 @@ const LONGEST: u64 = 100_000_000_000;
 
 /// Sends messages at a fixed rate. After warm-up and measurement it prints the leader, and goes on until the end of standard input,
 /// and the answer of a message that is due then: those that the event has delayed have come before it. The result is by how much
-/// the longest round trip from the line on exceeds the median of the measurement, in milliseconds.
+/// the longest round trip from the line on exceeds the median of the measurement, in milliseconds. The leader stays the same, so
+/// lost answers are defects, as repeated and damaged ones are.
 pub(crate) fn measure(load: &Load, stop: &AtomicBool) -> Found {
-    let mut session = Session::open(load, Arc::default())?;
+    let mut session = Session::open_unless(load, stop)?;
     session.schedule(load.rate, u64::MAX);
     let nanos = |ms: u64| i64::try_from(u128::from(ms) * 1_000_000).map_err(peer);
     let from_ns = session.now_ns() + nanos(load.warmup_ms)?;
@@ -48,7 +48,7 @@ pub(crate) fn measure(load: &Load, stop: &AtomicBool) -> Found {
         }
     }
     let added_ns = longest_ns.saturating_sub(calm.value_at_quantile(0.5));
-    let defects = session.wrong();
+    let defects = session.wrong() + session.lost();
     session.close()?;
     Ok(Some(Measured {
         defects,

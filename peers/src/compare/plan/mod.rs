@@ -132,6 +132,14 @@ pub(crate) struct DriverSetup {
 const MESSAGES_PER_SEND: &str = "aeron.network.publication.max.messages.per.send";
 
 impl Task {
+    /// Returns the number of cores below which its figure says nothing.
+    pub(crate) fn least_cores(&self) -> usize {
+        match self {
+            Task::Cluster(task) => task.least_cores(),
+            _ => 1,
+        }
+    }
+
     /// Returns the driver configuration, if the workload has one.
     pub(crate) fn setup(&self) -> Option<&DriverSetup> {
         match self {
@@ -222,6 +230,16 @@ impl Mode {
 }
 
 impl Case {
+    /// Removes the targets of subjects whose figures say nothing on this number of cores, and returns the labels of these subjects.
+    pub(crate) fn limit_to(&mut self, cores: usize) -> Vec<String> {
+        let has_figure = |subject: &Subject| subject.task.least_cores() <= cores;
+        let subjects = &self.subjects;
+        self.targets
+            .retain(|target| has_figure(&subjects[target.of]));
+        let removed = subjects.iter().filter(|subject| !has_figure(subject));
+        removed.map(|subject| subject.label.clone()).collect()
+    }
+
     /// Returns the idle strategy of the clients' threads, if there are clients that idle.
     pub(crate) fn client_idle(&self) -> Option<ClientIdle> {
         let setup = self.subjects.first()?.task.setup()?;
@@ -303,5 +321,23 @@ impl Kind {
     pub(crate) fn is_on_page(figure: &str) -> bool {
         let mut figures = Kind::ALL.into_iter().flat_map(Kind::figures);
         figures.any(|spec| spec.name == figure && spec.is_on_page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_machine_has_no_targets_of_members_that_never_sleep() {
+        let all = all();
+        let failover = all.iter().find(|case| case.name == "cluster failover");
+        let [mut small, mut large] = [(); 2].map(|()| failover.unwrap().clone());
+        let with_all = large.targets.len();
+        assert!(large.limit_to(4).is_empty());
+        assert_eq!(large.targets.len(), with_all);
+        assert_eq!(small.limit_to(3), ["Taran, low-latency"]);
+        assert_eq!(small.targets.len(), with_all - 1);
+        assert!(small.targets.iter().all(|target| target.of == 0));
     }
 }

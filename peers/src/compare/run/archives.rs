@@ -146,7 +146,9 @@ impl Archiving {
 
 impl Drop for Archiving {
     fn drop(&mut self) {
-        self.archive.end();
+        if let Err(reason) = self.archive.end() {
+            eprintln!("{reason}");
+        }
         let _ = std::fs::remove_dir_all(&self.archive_dir);
         if self.drivers.is_none() {
             // Usually already removed by the driver at its shutdown.

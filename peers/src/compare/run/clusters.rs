@@ -55,15 +55,15 @@ const OUTAGE_RATE: u64 = 1_000;
 const FILL_RATE: u64 = 10_000_000;
 /// Payload bytes of these messages.
 const FILL_LENGTH: usize = 1_344;
-/// Time limit for a full log, and for a member that reads it.
-const FILL_TIMEOUT: Duration = Duration::from_secs(610);
+/// Time limit for a full log, and for a member that reads it: more than the 600 s of the load program and the 60 s of its session.
+const FILL_TIMEOUT: Duration = Duration::from_secs(670);
 
-/// Cores of the members.
+/// Cores on which the members run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cores {
-    /// All but that of the client, which never sleeps.
+enum Pinning {
+    /// Every core except the core of the client, which never sleeps.
     BesideClient,
-    /// All.
+    /// Every core.
     All,
 }
 
@@ -72,11 +72,11 @@ struct Members {
     implementation: Implementation,
     options: Vec<(String, String)>,
     state: usize,
-    cores: Cores,
+    pinning: Pinning,
     nodes: Vec<Node>,
 }
 
-/// A member; it has no program after its end.
+/// A member; it has no program after an end that belongs to the measurement.
 struct Node {
     program: Option<Program>,
     aeron_dir: PathBuf,
@@ -86,7 +86,11 @@ struct Node {
 
 impl Members {
     /// Describes a cluster without starting it.
-    fn new(implementation: Implementation, options: &[&[(&str, &str)]], cores: Cores) -> Members {
+    fn new(
+        implementation: Implementation,
+        options: &[&[(&str, &str)]],
+        pinning: Pinning,
+    ) -> Members {
         let options = OPTIONS.iter().chain(options.iter().copied().flatten());
         Members {
             implementation,
@@ -94,7 +98,7 @@ impl Members {
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
             state: 0,
-            cores,
+            pinning,
             nodes: (0..COUNT)
                 .map(|id| Node {
                     program: None,
@@ -142,9 +146,9 @@ impl Members {
             options: &options,
         };
         let command = self.implementation.member(&arguments);
-        let mut command = match self.cores {
-            Cores::BesideClient => pinned(&command),
-            Cores::All => command,
+        let mut command = match self.pinning {
+            Pinning::BesideClient => pinned(&command),
+            Pinning::All => command,
         };
         let options: Vec<_> = options
             .iter()
@@ -184,15 +188,75 @@ impl Members {
             .args(["--rate", &rate.to_string()])
             .args(["--warmup-ms", &warm_up.to_string()])
             .args(["--measure-ms", &measure.to_string()]);
-        if self.cores == Cores::BesideClient {
+        if self.pinning == Pinning::BesideClient {
             command.args(["--cpu", &CORES[0].to_string()]);
         }
         command
     }
 
-    /// Runs a load and returns what it has measured.
-    fn measure(&self, command: &Command) -> Result<Measured, String> {
-        measured(&mut start(command)?, None)
+    /// Runs a load on all members and returns what it has measured.
+    fn measure(&mut self, command: &Command) -> Result<Measured, String> {
+        self.result(&mut start(command)?)
+    }
+
+    /// Returns what a load has measured. Fails if a member has ended that the measurement has not ended.
+    fn result(&mut self, load: &mut Program) -> Result<Measured, String> {
+        let result = measured(load, None);
+        self.check()?;
+        result
+    }
+
+    /// Fails if a member has ended that the measurement has not ended.
+    fn check(&mut self) -> Result<(), String> {
+        for (id, node) in self.nodes.iter_mut().enumerate() {
+            if let Some(program) = &mut node.program
+                && let Some(status) = program.has_ended()?
+            {
+                return Err(format!(
+                    "member {id} ended during the measurement with {status}, see above"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Kills a member, as `kill -9` does.
+    fn kill(&mut self, id: usize) -> Result<(), String> {
+        self.nodes[id].program.take().ok_or("no member")?.kill();
+        Ok(())
+    }
+
+    /// Ends a member in order. Fails if it has to be killed, or reports a failure.
+    fn end(&mut self, id: usize) -> Result<(), String> {
+        let status = self.nodes[id].program.take().ok_or("no member")?.end()?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(format!("member {id} ended with {status}, see above"))
+    }
+
+    /// Grows the log by a number of bytes.
+    fn fill(&mut self, bytes: u64) -> Result<(), String> {
+        let mut load = self.load("fill", [FILL_RATE, 0, 0]);
+        load.args(["--length", &FILL_LENGTH.to_string()])
+            .args(["--bytes", &bytes.to_string()]);
+        let result = done("fill", &load, FILL_TIMEOUT);
+        self.check()?;
+        result
+    }
+
+    /// Waits until a member has what the leader has committed.
+    fn follow(&mut self, leader: usize, id: usize) -> Result<(), String> {
+        let node = &self.nodes[id];
+        let pid = node.program.as_ref().map_or(0, Program::id).to_string();
+        let arguments = [
+            self.nodes[leader].aeron_dir.as_os_str(),
+            node.aeron_dir.as_os_str(),
+            OsStr::new(&pid),
+        ];
+        let result = act("follow", &arguments, FILL_TIMEOUT);
+        self.check()?;
+        result
     }
 
     /// Waits until a member leads, and returns it.
@@ -225,47 +289,43 @@ impl Run {
     pub(super) fn cluster(&self, task: &ClusterTask) -> Result<Measured, String> {
         match task {
             ClusterTask::Echo { rate, length } => {
-                let members = self.members(&[&LEAN], Cores::BesideClient)?;
+                let mut members = self.members(&[&LEAN], Pinning::BesideClient)?;
                 let mut load = members.load("echo", [*rate, WARM_UP_CLUSTER, self.measure_ms]);
                 load.args(["--length", &length.to_string()]);
                 members.measure(&load)
             }
             ClusterTask::Ceiling { length, options } => {
-                let members = self.members(&[&LEAN, options], Cores::BesideClient)?;
-                let echo = |rate, warm_up| {
+                let mut members = self.members(&[&LEAN, options], Pinning::BesideClient)?;
+                let mut echo = |rate, warm_up| {
                     let mut load = members.load("echo", [rate, warm_up, self.measure_ms]);
                     load.args(["--length", &length.to_string()]);
                     members.measure(&load)
                 };
                 echo(WARM_UP_RATE, WARM_UP_CLUSTER)?;
-                ceiling::highest(|rate| echo(rate, WARM_UP))
+                let found = ceiling::highest(|rate| echo(rate, WARM_UP));
+                // The search takes each failure for a rate that is too high.
+                members.check()?;
+                found
             }
             ClusterTask::Failover(options) => {
-                let members = self.members(&[&LEAN, options], Cores::All)?;
-                outage(members, |members, leader| {
-                    let program = members.nodes[leader].program.as_mut();
-                    program.ok_or("no leader")?.kill();
-                    Ok(())
-                })
+                let members = self.members(&[&LEAN, options], Pinning::All)?;
+                outage(members, Members::kill)
             }
             ClusterTask::Transfer => {
-                let members = self.members(&[&LEAN], Cores::All)?;
+                let members = self.members(&[&LEAN], Pinning::All)?;
                 outage(members, |members, leader| {
                     let dir = &members.nodes[leader].aeron_dir;
                     act("transfer", &[dir.as_os_str()], TIMEOUT)
                 })
             }
             ClusterTask::Stop => {
-                let members = self.members(&[&LEAN], Cores::All)?;
-                outage(members, |members, leader| {
-                    let program = members.nodes[leader].program.as_mut();
-                    program.ok_or("no leader")?.close_input();
-                    Ok(())
-                })
+                let members = self.members(&[&LEAN], Pinning::All)?;
+                outage(members, Members::end)
             }
             ClusterTask::Restart(bytes) => self.restart_member(*bytes),
             ClusterTask::Snapshot { rate, state } => {
-                let mut members = Members::new(self.implementation, &[&LEAN], Cores::BesideClient);
+                let mut members =
+                    Members::new(self.implementation, &[&LEAN], Pinning::BesideClient);
                 members.state = *state;
                 members.start()?;
                 let durations = [*rate, WARM_UP_CLUSTER, self.measure_ms];
@@ -273,66 +333,60 @@ impl Run {
                 let dir = &members.nodes[leader(&mut load)?].aeron_dir;
                 act("snapshot", &[dir.as_os_str()], TIMEOUT)?;
                 load.close_input();
-                measured(&mut load, None)
+                members.result(&mut load)
             }
             ClusterTask::Idle => self.idle_members(),
         }
     }
 
-    fn members(&self, options: &[&[(&str, &str)]], cores: Cores) -> Result<Members, String> {
-        let mut members = Members::new(self.implementation, options, cores);
+    fn members(&self, options: &[&[(&str, &str)]], pinning: Pinning) -> Result<Members, String> {
+        let mut members = Members::new(self.implementation, options, pinning);
         members.start()?;
         Ok(members)
     }
 
     /// Measures the start of a follower that has ended in order.
     fn restart_member(&self, bytes: u64) -> Result<Measured, String> {
-        let mut members = self.members(&[&LEAN], Cores::All)?;
-        let fill = |members: &Members| {
-            let mut load = members.load("fill", [FILL_RATE, 0, 0]);
-            load.args(["--length", &FILL_LENGTH.to_string()])
-                .args(["--bytes", &(bytes / 2).to_string()]);
-            start(&load)?.line(FILL_TIMEOUT).map(drop)
-        };
-        fill(&members)?;
+        let mut members = self.members(&[&LEAN], Pinning::All)?;
+        members.fill(bytes / 2)?;
         let leader = members.leader()?;
         let leader_dir = members.nodes[leader].aeron_dir.clone();
         act("snapshot", &[leader_dir.as_os_str()], TIMEOUT)?;
-        fill(&members)?;
-        let id = (leader + 1) % COUNT;
-        if let Some(mut program) = members.nodes[id].program.take() {
-            program.end();
+        members.fill(bytes / 2)?;
+        let now = members.leader()?;
+        if now != leader {
+            return Err(format!(
+                "leadership moved from member {leader} to member {now} before the restart"
+            ));
         }
+        for id in (0..COUNT).filter(|id| *id != leader) {
+            members.follow(leader, id)?;
+        }
+        let id = (leader + 1) % COUNT;
+        members.end(id)?;
         let begin = Instant::now();
         members.launch(id)?;
-        let node = &members.nodes[id];
-        let pid = node.program.as_ref().map_or(0, Program::id).to_string();
-        let arguments = [
-            leader_dir.as_os_str(),
-            node.aeron_dir.as_os_str(),
-            OsStr::new(&pid),
-        ];
-        act("follow", &arguments, FILL_TIMEOUT)?;
+        members.follow(leader, id)?;
         Ok(Measured::of(begin.elapsed().as_secs_f64() * 1e3))
     }
 
     /// Measures the CPU time of the members, of which each has the threads of its defaults.
     fn idle_members(&self) -> Result<Measured, String> {
-        let members = self.members(&[], Cores::All)?;
+        let mut members = self.members(&[], Pinning::All)?;
         members.leader()?;
         // Excludes the work of the start-up, and what compilers of virtual machines do after it.
         interrupt::pause(Duration::from_millis(WARM_UP_JAVA))?;
-        let used = || -> Result<Duration, String> {
-            let programs = members
-                .nodes
-                .iter()
-                .filter_map(|node| node.program.as_ref());
+        let used = |members: &Members| -> Result<Duration, String> {
+            let nodes = members.nodes.iter();
+            let programs = nodes.filter_map(|node| node.program.as_ref());
             programs.map(|program| cpu_time(program.id())).sum()
         };
-        let (before, start) = (used()?, Instant::now());
+        let (before, start) = (used(&members)?, Instant::now());
         interrupt::pause(Duration::from_millis(self.measure_ms.max(IDLE)))?;
-        let used = used()?.saturating_sub(before).as_secs_f64() / COUNT as f64;
-        Ok(Measured::of(100.0 * used / start.elapsed().as_secs_f64()))
+        let used = used(&members)?.saturating_sub(before).as_secs_f64() / COUNT as f64;
+        let load = 100.0 * used / start.elapsed().as_secs_f64();
+        members.check()?;
+        Ok(Measured::of(load))
     }
 }
 
@@ -344,14 +398,19 @@ fn outage(
     let mut load = start(&members.load("outage", [OUTAGE_RATE, WARM_UP_JAVA, 0]))?;
     let leader = leader(&mut load)?;
     end(&mut members, leader)?;
-    measured(&mut load, None)
+    members.result(&mut load)
 }
 
 /// Runs an action of the load program, beside a load on the core of the client.
 fn act(action: &str, arguments: &[&OsStr], timeout: Duration) -> Result<(), String> {
     let mut command = Command::new(program("clusters"));
     command.arg(action).args(arguments);
-    match start(&pinned(&command))?.line(timeout)?.as_str() {
+    done(action, &pinned(&command), timeout)
+}
+
+/// Runs a command of the load program that measures nothing, and waits until it has done its action.
+fn done(action: &str, command: &Command, timeout: Duration) -> Result<(), String> {
+    match start(command)?.line(timeout)?.as_str() {
         "DONE" => Ok(()),
         line => Err(format!("{action} printed {line:?} instead of DONE")),
     }
@@ -372,7 +431,7 @@ fn leader(program: &mut Program) -> Result<usize, String> {
         .ok_or_else(|| format!("the load printed {line:?} instead of the leader"))
 }
 
-/// Returns a command on all cores but that of the client.
+/// Returns a command that runs on every core except the core of the client.
 fn pinned(command: &Command) -> Command {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
     let last = (count - 1).max(CORES[1]);

@@ -33,11 +33,15 @@ final class Members
     }
 
     /**
-     * An official member with driver, archive and a container with a service that echoes: in {@code dir}, with archive and
-     * cluster in {@code archive-dir} and {@code cluster-dir}; its other settings come as {@code -Daeron...} properties. The
-     * container has the driver's directory; with {@code containers=true} there is none in this process. Driver and archive have
-     * {@code threading} and {@code archive-threading} (SHARED), the service {@code state} bytes beside its count. Says READY, ROLE with each change, STARTED with the count of the snapshot, and
-     * SNAPSHOT; ends when standard input is closed, or the cluster is shut down.
+     * An official member with driver, archive and a container with a service that echoes.
+     *
+     * The directories of driver, archive and cluster are {@code dir}, {@code archive-dir} and {@code cluster-dir}. The container
+     * uses the driver's directory; with {@code containers=true} there is no container in this process. {@code threading} and
+     * {@code archive-threading} are the threading modes of driver and archive (SHARED). The service has {@code state} bytes
+     * beside its count. Other settings are {@code -Daeron...} properties.
+     *
+     * It says READY, ROLE with each change, STARTED with the count of the snapshot, and SNAPSHOT. It ends when standard input is
+     * closed, or the cluster is shut down.
      */
     static void run(final Args args) throws Exception
     {
