@@ -125,6 +125,8 @@ final class Clusters
             .ingressEndpoints(args.text("endpoints"))
             .egressChannel("aeron:udp?endpoint=localhost:0")
             .messageTimeoutNs(args.number("timeout", 60) * 1_000_000_000L)
+            // By default two heartbeat timeouts, which an election on a busy machine may exceed.
+            .newLeaderTimeoutNs(args.number("timeout", 60) * 1_000_000_000L)
             .egressListener(listener);
     }
 
