@@ -151,6 +151,7 @@ impl Active {
     }
 
     pub(super) fn poll(&mut self, now: u64, counters: &mut Counters) -> usize {
+        self.waker.begin_poll();
         let mut work = self.take_commands(now) + usize::from(std::mem::take(&mut self.has_redrawn));
         while let Some(result) = self.jobs.as_mut().and_then(JobQueues::next_result) {
             self.keeper.on_job_done(now, result);

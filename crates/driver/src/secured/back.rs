@@ -39,6 +39,8 @@ pub(super) struct ReceiverPort {
     held: VecDeque<(Box<Announce>, SocketAddr)>,
     /// Opened SETUPs that wait for a free slot.
     setups: VecDeque<(Setup, SocketAddr)>,
+    /// The last key that was not known.
+    unknown: Option<KeyId>,
 }
 
 struct StreamKey {
@@ -78,6 +80,7 @@ impl ReceiverPort {
             expected: HashSet::new(),
             held: VecDeque::new(),
             setups: VecDeque::new(),
+            unknown: None,
         }
     }
 
@@ -163,11 +166,17 @@ impl ReceiverPort {
         let Some(known) = self.keys.get_mut(u64::from_le_bytes(header.key_id)) else {
             to_keeper.counters.unknown_keys.increment();
             let id = KeyId(header.key_id);
-            to_keeper.post(port, || Input::UnknownKey {
+            let input = || Input::UnknownKey {
                 source,
                 id,
                 length: datagram.len(),
-            });
+            };
+            // The start of a stream waits for the request of its key. The datagrams of a stream for others do not.
+            if self.unknown.replace(id) == Some(id) {
+                to_keeper.post(port, input);
+            } else {
+                to_keeper.post_awaited(port, input);
+            }
             return;
         };
         let length = datagram.len() - SEALED_OVERHEAD;
@@ -407,6 +416,44 @@ impl SecuredPort for ReceiverPort {
                 return;
             }
             self.setups.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::task::Waker;
+
+    use taran_core::agent::register_wait;
+    use zerocopy::FromZeros;
+
+    use super::super::desk::tests::{Waits, sender};
+    use super::*;
+
+    #[test]
+    fn open_ends_a_wait_of_the_conductor_for_each_other_unknown_key() {
+        let ended = Arc::<Waits>::default();
+        let _wait = register_wait(Waker::from(Arc::clone(&ended)));
+        let (mut to_keeper, [mut inputs, _], waker) = sender();
+        let (_updates, updates) = queue::spsc(1);
+        let mut port = ReceiverPort::new(1, updates, 1);
+        let mut batch = ReceiveBatch::new(1);
+        for (key_id, waits) in [(1, 1), (1, 1), (2, 2)] {
+            let mut header = SealedHeader::new_zeroed();
+            header.key_id = [key_id; 8];
+            let mut datagram = [0; SEALED_OVERHEAD + 32];
+            datagram[..size_of::<SealedHeader>()].copy_from_slice(header.as_bytes());
+            let arrived = Arrived {
+                datagram: &datagram,
+                source: ([10, 0, 0, 1], 40_000).into(),
+                timestamp_ns: None,
+            };
+            port.open(arrived, &mut batch, &mut to_keeper);
+            assert_eq!(ended.count(), waits, "key {key_id}");
+            waker.begin_poll();
+            let posted = inputs.try_recv().map(|message| message.input);
+            assert!(matches!(posted, Some(Input::UnknownKey { id, .. }) if id.0 == [key_id; 8]));
         }
     }
 }

@@ -20,7 +20,8 @@ use crate::clock_jumps::ClockJumps;
 
 /// Slots of the batch for sealed datagrams: as many as any caller offers.
 const SLOTS: usize = 16;
-/// Waits of the conductor that agents end in a second: several for each handshake of the default `taran.secure.handshake.rate`.
+/// Limit of wake-ups of the conductor per second by the layers: several for each handshake of the default
+/// `taran.secure.handshake.rate`.
 const WAKES_PER_SECOND: u32 = 1_024;
 
 /// Counters of the data path (docs/spec/transport-security.md §4.5).
@@ -62,10 +63,16 @@ impl SealClock {
 }
 
 /// Ends the wait of the conductor when there is a message that a handshake or link waits for. A flood of such frames ends it
-/// [`WAKES_PER_SECOND`] times in a second: beyond that they wait for its next duty cycle.
+/// [`WAKES_PER_SECOND`] times in a second: beyond that they wait for its next duty cycle. Clones share everything.
+///
+/// Contract: an agent calls [`on_posted`](Self::on_posted) after such a message is in its queue. The conductor calls
+/// [`begin_poll`](Self::begin_poll) before it takes messages from the queues. Then that poll sees the message, or
+/// the wait after it ends for another one.
 #[derive(Clone, Debug)]
 pub(super) struct ConductorWaker {
     conductor: AgentWaker,
+    /// The conductor was woken since the begin of its last poll.
+    is_woken: Arc<AtomicBool>,
     /// Wakes left in this second.
     left: Arc<AtomicU32>,
 }
@@ -74,6 +81,7 @@ impl ConductorWaker {
     pub(super) fn new(conductor: AgentWaker) -> Self {
         Self {
             conductor,
+            is_woken: Arc::default(),
             left: Arc::new(AtomicU32::new(WAKES_PER_SECOND)),
         }
     }
@@ -87,6 +95,20 @@ impl ConductorWaker {
     pub(super) fn refill(&self) {
         // Only a number passes: nothing is published with it.
         self.left.store(WAKES_PER_SECOND, Ordering::Relaxed);
+    }
+
+    /// Begins a poll of the queues: the first message that is posted from here on ends a wait again.
+    pub(super) fn begin_poll(&self) {
+        // Acquires what was posted before each `on_posted` that this swap ends the effect of. A store would not.
+        self.is_woken.swap(false, Ordering::Acquire);
+    }
+
+    /// Ends the wait of the conductor for a message in a queue, unless a wake-up is on its way to a poll that takes the message.
+    fn on_posted(&self) {
+        // Released to the next `begin_poll`, also through the swaps of other agents between them.
+        if !self.is_woken.swap(true, Ordering::Release) {
+            self.wake();
+        }
     }
 
     fn wake(&self) {
@@ -132,16 +154,14 @@ impl KeeperSender {
 
     /// Passes a message to the conductor that a handshake waits for, and ends the wait of the conductor.
     pub(super) fn post_awaited(&mut self, port: Port, input: impl FnOnce() -> Input) {
-        // The conductor takes what comes while it works.
-        let is_first = self.queue.is_empty();
-        if post(&mut self.queue, port, input) && is_first {
-            self.wake();
+        if post(&mut self.queue, port, input) {
+            self.on_posted();
         }
     }
 
-    fn wake(&self) {
+    fn on_posted(&self) {
         if let Some(waker) = &self.waker {
-            waker.wake();
+            waker.on_posted();
         }
     }
 
@@ -163,13 +183,12 @@ impl KeeperSender {
         is_expected: impl Fn(u64) -> bool,
     ) {
         if frames.any(|frame| is_expected(frame.link_id())) {
-            let is_first = self.pairs.is_empty();
             let is_posted = post(&mut self.pairs, port, || Input::Datagram {
                 source: arrived.source,
                 bytes: arrived.datagram.into(),
             });
-            if is_posted && is_first {
-                self.wake();
+            if is_posted {
+                self.on_posted();
             }
         } else {
             self.counters.unknown_keys.increment();
@@ -239,7 +258,7 @@ pub(super) fn lock<T>(shared: &Arc<Mutex<T>>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::task::{Wake, Waker};
 
@@ -249,12 +268,103 @@ mod tests {
 
     /// Counts ended waits.
     #[derive(Default)]
-    struct Waits(AtomicUsize);
+    pub(in super::super) struct Waits(AtomicUsize);
+
+    impl Waits {
+        pub(in super::super) fn count(&self) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
 
     impl Wake for Waits {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Returns a sender, the ends of its queues, and the waker that it uses.
+    pub(in super::super) fn sender() -> (
+        KeeperSender,
+        [queue::Receiver<PortInput>; 2],
+        ConductorWaker,
+    ) {
+        let [(queue, inputs), (pairs, pair_inputs)] = [(); 2].map(|()| queue::spsc(4));
+        let counters = DeskCounters {
+            bytes_sealed: Counter::detached(),
+            bytes_opened: Counter::detached(),
+            failed_opens: Counter::detached(),
+            replayed: Counter::detached(),
+            unknown_keys: Counter::detached(),
+            plain_refused: Counter::detached(),
+            out_of_bounds: Counter::detached(),
+            refused_sends: Counter::detached(),
+        };
+        let waker = ConductorWaker::new(AgentWaker::default());
+        waker.register();
+        let desk = Desk::new(
+            [queue, pairs],
+            Some(waker.clone()),
+            counters,
+            ClockJumps::default(),
+            Arc::default(),
+        );
+        (desk.to_keeper, [inputs, pair_inputs], waker)
+    }
+
+    fn source() -> SocketAddr {
+        ([10, 0, 0, 1], 40_000).into()
+    }
+
+    /// Posts a message that nothing waits for.
+    fn post_plain(sender: &mut KeeperSender) {
+        sender.refuse_plain(Port::Receiver(1), source(), FrameType::DATA);
+    }
+
+    fn post_handshake(sender: &mut KeeperSender) {
+        sender.post_handshake(Port::Receiver(1), source(), &[]);
+    }
+
+    #[test]
+    fn post_awaited_behind_another_message_ends_a_wait() {
+        let ended = Arc::<Waits>::default();
+        let _wait = register_wait(Waker::from(Arc::clone(&ended)));
+        let (mut sender, [mut inputs, _], _) = sender();
+        post_plain(&mut sender);
+        assert_eq!(ended.count(), 0);
+        post_handshake(&mut sender);
+        assert_eq!(ended.count(), 1);
+        post_handshake(&mut sender);
+        assert_eq!(ended.count(), 1, "one wait for both");
+        assert_eq!(std::iter::from_fn(|| inputs.try_recv()).count(), 3);
+    }
+
+    #[test]
+    fn post_awaited_from_the_begin_of_a_poll_on_ends_a_wait_again() {
+        let ended = Arc::<Waits>::default();
+        let _wait = register_wait(Waker::from(Arc::clone(&ended)));
+        let (mut sender, [mut inputs, _], waker) = sender();
+        for waits in 1..=3 {
+            post_handshake(&mut sender);
+            assert_eq!(ended.count(), waits);
+            waker.begin_poll();
+            if waits == 2 {
+                // Of a poll that takes none, the message is still there.
+                continue;
+            }
+            while inputs.try_recv().is_some() {}
+        }
+    }
+
+    #[test]
+    fn post_awaited_to_a_full_queue_ends_no_wait() {
+        let ended = Arc::<Waits>::default();
+        let _wait = register_wait(Waker::from(Arc::clone(&ended)));
+        let (mut sender, [inputs, _], _) = sender();
+        while inputs.len() < 4 {
+            post_plain(&mut sender);
+        }
+        post_handshake(&mut sender);
+        assert_eq!(ended.count(), 0);
     }
 
     #[test]
@@ -268,7 +378,7 @@ mod tests {
             for _ in 0..10 * most {
                 waker.wake();
             }
-            assert_eq!(ended.0.load(Ordering::Relaxed), seconds * most);
+            assert_eq!(ended.count(), seconds * most);
             waker.refill();
         }
     }

@@ -96,7 +96,7 @@ impl JobRunner {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Wake, Waker};
 
     use taran_core::agent::register_wait;
@@ -150,11 +150,11 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Ended(AtomicBool);
+    struct Ended(AtomicUsize);
 
     impl Wake for Ended {
         fn wake(self: Arc<Self>) {
-            self.0.store(true, Ordering::Relaxed);
+            self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -164,11 +164,13 @@ mod tests {
         let _wait = register_wait(Waker::from(Arc::clone(&ended)));
         let (mut queues, runner, requests) = JobQueues::new();
         queues.conductor_waker().register();
-        queues.submit(*job());
+        for _ in 0..2 {
+            queues.submit(*job());
+        }
         requests.send(JobRequest::Close).unwrap();
         runner.run();
-        assert!(ended.0.load(Ordering::Relaxed));
-        assert!(queues.next_result().is_some());
+        assert_eq!(ended.0.load(Ordering::Relaxed), 2);
+        assert_eq!(std::iter::from_fn(|| queues.next_result()).count(), 2);
         assert!(queues.is_idle());
     }
 }
