@@ -190,6 +190,8 @@ impl Destinations {
                     id,
                     next_attempt_ns: i64::MIN,
                 };
+                // The next connection tries it again.
+                known.failure = None;
             }
         }
         self.known

@@ -480,6 +480,31 @@ fn destinations_are_there_once_after_the_same_driver_has_timed_the_client_out() 
     assert_eq!(machine.destinations(), [TWO, three]);
 }
 
+#[test]
+fn failure_of_a_destination_ends_with_its_connection() {
+    let mut machine = machine_with_destinations();
+    let three = "aeron:udp?endpoint=127.0.0.1:40458";
+    machine.driver().of_destinations = OfDestinations::ExecuteSilently;
+    machine.publication.add_destination(three).unwrap();
+    machine.advance(Duration::from_secs(25));
+    assert!(machine.publication.failure().is_some());
+    assert!(machine.publication.get().unwrap().is_some());
+    let client = machine.client.client().expect("connected");
+    let client_id = client.client_id();
+    machine
+        .driver()
+        .respond(&Response::ClientTimeout { client_id });
+    machine.advance(Duration::from_secs(2));
+    // The destinations are not tried yet on the new connection.
+    assert!(machine.publication.get().unwrap().is_none());
+    assert_eq!(machine.publication.failure(), None);
+    machine.driver().of_destinations = OfDestinations::Execute;
+    machine.advance(Duration::from_secs(25));
+    assert!(machine.publication.get().unwrap().is_some());
+    assert_eq!(machine.publication.failure(), None);
+    assert_eq!(machine.destinations(), [ONE, TWO, three]);
+}
+
 /// Ids of the last driver can belong to others on the next one.
 #[test]
 fn new_driver_gets_no_removals() {

@@ -151,6 +151,10 @@ impl Active {
     }
 
     pub(super) fn poll(&mut self, now: u64, counters: &mut Counters) -> usize {
+        if self.reports.is_new_second(now) {
+            self.tells_failure.store(true, Ordering::Relaxed);
+            self.waker.refill();
+        }
         self.waker.begin_poll();
         let mut work = self.take_commands(now) + usize::from(std::mem::take(&mut self.has_redrawn));
         while let Some(result) = self.jobs.as_mut().and_then(JobQueues::next_result) {
@@ -172,10 +176,6 @@ impl Active {
             let deadline = self.keeper.next_deadline().unwrap_or(u64::MAX);
             self.tick_at = deadline.min(now + TICK_NS).max(now + 1);
             self.is_dirty = false;
-            if self.reports.is_new_second(now) {
-                self.tells_failure.store(true, Ordering::Relaxed);
-                self.waker.refill();
-            }
             self.publish_counts();
             self.publish_links(counters);
         }

@@ -171,7 +171,7 @@ impl ReceiverPort {
                 id,
                 length: datagram.len(),
             };
-            // The start of a stream waits for the request of its key. The datagrams of a stream for others do not.
+            // The start of a stream waits for the request of its key. Further datagrams in a row under that key do not.
             if self.unknown.replace(id) == Some(id) {
                 to_keeper.post(port, input);
             } else {
