@@ -91,8 +91,8 @@ impl ArchiveStart {
     /// Claims the directory, and asks the driver for counters, subscriptions, and the publication of recording events.
     ///
     /// # Errors
-    /// The directory cannot be used, is in use, or is to be deleted; the driver has an archive with the same id, or takes no
-    /// commands.
+    /// The directory cannot be used, is in use, or is to be deleted; the driver takes no commands, or has an archive with the same
+    /// id: also one that was killed, until the driver has timed its client out.
     pub fn begin(
         client: Client,
         config: ArchiveConfig,

@@ -9,12 +9,10 @@ use taran_core::clock::{Clock, SystemClock, saturating_nanos};
 
 use crate::client_api::{BenchClient, BenchPublication, BenchSubscription};
 use crate::payload;
+use crate::report::histogram_of_times;
 use crate::side::RunError;
 
 const FRAGMENT_LIMIT: usize = 10;
-/// Upper bound of recorded round trips; longer ones are recorded as this value.
-const MAX_RECORDED_NS: u64 = 100_000_000_000;
-
 /// Configuration of a ping-pong run.
 #[derive(Debug, Clone)]
 pub struct PingConfig {
@@ -45,8 +43,7 @@ pub fn ping<H: BenchClient>(config: &PingConfig, side: &mut H) -> Result<Histogr
         requests.is_connected() && replies.is_connected()
     })?;
     let mut clock = SystemClock::new();
-    let mut histogram = Histogram::new_with_bounds(1, MAX_RECORDED_NS, 3)
-        .map_err(|error| RunError::Config(error.to_string()))?;
+    let mut histogram = histogram_of_times();
     let start_ns = clock
         .now()
         .nanos

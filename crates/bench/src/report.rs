@@ -6,6 +6,15 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+/// Upper bound of recorded times in nanoseconds; longer ones count as this long.
+const LONGEST: u64 = 100_000_000_000;
+
+/// Returns an empty histogram of times in nanoseconds, with three significant digits up to 100 s.
+#[must_use]
+pub fn histogram_of_times() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST, 3).expect("1 ns to 100 s and three digits are valid")
+}
+
 /// Fraction of the requested rate below which the verdict is "rate not held".
 pub const RATE_TOLERANCE: f64 = 0.99;
 

@@ -12,7 +12,7 @@ use super::config::EchoConfig;
 use super::progress::{Counts, Progress};
 use crate::client_api::BenchClient;
 use crate::payload;
-use crate::report::EchoReport;
+use crate::report::{EchoReport, histogram_of_times};
 use crate::schedule::Schedule;
 use crate::side::{RunError, Side};
 
@@ -23,9 +23,6 @@ const MIN_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const BURST: u32 = 64;
 /// Maximum number of fragments per poll.
 const FRAGMENT_LIMIT: usize = 64;
-/// Upper bound of recorded round trips; longer ones are recorded as this value.
-const MAX_RECORDED_NS: u64 = 100_000_000_000;
-
 /// Runs the warm-up, then the measured iterations.
 pub(super) fn run(config: &EchoConfig, side: &mut Side) -> Result<EchoReport, RunError> {
     let mut client = EchoClient::connect(config, side)?;
@@ -109,8 +106,7 @@ impl EchoClient {
                 config.length, config.channel
             )));
         }
-        let histogram = Histogram::new_with_bounds(1, MAX_RECORDED_NS, 3)
-            .map_err(|error| RunError::Config(error.to_string()))?;
+        let histogram = histogram_of_times();
         Ok(EchoClient {
             publication,
             subscription,

@@ -120,14 +120,11 @@ impl Access {
 /// client that lies about it only restricts its own cookie.
 fn is_over_tls(request: &Request) -> bool {
     let is_https = |value: &str| value.trim().trim_matches('"').eq_ignore_ascii_case("https");
-    let told = request.header("X-Forwarded-Proto").unwrap_or_default();
+    let protocols = request.header("X-Forwarded-Proto").unwrap_or_default();
     let forwarded = request.header("Forwarded").unwrap_or_default();
-    let first = |list: &str| list.split(',').next().unwrap_or_default().to_owned();
-    let forwarded = first(&forwarded);
-    let mut pairs = forwarded
-        .split(';')
-        .filter_map(|pair| pair.trim().split_once('='));
-    is_https(&first(&told))
+    let pairs = forwarded.split(',').take(1).flat_map(|it| it.split(';'));
+    let mut pairs = pairs.filter_map(|pair| pair.trim().split_once('='));
+    protocols.split(',').take(1).any(is_https)
         || pairs.any(|(name, value)| name.eq_ignore_ascii_case("proto") && is_https(value))
 }
 

@@ -43,9 +43,9 @@ struct Change<T> {
     /// The task that waits for a resource.
     #[cfg(feature = "async")]
     waker: Option<std::task::Waker>,
-    /// True until the task was told of the refusal.
+    /// True until the task has got the refusal.
     #[cfg(feature = "async")]
-    has_untold_refusal: bool,
+    has_new_refusal: bool,
     /// True after the client was dropped: no further resource is made.
     #[cfg(feature = "async")]
     has_ended: bool,
@@ -74,6 +74,18 @@ impl<T> Change<T> {
 impl<T> Slot<T> {
     fn lock(&self) -> MutexGuard<'_, Change<T>> {
         self.change.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a change, and then ends the wait of the task.
+    fn update(&self, make: impl FnOnce(&mut Change<T>)) {
+        let waker = {
+            let mut change = self.lock();
+            make(&mut change);
+            change.take_waker()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 
     /// Makes the handle look at the change, whose lock the caller holds.
@@ -280,7 +292,7 @@ impl<T: Resource> Restorer<T> {
                 #[cfg(feature = "async")]
                 waker: None,
                 #[cfg(feature = "async")]
-                has_untold_refusal: false,
+                has_new_refusal: false,
                 #[cfg(feature = "async")]
                 has_ended: false,
             }),
@@ -322,17 +334,12 @@ impl<T: Resource> Restorer<T> {
 
     /// Passes a resource with all its destinations to the handle.
     fn hand_over(&mut self, made: T) {
-        let waker = {
-            let mut change = self.slot.lock();
+        self.slot.update(|change| {
             change.made = Some(made);
             change.generation += 1;
             change.failure = self.destinations.failure().cloned();
-            self.slot.bump_version(&change);
-            change.take_waker()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+            self.slot.bump_version(change);
+        });
     }
 
     fn fail(&mut self, error: CommandError, now: Now) {
@@ -355,20 +362,15 @@ impl<T: Resource> Restorer<T> {
             error = error
         );
         self.progress = Restoring::Refused;
-        let waker = {
-            let mut change = self.slot.lock();
+        self.slot.update(|change| {
             change.failure = Some(error);
             change.is_refused = true;
             #[cfg(feature = "async")]
             {
-                change.has_untold_refusal = true;
+                change.has_new_refusal = true;
             }
-            self.slot.bump_version(&change);
-            change.take_waker()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+            self.slot.bump_version(change);
+        });
     }
 }
 
@@ -419,7 +421,7 @@ impl<T: Resource> Restore for Restorer<T> {
             change.is_refused = false;
             #[cfg(feature = "async")]
             {
-                change.has_untold_refusal = false;
+                change.has_new_refusal = false;
             }
             self.slot.bump_version(&change);
             change.made.take()
@@ -440,14 +442,7 @@ impl<T: Resource> Restore for Restorer<T> {
 impl<T> Drop for Restorer<T> {
     /// Ends the wait of a task for a resource that will never be made.
     fn drop(&mut self) {
-        let waker = {
-            let mut change = self.slot.lock();
-            change.has_ended = true;
-            change.take_waker()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.slot.update(|change| change.has_ended = true);
     }
 }
 
@@ -468,7 +463,7 @@ impl<T> Reconnecting<T> {
         if let Some(made) = self.current.take().or_else(|| change.made.take()) {
             return Poll::Ready(Some(Ok(made)));
         }
-        if mem::take(&mut change.has_untold_refusal)
+        if mem::take(&mut change.has_new_refusal)
             && let Some(refusal) = change.refusal()
         {
             return Poll::Ready(Some(Err(refusal)));

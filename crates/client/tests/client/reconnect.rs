@@ -107,15 +107,20 @@ impl Machine {
 
     /// The driver times the client out; the machine connects again.
     fn time_client_out(&mut self) {
-        let client = self.client.client().expect("connected");
-        let client_id = client.client_id();
         assert!(self.publication.get().unwrap().is_some());
         let before = self.publication.generation();
-        self.driver()
-            .respond(&Response::ClientTimeout { client_id });
+        self.send_client_timeout();
         self.advance(Duration::from_secs(2));
         assert!(self.publication.get().unwrap().is_some());
         assert_eq!(self.publication.generation(), before + 1);
+    }
+
+    /// Lets the driver time the client out.
+    fn send_client_timeout(&mut self) {
+        let client = self.client.client().expect("connected");
+        let client_id = client.client_id();
+        self.driver()
+            .respond(&Response::ClientTimeout { client_id });
     }
 
     /// Sends a message and receives it.
@@ -489,11 +494,7 @@ fn failure_of_a_destination_ends_with_its_connection() {
     machine.advance(Duration::from_secs(25));
     assert!(machine.publication.failure().is_some());
     assert!(machine.publication.get().unwrap().is_some());
-    let client = machine.client.client().expect("connected");
-    let client_id = client.client_id();
-    machine
-        .driver()
-        .respond(&Response::ClientTimeout { client_id });
+    machine.send_client_timeout();
     machine.advance(Duration::from_secs(2));
     // The destinations are not tried yet on the new connection.
     assert!(machine.publication.get().unwrap().is_none());

@@ -96,8 +96,7 @@ impl JobRunner {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Wake, Waker};
+    use std::task::Waker;
 
     use taran_core::agent::register_wait;
     use taran_secure::Secret;
@@ -107,6 +106,7 @@ mod tests {
     use taran_secure::trust::TrustStore;
     use zerocopy::IntoBytes;
 
+    use super::super::desk::tests::Waits;
     use super::*;
 
     struct Counted(u8);
@@ -149,18 +149,9 @@ mod tests {
         jobs.expect("an announcement of a trusted sender starts a handshake")
     }
 
-    #[derive(Default)]
-    struct Ended(AtomicUsize);
-
-    impl Wake for Ended {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
     #[test]
     fn run_ends_the_wait_of_the_conductor_for_each_result() {
-        let ended = Arc::<Ended>::default();
+        let ended = Arc::<Waits>::default();
         let _wait = register_wait(Waker::from(Arc::clone(&ended)));
         let (mut queues, runner, requests) = JobQueues::new();
         queues.conductor_waker().register();
@@ -169,7 +160,7 @@ mod tests {
         }
         requests.send(JobRequest::Close).unwrap();
         runner.run();
-        assert_eq!(ended.0.load(Ordering::Relaxed), 2);
+        assert_eq!(ended.count(), 2);
         assert_eq!(std::iter::from_fn(|| queues.next_result()).count(), 2);
         assert!(queues.is_idle());
     }

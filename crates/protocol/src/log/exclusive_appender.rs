@@ -150,6 +150,7 @@ impl ExclusiveAppender {
         }
         let length = length as i32;
         let required = framed_space(length);
+        // The claim does not come back when its frame is published.
         self.clear_ahead(required);
         let position = self.position() + i64::from(required);
         Ok(FrameClaim::begin(

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use taran_archive_client::protocol::SourceLocation;
+use taran_bench::report::histogram_of_times;
 use taran_bench::schedule::Schedule;
 use taran_bench::side::RunError;
 use taran_core::clock::{Clock, SystemClock};
@@ -19,8 +19,6 @@ use crate::{Load, Round, repeat};
 
 /// Messages to one stream before the next one has its turn.
 const BURST: u32 = 32;
-/// Upper bound of recorded times in nanoseconds.
-const LONGEST: u64 = 100_000_000_000;
 /// Time limit for the last messages to be recorded.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -82,7 +80,7 @@ pub(crate) fn durability(load: &Load, rate: u64) -> Found {
     let mut streams = open(&mut archived, load)?;
     // Positions at which messages end, and when they are due.
     let mut waiting = vec![VecDeque::<(i64, i64)>::with_capacity(1 << 16); streams.len()];
-    let mut histogram = Histogram::new_with_bounds(1, LONGEST, 3).map_err(peer)?;
+    let mut histogram = histogram_of_times();
     let mut clock = SystemClock::new();
     let start_ns = clock.now().nanos;
     let schedule = Schedule::new(start_ns, rate, 1);

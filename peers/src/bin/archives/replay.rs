@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use taran::Subscription;
 use taran_archive_client::ReplayParams;
+use taran_bench::report::histogram_of_times;
 use taran_bench::side::RunError;
 use taran_peers::bench::Found;
 use taran_peers::measured::Measured;
@@ -16,9 +16,6 @@ use crate::{Load, record, repeat};
 const STREAM_ID: i32 = 3_001;
 /// Fragments per poll.
 const LIMIT: usize = 256;
-/// Upper bound of recorded times in nanoseconds.
-const LONGEST: u64 = 100_000_000_000;
-
 /// Records one stream over IPC; returns the id of the stopped recording and its length.
 fn prepare(archived: &mut Archived, load: &Load) -> Result<(i64, i64), RunError> {
     let recorded = Load {
@@ -74,7 +71,7 @@ fn read_to(replayed: &mut Subscription, end: i64, length: usize) -> Result<(), R
 pub(crate) fn connect(load: &Load) -> Found {
     let mut archived = Archived::connect(load)?;
     let (recording_id, _) = prepare(&mut archived, load)?;
-    let mut histogram = Histogram::new_with_bounds(1, LONGEST, 3).map_err(peer)?;
+    let mut histogram = histogram_of_times();
     let begin = Instant::now();
     let warmup = Duration::from_millis(load.warmup_ms);
     let duration = warmup + Duration::from_millis(load.measure_ms);
@@ -90,7 +87,7 @@ pub(crate) fn connect(load: &Load) -> Found {
         })?;
         let nanos = start.elapsed().as_nanos();
         if begin.elapsed() >= warmup {
-            histogram.saturating_record(u64::try_from(nanos).unwrap_or(LONGEST));
+            histogram.saturating_record(u64::try_from(nanos).unwrap_or(u64::MAX));
         }
         drop(replayed);
         archive.stop_replay(session).map_err(peer)?;

@@ -5,16 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
+use taran_bench::report::histogram_of_times;
 use taran_bench::side::RunError;
 use taran_peers::bench::{Found, print_ready};
 use taran_peers::measured::Measured;
 
 use crate::archived::{Archived, context, peer};
 use crate::{Load, files};
-
-/// Upper bound of recorded times in nanoseconds.
-const LONGEST: u64 = 100_000_000_000;
 
 /// Lists all recordings again and again.
 pub(crate) fn list(load: &Load) -> Found {
@@ -57,7 +54,7 @@ pub(crate) fn find(load: &Load) -> Found {
 }
 
 fn measure(load: &Load, mut request: impl FnMut() -> Result<(), RunError>) -> Found {
-    let mut histogram = Histogram::new_with_bounds(1, LONGEST, 3).map_err(peer)?;
+    let mut histogram = histogram_of_times();
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(load.warmup_ms) {
         request()?;
@@ -66,7 +63,7 @@ fn measure(load: &Load, mut request: impl FnMut() -> Result<(), RunError>) -> Fo
     while begin.elapsed() < Duration::from_millis(load.measure_ms) || histogram.is_empty() {
         let start = Instant::now();
         request()?;
-        let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(LONGEST);
+        let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         histogram.saturating_record(nanos);
     }
     let rate = histogram.len() as f64 / begin.elapsed().as_secs_f64();

@@ -5,15 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-use taran_bench::report::RATE_TOLERANCE;
+use taran_bench::report::{RATE_TOLERANCE, histogram_of_times};
 use taran_peers::bench::Found;
 use taran_peers::measured::Measured;
 
 use crate::session::{Load, Session, peer};
 
-/// Upper bound of recorded times in nanoseconds.
-const LONGEST: u64 = 100_000_000_000;
 /// Time for the last answers, and by which sending may fall behind its schedule: a cluster that needs more does not hold the rate.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -27,7 +24,7 @@ pub(crate) fn measure(load: &Load, stop: Arc<AtomicBool>) -> Found {
     let from_ns = session.due_ns(skipped);
     let patience = PATIENCE.as_nanos() as i64;
     let end_ns = session.due_ns(total) + patience;
-    let mut histogram = Histogram::<u64>::new_with_bounds(1, LONGEST, 3).map_err(peer)?;
+    let mut histogram = histogram_of_times();
     let (mut answered, mut sent_ns) = (0_u64, None);
     while session.received() < total {
         session.step(|answer| {

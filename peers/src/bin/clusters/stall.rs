@@ -3,15 +3,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hdrhistogram::Histogram;
+use taran_bench::report::histogram_of_times;
 use taran_bench::side::RunError;
 use taran_peers::bench::Found;
 use taran_peers::measured::Measured;
 
 use crate::session::{Load, Session, TIMEOUT, peer};
-
-/// Upper bound of recorded times in nanoseconds.
-const LONGEST: u64 = 100_000_000_000;
 
 /// Sends messages at a fixed rate. After warm-up and measurement it prints the leader, and goes on until the end of standard input,
 /// and the answer of a message that is due then: those that the event has delayed have come before it. The result is by how much
@@ -23,7 +20,7 @@ pub(crate) fn measure(load: &Load, stop: &AtomicBool) -> Found {
     let nanos = |ms: u64| i64::try_from(u128::from(ms) * 1_000_000).map_err(peer);
     let from_ns = session.now_ns() + nanos(load.warmup_ms)?;
     let until_ns = from_ns + nanos(load.measure_ms)?;
-    let mut calm = Histogram::<u64>::new_with_bounds(1, LONGEST, 3).map_err(peer)?;
+    let mut calm = histogram_of_times();
     while session.now_ns() < until_ns {
         session.step(|answer| {
             if answer.due_ns >= from_ns {

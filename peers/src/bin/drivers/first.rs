@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
+use taran_bench::report::histogram_of_times;
 use taran_bench::side::{RunError, Side, SideSpec};
 use taran_peers::bench::Found;
 use taran_peers::measured::Measured;
@@ -12,16 +12,13 @@ use taran_peers::measured::Measured;
 const FIRST_PORT: u16 = 21_000;
 const LAST_PORT: u16 = 29_000;
 const STREAM_ID: i32 = 1_001;
-/// Upper bound of recorded times in nanoseconds.
-const LONGEST: u64 = 100_000_000_000;
 /// Time limit of one channel.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Opens one channel after the other, for the given time. The subscription is there before the publication.
 pub(crate) fn run(spec: &SideSpec, duration: Duration) -> Found {
     let mut side = Side::start(spec)?;
-    let mut times = Histogram::<u64>::new_with_bounds(1, LONGEST, 3)
-        .map_err(|error| RunError::Config(error.to_string()))?;
+    let mut times = histogram_of_times();
     let began = Instant::now();
     for port in FIRST_PORT..LAST_PORT {
         let channel = format!("aeron:udp?endpoint=127.0.0.1:{port}|term-length=64k");

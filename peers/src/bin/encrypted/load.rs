@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use taran_bench::payload::{self, MIN_LENGTH};
-use taran_bench::report::RATE_TOLERANCE;
+use taran_bench::report::{RATE_TOLERANCE, histogram_of_times};
 use taran_bench::schedule::Schedule;
 use taran_bench::side::RunError;
 use taran_core::clock::{Clock, SystemClock};
 use taran_peers::measured::Measured;
 
-/// Upper bound of recorded round trips in nanoseconds; longer ones are recorded as this value.
-const MAX_RECORDED_NS: u64 = 100_000_000_000;
 /// Time without a reply after which the missing ones count as lost.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of messages sent between two looks for replies.
@@ -54,8 +52,7 @@ impl Load {
                 "--length is {length}, the least is {MIN_LENGTH}"
             )));
         }
-        let histogram = Histogram::new_with_bounds(1, MAX_RECORDED_NS, 3)
-            .map_err(|error| RunError::Config(error.to_string()))?;
+        let histogram = histogram_of_times();
         Ok(Self {
             clock: SystemClock::new(),
             rate,

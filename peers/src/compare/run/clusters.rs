@@ -401,7 +401,7 @@ fn outage(
     members.result(&mut load)
 }
 
-/// Runs an action of the load program, beside a load on the core of the client.
+/// Runs an action of the load program, on all cores but that of the client, where a load may run.
 fn act(action: &str, arguments: &[&OsStr], timeout: Duration) -> Result<(), String> {
     let mut command = Command::new(program("clusters"));
     command.arg(action).args(arguments);

@@ -250,7 +250,7 @@ fn cpu_time(id: u32) -> Result<Duration, String> {
     let failure = |error: std::io::Error| format!("{path}: {error}");
     let mut nanos = 0;
     for thread in std::fs::read_dir(&path).map_err(failure)? {
-        nanos += thread_nanos(&thread.map_err(failure)?.path());
+        nanos += thread_nanos(&thread.map_err(failure)?.path())?;
     }
     let path = format!("/proc/{id}/stat");
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
@@ -259,10 +259,24 @@ fn cpu_time(id: u32) -> Result<Duration, String> {
 }
 
 /// Returns the CPU time of a thread; zero if it has ended meanwhile.
-fn thread_nanos(thread: &Path) -> u64 {
-    let text = std::fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
+fn thread_nanos(thread: &Path) -> Result<u64, String> {
+    /// No such process: the thread has ended after its file was opened.
+    const ESRCH: i32 = 3;
+    let path = thread.join("schedstat");
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error)
+            if error.kind() == std::io::ErrorKind::NotFound
+                || error.raw_os_error() == Some(ESRCH) =>
+        {
+            return Ok(0);
+        }
+        Err(error) => return Err(format!("{}: {error}", path.display())),
+    };
     let first = text.split_whitespace().next();
-    first.and_then(|first| first.parse().ok()).unwrap_or(0)
+    first
+        .and_then(|first| first.parse().ok())
+        .ok_or_else(|| format!("{}: {text:?}", path.display()))
 }
 
 /// Returns the sum of user and system time in `/proc/PID/stat`, which are its fields 14 and 15.
@@ -290,15 +304,18 @@ mod tests {
 
     #[test]
     fn cpu_time_has_threads_that_have_ended() {
+        const USED: Duration = Duration::from_millis(100);
         let id = std::process::id();
         let before = cpu_time(id).unwrap();
         let used = std::thread::spawn(|| {
             let begin = Instant::now();
             let thread = Path::new("/proc/thread-self");
-            while thread_nanos(thread) < 100_000_000 && begin.elapsed() < Duration::from_secs(60) {}
-            thread_nanos(thread)
+            let used = || Duration::from_nanos(thread_nanos(thread).unwrap());
+            while used() < USED && begin.elapsed() < Duration::from_secs(60) {}
+            used()
         });
-        let used = Duration::from_nanos(used.join().unwrap());
+        let used = used.join().unwrap();
+        assert!(used >= USED, "{used:?}");
         let found = cpu_time(id).unwrap().saturating_sub(before);
         // Two counts of whole ticks, at both ends.
         let error = Duration::from_millis(40);
