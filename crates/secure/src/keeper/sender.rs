@@ -1,37 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sender's side: answers handshakes and hands out the keys of streams.
 
+mod epochs;
 mod handshakes;
+mod items;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use zerocopy::IntoBytes;
 
 use super::allowance::Allowance;
 use super::send_link::SendLink;
 use super::{
-    Event, KEY_AGE_MAX, KeeperOptions, LINK_SILENCE, LinkStream, Output, Port, Refusal, Rotation,
-    SECOND, Shared, Stream, printable,
+    Event, KeeperOptions, LINK_SILENCE, LinkStream, Output, Port, Refusal, Rotation, Shared,
+    Stream, printable,
 };
-use crate::derive::{Fingerprint, KeyContext, KeyId, KeyMaterial, PublicKey, Role};
-use crate::frame::{
-    Announce, Code, GRANT_CURRENT, GRANT_NEXT, Grant, Hello, Item, Items, PairFrames, RequestedKey,
-};
+use crate::derive::{Fingerprint, KeyId, KeyMaterial, PublicKey};
+use crate::frame::{Announce, Code, Hello, Item};
 use crate::provider::{Provider, Suite};
-use crate::seal::{Direction, SealKey};
 use crate::secret::Secret;
-
-/// Streams granted on a link.
-const GRANTS_MAX: usize = 4_096;
-/// Longest wait for the receivers at a rotation.
-const GRACE: u64 = SECOND;
-/// Time between two rotations that receivers wish.
-const WISH_INTERVAL: u64 = 10 * SECOND;
-/// Time that a key lives beyond its rotation.
-const LIFE_MARGIN: u64 = 60 * SECOND;
 
 /// Receivers that may have a stream, of those that the trust store allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,133 +141,6 @@ impl<P: Provider> SendEndpoint<P> {
         }
     }
 
-    fn install(&self, shared: &mut Shared<P>, stream: Stream, epoch: &Epoch) {
-        let key = SealKey::new(&epoch.material, Direction::Forward);
-        let mut key = key.expiring(epoch.drawn.saturating_add(KEY_AGE_MAX));
-        key.publish_progress(Arc::clone(&epoch.progress));
-        shared.output(Output::SealStream {
-            port: self.port,
-            session_id: stream.0,
-            stream_id: stream.1,
-            epoch: epoch.epoch,
-            key: Box::new(key),
-        });
-    }
-
-    pub(super) fn add_stream(
-        &mut self,
-        shared: &mut Shared<P>,
-        now: u64,
-        stream: Stream,
-        audience: Audience,
-    ) {
-        if self.streams.contains_key(&stream) {
-            return;
-        }
-        let Some(current) = draw(shared, now, stream) else {
-            return;
-        };
-        self.install(shared, stream, &current);
-        let added = SendStream {
-            current,
-            next: None,
-            previous: None,
-            last_wish: None,
-            audience,
-        };
-        self.streams.insert(stream, added);
-    }
-
-    pub(super) fn remove_stream(&mut self, shared: &mut Shared<P>, stream: Stream) {
-        let Some(removed) = self.streams.remove(&stream) else {
-            return;
-        };
-        shared.output(Output::DropStream {
-            port: self.port,
-            session_id: stream.0,
-            stream_id: stream.1,
-        });
-        let retired: Vec<KeyId> = std::iter::once(removed.current.id)
-            .chain(removed.next.map(|next| next.epoch.id))
-            .collect();
-        for link in self.links.values_mut() {
-            if link.granted.remove(&stream) {
-                shared.output(Output::Revoke(LinkStream {
-                    port: self.port,
-                    link: link.keys.own_id(),
-                    session_id: stream.0,
-                    stream_id: stream.1,
-                }));
-                let items: Vec<Item<'_>> = retired.iter().map(|id| Item::Retire(*id)).collect();
-                link.send(shared, self.port, &items);
-            }
-        }
-    }
-
-    /// Draws the next epoch of a stream and pushes it to all that hold the present one.
-    pub(super) fn rotate(
-        &mut self,
-        shared: &mut Shared<P>,
-        now: u64,
-        stream: Stream,
-        why: Rotation,
-    ) {
-        let is_due = self
-            .streams
-            .get(&stream)
-            .is_some_and(|state| state.next.is_none() || why == Rotation::Trust);
-        if !is_due {
-            return;
-        }
-        let Some(epoch) = draw(shared, now, stream) else {
-            return;
-        };
-        let mut waiting = BTreeSet::new();
-        let grant = grant(&epoch, stream, 0, GRANT_NEXT, &shared.options, now);
-        for (id, link) in &mut self.links {
-            if link.granted.contains(&stream) && link.suites & epoch.suite.bit() != 0 {
-                link.send(shared, self.port, &[Item::Grant(grant.clone())]);
-                waiting.insert(*id);
-            }
-        }
-        shared.counts.rotations += 1;
-        if let Some(state) = self.streams.get_mut(&stream) {
-            if let Some(abandoned) = state.next.take() {
-                // It was granted, perhaps to the peer that is trusted no longer, and is never used.
-                for link in self.links.values_mut() {
-                    if link.granted.contains(&stream) {
-                        link.send(shared, self.port, &[Item::Retire(abandoned.epoch.id)]);
-                    }
-                }
-            }
-            state.next = Some(NextEpoch {
-                epoch,
-                switch_at: if why == Rotation::Trust {
-                    now
-                } else {
-                    now + GRACE
-                },
-                waiting,
-                why,
-            });
-        }
-        self.switch(shared, now, stream);
-    }
-
-    pub(super) fn rotate_all(&mut self, shared: &mut Shared<P>, now: u64, why: Rotation) {
-        for stream in self.streams.keys().copied().collect::<Vec<_>>() {
-            self.rotate(shared, now, stream, why);
-        }
-        for link in self.links.values_mut() {
-            if let Some(own) = &mut link.own_back
-                && let Some(next) = own.next(shared, now)
-            {
-                *own = next;
-                link.send_back_key(shared, self.port, now);
-            }
-        }
-    }
-
     /// Ends all links without sealing anything, and changes all streams to new keys at once.
     pub(super) fn redraw(&mut self, shared: &mut Shared<P>, now: u64) {
         self.forget_half_open(shared);
@@ -302,38 +165,6 @@ impl<P: Provider> SendEndpoint<P> {
         }
         // Without links there is no receiver to wait for.
         self.rotate_all(shared, now, Rotation::Clock);
-    }
-
-    /// Changes to the next epoch once all have it, or the grace is over.
-    fn switch(&mut self, shared: &mut Shared<P>, now: u64, stream: Stream) {
-        let Some(state) = self.streams.get_mut(&stream) else {
-            return;
-        };
-        let is_due = |next: &mut NextEpoch| next.waiting.is_empty() || now >= next.switch_at;
-        let Some(next) = state.next.take_if(is_due) else {
-            return;
-        };
-        let before = std::mem::replace(&mut state.current, next.epoch);
-        state.previous = Some(before.id);
-        let (epoch, why) = (state.current.epoch, next.why);
-        if why == Rotation::Trust {
-            // A peer that is trusted no longer may still have the key: the others must not open it either.
-            for link in self.links.values_mut() {
-                if link.granted.contains(&stream) {
-                    link.send(shared, self.port, &[Item::Retire(before.id)]);
-                }
-            }
-        }
-        if let Some(state) = self.streams.get(&stream) {
-            self.install(shared, stream, &state.current);
-        }
-        shared.event(Event::KeyRotated {
-            port: self.port,
-            session_id: stream.0,
-            stream_id: stream.1,
-            epoch,
-            why,
-        });
     }
 
     pub(super) fn on_trust(&mut self, shared: &mut Shared<P>, now: u64) {
@@ -424,191 +255,6 @@ impl<P: Provider> SendEndpoint<P> {
     fn is_peer(&self, name: &str) -> bool {
         let peers = self.config.peers.as_ref();
         peers.is_none_or(|peers| peers.iter().any(|peer| peer == name))
-    }
-
-    pub(super) fn on_pair(
-        &mut self,
-        shared: &mut Shared<P>,
-        now: u64,
-        source: SocketAddr,
-        frames: PairFrames<'_>,
-    ) {
-        for frame in frames {
-            let id = frame.link_id();
-            let half_open = self
-                .half_open
-                .iter()
-                .position(|half_open| half_open.link.keys.own_id() == id);
-            let link = match half_open {
-                Some(at) => Some(&mut self.half_open[at].link),
-                None => self.links.get_mut(&id),
-            };
-            let Some(link) = link else {
-                continue;
-            };
-            let Ok((content, is_newest)) = link.keys.open(&frame) else {
-                shared.counts.failed_opens += 1;
-                continue;
-            };
-            let Ok(items) = Items::parse(&content) else {
-                shared.counts.out_of_bounds += 1;
-                continue;
-            };
-            if !items
-                .clone()
-                .all(|item| is_receivers(&item, self.is_resolver))
-            {
-                shared.counts.out_of_bounds += 1;
-                continue;
-            }
-            if let Some(at) = half_open
-                && !self.confirm(shared, now, source, at)
-            {
-                continue;
-            }
-            self.on_items(shared, now, source, id, is_newest, items);
-        }
-    }
-
-    fn on_items(
-        &mut self,
-        shared: &mut Shared<P>,
-        now: u64,
-        source: SocketAddr,
-        id: u64,
-        is_newest: bool,
-        items: Items<'_>,
-    ) {
-        let Some(link) = self.links.get_mut(&id) else {
-            return;
-        };
-        link.last_heard = now;
-        if is_newest && link.may_have_moved(source) {
-            link.challenge_address(shared, self.port, now, source);
-        }
-        let mut answers: Vec<Item<'_>> = Vec::new();
-        let mut announced = Vec::new();
-        let mut is_over = false;
-        let mut has_next = false;
-        let mut is_empty = true;
-        for item in items {
-            is_empty = false;
-            match item {
-                Item::BackKey {
-                    epoch,
-                    suite,
-                    secret,
-                } => {
-                    let may_be = !self.is_resolver || link.may_publish;
-                    let key = (epoch, suite, &secret);
-                    if let Some(key) = link.take_back_key(shared, self.port, now, key, may_be) {
-                        answers.push(Item::Got(key));
-                    }
-                }
-                Item::Request { request, key } => {
-                    match grant_for(&self.streams, &self.config, shared, link, now, request, key) {
-                        Ok((stream, grants)) => {
-                            if link.granted.insert(stream) {
-                                shared.output(Output::Grant(LinkStream {
-                                    port: self.port,
-                                    link: id,
-                                    session_id: stream.0,
-                                    stream_id: stream.1,
-                                }));
-                            }
-                            answers.extend(grants.into_iter().map(Item::Grant));
-                            announced.push(stream);
-                        }
-                        Err(refused) => {
-                            if let Some(why) = refused.why {
-                                let event = Event::PeerRefused {
-                                    port: self.port,
-                                    peer: link.name.clone(),
-                                    fingerprint: link.peer.fingerprint::<P>(),
-                                    channel: self.config.address,
-                                    why,
-                                };
-                                shared.refusal(now, event);
-                            }
-                            answers.push(Item::Refused {
-                                request,
-                                code: refused.code,
-                                text: b"",
-                            });
-                        }
-                    }
-                }
-                Item::Got(key) => {
-                    // Until the address is proved, the key is passed on again, and confirmed again.
-                    let own = link.own_back.as_mut().filter(|_| link.is_proved);
-                    if let Some(key) = own.and_then(|own| own.confirm(key))
-                        && link.may_subscribe
-                    {
-                        shared.output(Output::SealBack {
-                            port: self.port,
-                            link: id,
-                            to: link.address,
-                            key,
-                        });
-                    }
-                    let streams = self.streams.values_mut();
-                    for next in streams.filter_map(|state| state.next.as_mut()) {
-                        if next.epoch.id == key {
-                            has_next |= next.waiting.remove(&id);
-                        }
-                    }
-                }
-                Item::Retire(key) => {
-                    link.peer_back.close(shared, self.port, |id, _| id == key);
-                }
-                Item::Wish(key) => {
-                    let wished = self
-                        .streams
-                        .iter_mut()
-                        .find(|(_, state)| state.current.id == key);
-                    if let Some((stream, state)) = wished
-                        && link.granted.contains(stream)
-                        && state
-                            .last_wish
-                            .is_none_or(|last| now >= last + WISH_INTERVAL)
-                    {
-                        state.last_wish = Some(now);
-                        link.wishes.push(*stream);
-                    }
-                }
-                Item::Path(random) => {
-                    link.send_to(shared, self.port, source, &[Item::PathAnswer(random)]);
-                }
-                Item::PathAnswer(random) => {
-                    link.answer_challenge(shared, self.port, source, random);
-                }
-                Item::Bye(_) => is_over = true,
-                _ => {}
-            }
-        }
-        if is_empty || !answers.is_empty() {
-            link.send(shared, self.port, &answers);
-        }
-        let wishes = std::mem::take(&mut link.wishes);
-        for (session_id, stream_id) in announced {
-            shared.output(Output::Announce(LinkStream {
-                port: self.port,
-                link: id,
-                session_id,
-                stream_id,
-            }));
-        }
-        for stream in wishes {
-            self.rotate(shared, now, stream, Rotation::Wish);
-        }
-        if has_next {
-            for stream in self.streams.keys().copied().collect::<Vec<_>>() {
-                self.switch(shared, now, stream);
-            }
-        }
-        if is_over {
-            self.leave(shared, now, id, None);
-        }
     }
 
     /// Ends the link of a receiver that left, and rotates its streams if the options say so.
@@ -718,146 +364,6 @@ impl<P: Provider> SendEndpoint<P> {
             None => state.current.drawn + options.rotate_interval,
         });
         half_open.chain(links).chain(streams).min()
-    }
-}
-
-/// Draws an epoch of a stream.
-fn draw<P: Provider>(shared: &mut Shared<P>, now: u64, stream: Stream) -> Option<Epoch> {
-    let suite = *shared.options.suites.first()?;
-    let epoch = shared.epoch()?;
-    let secret = shared.secret();
-    let context = KeyContext {
-        role: Role::Stream,
-        suite,
-        identity: shared.identity.fingerprint(),
-        session_id: stream.0,
-        stream_id: stream.1,
-        epoch,
-    };
-    let material = KeyMaterial::derive::<P>(&secret, &context);
-    Some(Epoch {
-        epoch,
-        suite,
-        secret,
-        identity: context.identity,
-        id: material.id(),
-        material,
-        progress: Arc::default(),
-        drawn: now,
-    })
-}
-
-/// Returns true if a receiver may send this item; a neighbour of name resolution has no streams to ask for.
-const fn is_receivers(item: &Item<'_>, is_resolver: bool) -> bool {
-    match item {
-        Item::Request { .. } | Item::Wish(_) => !is_resolver,
-        Item::BackKey { .. }
-        | Item::Got(_)
-        | Item::Retire(_)
-        | Item::Path(_)
-        | Item::PathAnswer(_)
-        | Item::Bye(_) => true,
-        _ => false,
-    }
-}
-
-/// Reason why a request is refused: what its peer is told, and what this end reports.
-struct RefusedRequest {
-    code: Code,
-    why: Option<Refusal>,
-}
-
-impl From<Code> for RefusedRequest {
-    fn from(code: Code) -> Self {
-        Self { code, why: None }
-    }
-}
-
-/// Returns the grants for a request: the present epoch, and the next one if it is on its way.
-fn grant_for<P: Provider>(
-    streams: &BTreeMap<Stream, SendStream>,
-    config: &SenderConfig,
-    shared: &Shared<P>,
-    link: &SendLink<P>,
-    now: u64,
-    request: u32,
-    key: RequestedKey,
-) -> Result<(Stream, Vec<Grant>), RefusedRequest> {
-    let found = match key {
-        RequestedKey::Stream {
-            session_id,
-            stream_id,
-        } => streams.get_key_value(&(session_id, stream_id)),
-        RequestedKey::Id(id) => streams.iter().find(|(_, state)| {
-            state.current.id == id
-                || state.previous == Some(id)
-                || state.next.as_ref().is_some_and(|next| next.epoch.id == id)
-        }),
-    };
-    // Whether a stream exists is told only to those that may have it.
-    let trusted = shared.trust.by_key::<P>(&link.peer);
-    let trusted = trusted.filter(|peer| peer.name() == link.name);
-    let Some((stream, state)) = found else {
-        return Err(Code::UNKNOWN_STREAM.into());
-    };
-    let may_have = state.audience.has(&link.name)
-        && trusted.is_some_and(|peer| peer.may_subscribe(config.address, stream.1));
-    if !may_have {
-        let is_for_it = state.audience.has(&link.name);
-        return Err(RefusedRequest {
-            code: Code::UNKNOWN_STREAM,
-            why: is_for_it.then_some(Refusal::Subscribe(Some(stream.1))),
-        });
-    }
-    if link.granted.len() >= GRANTS_MAX && !link.granted.contains(stream) {
-        return Err(Code::LIMIT.into());
-    }
-    if link.suites & state.current.suite.bit() == 0 {
-        return Err(Code::SUITE.into());
-    }
-    let current = grant(
-        &state.current,
-        *stream,
-        request,
-        GRANT_CURRENT,
-        &shared.options,
-        now,
-    );
-    let next = state.next.as_ref().map(|next| {
-        grant(
-            &next.epoch,
-            *stream,
-            request,
-            GRANT_NEXT,
-            &shared.options,
-            now,
-        )
-    });
-    Ok((*stream, std::iter::once(current).chain(next).collect()))
-}
-
-fn grant(
-    epoch: &Epoch,
-    stream: Stream,
-    request: u32,
-    flags: u16,
-    options: &KeeperOptions,
-    now: u64,
-) -> Grant {
-    let until_rotation = (epoch.drawn + options.rotate_interval).saturating_sub(now);
-    let life = (until_rotation + LIFE_MARGIN).min(KEY_AGE_MAX);
-    Grant {
-        request,
-        session_id: stream.0,
-        stream_id: stream.1,
-        epoch: epoch.epoch,
-        suite: epoch.suite.id(),
-        flags,
-        // Nothing that was sealed before is to be opened. Of the next epoch nothing was.
-        first_counter: epoch.progress.load(Ordering::Relaxed),
-        life_seconds: (life / SECOND) as u32,
-        identity: epoch.identity,
-        secret: epoch.secret.clone(),
     }
 }
 
