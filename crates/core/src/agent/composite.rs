@@ -39,7 +39,11 @@ impl CompositeAgent {
 
 impl Agent for CompositeAgent {
     fn do_work(&mut self, now: Now) -> Result<usize, AgentEnd> {
-        self.agents.iter_mut().map(|agent| agent.do_work(now)).sum()
+        let mut work = 0;
+        for agent in &mut self.agents {
+            work += agent.do_work(now)?;
+        }
+        Ok(work)
     }
 
     fn role_name(&self) -> &str {

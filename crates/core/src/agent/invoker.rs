@@ -42,15 +42,27 @@ impl<A: Agent, C: Clock> AgentInvoker<A, C> {
     }
 
     /// Starts the agent, unless it has started already.
+    #[inline]
     pub fn start(&mut self) {
-        if self.state == State::New {
-            self.state = State::Calling;
-            if let Some(hook) = self.start_hook.take() {
-                hook(self.agent.role_name());
-            }
-            self.agent.on_start();
-            self.state = State::Running;
+        if !self.is_started() {
+            self.start_new();
         }
+    }
+
+    #[cold]
+    fn start_new(&mut self) {
+        self.state = State::Calling;
+        if let Some(hook) = self.start_hook.take() {
+            hook(self.agent.role_name());
+        }
+        self.agent.on_start();
+        self.state = State::Running;
+    }
+
+    /// Returns true once the start of the agent has begun.
+    #[inline]
+    pub fn is_started(&self) -> bool {
+        self.state != State::New
     }
 
     /// Runs one duty cycle; starts the agent if necessary. Returns zero after the agent's end and after the close.
@@ -75,7 +87,7 @@ impl<A: Agent, C: Clock> AgentInvoker<A, C> {
 
     /// Closes the agent; repeated calls do nothing. Dropping does the same.
     pub fn close(&mut self) {
-        let started = self.state != State::New;
+        let started = self.is_started();
         if self.state != State::Closed {
             self.state = State::Closed;
             if started {

@@ -6,15 +6,19 @@ use std::thread;
 use std::time::Duration;
 
 use taran_core::agent::{
-    Agent, AgentEvent, AgentEventHandler, AgentInvoker, CompositeAgent, HostedId, HostingAgent,
+    Agent, AgentEvent, AgentEventHandler, AgentInvoker, HostedId, HostingAgent,
 };
 use taran_core::clock::SystemClock;
 
 use super::invoker_agent::InvokerAgent;
+use super::network_agents::NetworkAgents;
 use crate::conductor::Conductor;
+use crate::receiver::Receiver;
+use crate::sender::Sender;
 
 /// All agents of a driver as one agent, which hosts those that are added.
-pub(crate) type InvokedAgents = HostingAgent<InvokerAgent<Conductor, CompositeAgent>>;
+pub(crate) type InvokedAgents =
+    HostingAgent<InvokerAgent<Conductor, NetworkAgents<Sender, Receiver>>>;
 
 type Invoker = AgentInvoker<InvokedAgents, SystemClock>;
 
@@ -43,7 +47,13 @@ impl InvokedDriver {
 
     /// Starts the agents, unless they have started already.
     pub(crate) fn start(&mut self) {
-        self.call("on_start", AgentInvoker::start);
+        if self
+            .invoker
+            .as_ref()
+            .is_some_and(|invoker| !invoker.is_started())
+        {
+            self.call("on_start", AgentInvoker::start);
+        }
     }
 
     /// Runs one duty cycle of all agents and returns the amount of work.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Agents of a driver in INVOKER mode.
 //!
-//! A user that invokes the driver does so between polls of its own streams, so an idle cycle adds to its latency. A
-//! large part of that cost is the conductor, which is not on the data path. After a cycle without work the conductor is
+//! A user that invokes the driver does so between polls of its own streams, so each cycle adds to its latency. A large
+//! part of that cost is the conductor, which is not on the data path. After a cycle of the conductor the next ones are
 //! therefore skipped for a few microseconds, unless there is a request for it.
 
 use std::panic::{self, AssertUnwindSafe};
@@ -14,9 +14,9 @@ use taran_core::clock::Now;
 use crate::conductor::Conductor;
 use crate::poll_backoff::PollBackoff;
 
-/// Time for which an idle conductor is skipped: about a dozen idle cycles, which makes its share negligible. The delay
-/// is small compared to what it affects: moving the limit of a publisher after half a term, or freeing terms of a log.
-const SKIP_NS: i64 = 4_000;
+/// Time for which the conductor is skipped: about a dozen idle cycles, which makes its share negligible. The delay is small
+/// compared to what it affects: moving the limit of a publisher after half a term, or freeing terms of a log.
+const SKIP_NS: i64 = 10_000;
 
 /// Agent that may be skipped.
 pub(crate) trait SkippableAgent: Agent {
@@ -35,7 +35,7 @@ pub(crate) struct InvokerAgent<C, N> {
     conductor: C,
     network: N,
     role_name: String,
-    /// Time since the last conductor cycle without work.
+    /// Time since the last cycle of the conductor.
     backoff: PollBackoff,
     /// The conductor was skipped in the last cycle.
     conductor_skipped: bool,
@@ -58,16 +58,12 @@ impl<C: SkippableAgent, N: Agent> Agent for InvokerAgent<C, N> {
     fn do_work(&mut self, now: Now) -> Result<usize, AgentEnd> {
         self.conductor_skipped = self.backoff.is_active(now.nanos) && self.conductor.can_skip();
         if self.conductor_skipped {
-            let work = self.network.do_work(now)?;
-            if work > 0 {
-                // The work of sender and receiver may concern the conductor.
-                self.backoff.reset();
-            }
-            return Ok(work);
+            return self.network.do_work(now);
         }
-        let work = self.conductor.do_work(now)? + self.network.do_work(now)?;
-        self.backoff.on_poll(now.nanos, work > 0);
-        Ok(work)
+        let work = self.conductor.do_work(now)?;
+        // Also after work: what is left to do is a request.
+        self.backoff.on_poll(now.nanos, false);
+        Ok(work + self.network.do_work(now)?)
     }
 
     fn role_name(&self) -> &str {
@@ -216,20 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn work_of_either_agent_ends_skipping() {
+    fn work_of_either_agent_does_not_end_skipping() {
         let mut fixture = InvokerFixture::idle();
-        fixture.0.network.work = 1;
-        assert_eq!(fixture.conductor_cycles(1, STEP_NS), 0);
-        assert_eq!(fixture.conductor_cycles(3, STEP_NS), 3);
-        fixture.0.network.work = 0;
-        assert_eq!(
-            fixture.conductor_cycles(1, STEP_NS),
-            1,
-            "after the last cycle with work"
-        );
-        fixture.0.conductor.work = 1;
-        assert_eq!(fixture.conductor_cycles(1, SKIP_NS), 1);
-        assert_eq!(fixture.conductor_cycles(3, STEP_NS), 3);
+        (fixture.0.conductor.work, fixture.0.network.work) = (1, 1);
+        assert_eq!(fixture.conductor_cycles(9, STEP_NS), 0);
+        assert_eq!(fixture.conductor_cycles(1, STEP_NS), 1, "after the time");
+        assert_eq!(fixture.conductor_cycles(9, STEP_NS), 0);
     }
 
     #[test]

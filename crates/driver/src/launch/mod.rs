@@ -13,6 +13,7 @@ mod invoker_agent;
 #[cfg(feature = "secure")]
 mod key_watch;
 mod names;
+mod network_agents;
 mod page_prefaulter;
 mod parts;
 mod resolver;

@@ -17,6 +17,7 @@ use taran_protocol::option::{Affinity, IdleRole, OptionSet, ThreadingMode};
 
 use super::invoked::InvokedDriver;
 use super::invoker_agent::InvokerAgent;
+use super::network_agents::NetworkAgents;
 use super::parts::DriverParts;
 use super::signal::ShutdownSignal;
 use crate::error::DriverError;
@@ -77,7 +78,7 @@ pub(crate) fn start(
             let conductor = plan.hosting(conductor);
             let host = conductor.host();
             let (name, role) = ("[sender, receiver]", IdleRole::SharedNetwork);
-            let network = network(sender, receiver);
+            let network = NetworkAgents::new(sender, receiver);
             plan.start(
                 &mut threads,
                 "conductor",
@@ -99,7 +100,8 @@ pub(crate) fn start(
             host
         }
         ThreadingMode::Invoker => {
-            let all = plan.hosting(InvokerAgent::new(conductor, network(sender, receiver)));
+            let network = NetworkAgents::new(sender, receiver);
+            let all = plan.hosting(InvokerAgent::new(conductor, network));
             let host = all.host();
             let invoker =
                 AgentInvoker::new(all, SystemClock::new()).start_hook(plan.supervisor.start_hook());
@@ -108,11 +110,6 @@ pub(crate) fn start(
         }
     };
     Ok((Running::Threads(threads), host))
-}
-
-/// Combines sender and receiver. The receiver's park ends when a datagram arrives.
-fn network(sender: impl Agent + 'static, receiver: impl Agent + 'static) -> CompositeAgent {
-    CompositeAgent::new(vec![Box::new(sender), Box::new(receiver)]).park_through(1)
 }
 
 impl ThreadingPlan<'_> {

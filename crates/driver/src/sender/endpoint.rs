@@ -252,7 +252,6 @@ impl SendEndpoint {
         &mut self.error_frames
     }
 
-    /// Returns the limit of response setups that are forwarded to the conductor.
     /// Sends what a layer of the sockets has left to send, before they are closed.
     pub(crate) fn send_last(&mut self) {
         let control = self.control.as_mut();
@@ -260,6 +259,7 @@ impl SendEndpoint {
         let _ = control.unwrap_or(&mut self.transport.socket).send(&[]);
     }
 
+    /// Returns the limit of response setups that are forwarded to the conductor.
     pub(super) fn response_setups(&mut self) -> &mut TokenBucket {
         &mut self.response_setups
     }
