@@ -15,8 +15,8 @@ use taran_protocol::event::EventCode;
 use taran_secure::keeper::{Counts, Keeper, Output, Port, Rotation};
 use taran_secure::pattern::Patterns;
 
-use super::desk::ConductorWaker;
 use super::jobs::JobQueues;
+use super::keeper_sender::{ConductorWaker, KeeperSender};
 use super::messages::{Input, KeyUpdate, P, PortInput, Stream};
 use super::policy::Mode;
 use super::registry::Registry;
@@ -47,6 +47,7 @@ pub(super) struct Active {
     pub(super) keeper: Keeper<P>,
     pub(super) identity: (taran_secure::derive::Fingerprint, u64),
     pub(super) registry: Arc<Mutex<Registry>>,
+    pub(super) to_keeper: ToKeeper,
     /// Messages of the agents; frames of links come through queues of their own.
     pub(super) inputs: Vec<queue::Receiver<PortInput>>,
     pub(super) ports: BTreeMap<Port, PortQueue>,
@@ -80,6 +81,13 @@ pub(super) struct Active {
     pub(super) tick_at: u64,
     /// The keeper got an input since the last tick was planned.
     pub(super) is_dirty: bool,
+}
+
+/// Ways of the agents to the keeper.
+pub(super) struct ToKeeper {
+    pub(super) sender: KeeperSender,
+    pub(super) receiver: KeeperSender,
+    pub(super) conductor: KeeperSender,
 }
 
 /// Way to the layer of a port.
@@ -161,14 +169,8 @@ impl Active {
             self.keeper.on_job_done(now, result);
             work += 1;
         }
-        for index in 0..self.inputs.len() {
-            for _ in 0..INPUTS_PER_CYCLE {
-                let Some(PortInput { port, input }) = self.inputs[index].try_recv() else {
-                    break;
-                };
-                self.on_input(now, port, input);
-                work += 1;
-            }
+        if self.inputs.iter().any(|inputs| !inputs.is_empty()) {
+            work += self.take_inputs(now);
         }
         if work > 0 || self.is_dirty || now >= self.tick_at {
             self.keeper.on_tick(now);
@@ -180,6 +182,21 @@ impl Active {
             self.publish_links(counters);
         }
         work + self.flush()
+    }
+
+    /// Takes messages of the agents, a bounded number of each. Returns their number.
+    fn take_inputs(&mut self, now: u64) -> usize {
+        let mut work = 0;
+        for index in 0..self.inputs.len() {
+            for _ in 0..INPUTS_PER_CYCLE {
+                let Some(PortInput { port, input }) = self.inputs[index].try_recv() else {
+                    break;
+                };
+                self.on_input(now, port, input);
+                work += 1;
+            }
+        }
+        work
     }
 
     /// Draws everything anew if the wall clock has jumped: what was drawn before seals nothing any more.

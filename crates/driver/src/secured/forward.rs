@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 
 use taran_core::queue;
-use taran_net::{LowerLayers, NetError, ReceiveBatch, Transmit};
+use taran_net::{LowerLayers, NetError, ReceiveBatch, Transmit, TransmitScratch};
 use taran_protocol::frame::{
     Frame, FrameHeader, FrameType, FromBytes, IntoBytes, Setup, StatusMessage,
 };
@@ -17,7 +17,7 @@ use taran_secure::frame::{
 use taran_secure::keeper::Port;
 use taran_secure::seal::{OpenKey, SealKey};
 
-use super::desk::{Desk, KeeperSender};
+use super::keeper_sender::KeeperSender;
 use super::messages::{Input, KeyUpdate, P, Stream};
 use super::port_layer::{Arrived, SecuredPort};
 use super::table::Table;
@@ -29,6 +29,7 @@ const ELICITED_MAX: usize = 64;
 pub(super) struct SenderPort {
     id: i64,
     updates: queue::Receiver<KeyUpdate>,
+    to_keeper: KeeperSender,
     /// Identity and number of this run, for announcements.
     fingerprint: Fingerprint,
     incarnation: u64,
@@ -49,6 +50,25 @@ struct SealingStream {
     has_asked: bool,
     /// Last SETUP.
     last_setup: Option<SentSetup>,
+}
+
+impl SealingStream {
+    /// Returns true if the key may seal now, and has room for the datagrams.
+    #[inline]
+    fn may_seal(&self, transmit: &Transmit<'_>, to_keeper: &KeeperSender) -> bool {
+        let count = transmit.datagrams().len() as u64;
+        to_keeper.clock().allows(&self.key, self.jumps)
+            && self.key.has_room(count, transmit.payload.len())
+    }
+
+    /// Asks the conductor once for another epoch if the key is at a soft limit.
+    #[inline]
+    fn ask_for_rotation(&mut self, id: i64, stream: Stream, to_keeper: &KeeperSender) {
+        if self.key.wants_rotation() && !self.has_asked {
+            let port = Port::Sender(id.cast_unsigned());
+            self.has_asked = to_keeper.post(port, || Input::WantsRotation(stream));
+        }
+    }
 }
 
 /// SETUP that was announced.
@@ -99,6 +119,25 @@ fn stream_of(datagram: &[u8]) -> Option<Stream> {
     Some((id(at)?, id(at + 4)?))
 }
 
+/// Sends the datagrams of a transmit as `write` seals them. Returns the accepted plain bytes.
+fn send_sealed(
+    transmit: &Transmit<'_>,
+    scratch: &mut TransmitScratch,
+    lower: &mut LowerLayers<'_>,
+    write: &mut dyn FnMut(usize, &mut [u8]),
+    to_keeper: &KeeperSender,
+) -> Result<usize, NetError> {
+    let layout = transmit.expanded(SEALED_OVERHEAD);
+    let sent = lower.send_with(layout, scratch, write)?;
+    let accepted = if sent == layout.length {
+        transmit.payload.len()
+    } else {
+        transmit.accepted(sent, SEALED_OVERHEAD)
+    };
+    to_keeper.counters.bytes_sealed.add(accepted as i64);
+    Ok(accepted)
+}
+
 fn is_setup(datagram: &[u8]) -> bool {
     FrameHeader::ref_from_prefix(datagram)
         .is_ok_and(|(header, _)| header.frame_type() == FrameType::SETUP)
@@ -108,12 +147,14 @@ impl SenderPort {
     pub(super) fn new(
         id: i64,
         updates: queue::Receiver<KeyUpdate>,
+        to_keeper: KeeperSender,
         identity: (Fingerprint, u64),
         seed: u64,
     ) -> Self {
         Self {
             id,
             updates,
+            to_keeper,
             fingerprint: identity.0,
             incarnation: identity.1,
             streams: Table::new(seed),
@@ -153,13 +194,7 @@ impl SenderPort {
 
     /// Announces the last SETUP of a stream once more, for a receiver that has just got the key and opens nothing of before: the
     /// sender would wait for its interval. Only if nothing was sealed since, so that the position in it is that of the stream.
-    fn announce_again(
-        &mut self,
-        link: u64,
-        stream: Stream,
-        to_keeper: &mut KeeperSender,
-        lower: &mut LowerLayers<'_>,
-    ) {
+    fn announce_again(&mut self, link: u64, stream: Stream, lower: &mut LowerLayers<'_>) {
         let address = self.links.get(&link).and_then(|link| link.address);
         let last = self.streams.get_mut(stream).and_then(|sealing| {
             let next_counter = sealing.key.next_counter();
@@ -183,14 +218,13 @@ impl SenderPort {
             segment_size: size_of::<Setup>(),
         };
         // If it is lost, the elicited SETUP comes behind.
-        let _ = self.announce(&transmit, to_keeper, lower);
+        let _ = self.announce(&transmit, lower);
     }
 
     /// Sends a SETUP as an announcement. Returns the accepted bytes: all or none.
     fn announce(
         &mut self,
         transmit: &Transmit<'_>,
-        to_keeper: &mut KeeperSender,
         lower: &mut LowerLayers<'_>,
     ) -> Result<usize, NetError> {
         let stream = Setup::ref_from_bytes(transmit.payload)
@@ -199,7 +233,7 @@ impl SenderPort {
         let sealed = stream.and_then(|(setup, stream)| {
             let (fingerprint, incarnation) = (self.fingerprint, self.incarnation);
             let sealing = self.streams.get_mut(stream)?;
-            if !to_keeper.clock().allows(&sealing.key, sealing.jumps) {
+            if !self.to_keeper.clock().allows(&sealing.key, sealing.jumps) {
                 return None;
             }
             let epoch = sealing.epoch;
@@ -215,7 +249,7 @@ impl SenderPort {
             Some(announce)
         });
         let Some(announce) = sealed else {
-            to_keeper.counters.refused_sends.increment();
+            self.to_keeper.counters.refused_sends.increment();
             return Ok(0);
         };
         let bytes = announce.as_bytes();
@@ -235,35 +269,65 @@ impl SenderPort {
     fn seal(
         &mut self,
         transmit: &Transmit<'_>,
-        desk: &mut Desk,
+        scratch: &mut TransmitScratch,
         lower: &mut LowerLayers<'_>,
     ) -> Result<usize, NetError> {
-        let Desk {
-            scratch, to_keeper, ..
-        } = desk;
-        let plain = transmit.payload;
-        let stride = transmit.stride();
-        // Each of them has a key that can seal it, or those from there on are not sent.
+        let first = stream_of(transmit.payload);
+        let is_of_first = |datagram| stream_of(datagram) == first;
+        let Some(stream) = first.filter(|_| transmit.datagrams().all(is_of_first)) else {
+            return self.seal_mixed(transmit, scratch, lower);
+        };
+        let Self {
+            id,
+            streams,
+            to_keeper,
+            ..
+        } = self;
+        let sealing = streams
+            .get_mut(stream)
+            .filter(|sealing| sealing.may_seal(transmit, to_keeper));
+        let Some(sealing) = sealing else {
+            to_keeper.counters.refused_sends.increment();
+            return Ok(0);
+        };
+        sealing.ask_for_rotation(*id, stream, to_keeper);
+        let (plain, stride) = (transmit.payload, transmit.stride());
+        let key = &mut sealing.key;
+        let mut write = |index: usize, out: &mut [u8]| {
+            let datagram = &plain[index * stride..plain.len().min((index + 1) * stride)];
+            if key.seal(datagram, out).is_err() {
+                // Not reached: there is room. Nothing plain leaves all the same.
+                out.fill(0);
+            }
+        };
+        send_sealed(transmit, scratch, lower, &mut write, to_keeper)
+    }
+
+    /// Seals and sends datagrams of several streams: those before the first one that has no key.
+    fn seal_mixed(
+        &mut self,
+        transmit: &Transmit<'_>,
+        scratch: &mut TransmitScratch,
+        lower: &mut LowerLayers<'_>,
+    ) -> Result<usize, NetError> {
+        let Self {
+            id,
+            streams,
+            to_keeper,
+            ..
+        } = self;
+        let (plain, stride) = (transmit.payload, transmit.stride());
         let mut sealable = 0;
-        let clock = to_keeper.clock();
         for datagram in transmit.datagrams() {
-            let count = transmit.datagrams().len() as u64;
             let sealing = stream_of(datagram).and_then(|stream| {
-                let sealing = self.streams.get_mut(stream)?;
+                let sealing = streams.get_mut(stream)?;
                 Some((stream, sealing))
             });
-            let Some((stream, sealing)) = sealing else {
+            let may_seal = |sealing: &SealingStream| sealing.may_seal(transmit, to_keeper);
+            let Some((stream, sealing)) = sealing.filter(|(_, sealing)| may_seal(sealing)) else {
                 break;
             };
-            if !clock.allows(&sealing.key, sealing.jumps)
-                || !sealing.key.has_room(count, plain.len())
-            {
-                break;
-            }
-            if sealing.key.wants_rotation() && !sealing.has_asked {
-                let port = Port::Sender(self.id.cast_unsigned());
-                sealing.has_asked = to_keeper.post(port, || Input::WantsRotation(stream));
-            }
+            sealing.ask_for_rotation(*id, stream, to_keeper);
             sealable += datagram.len();
         }
         if sealable < plain.len() {
@@ -277,11 +341,8 @@ impl SenderPort {
             payload: &plain[..sealable],
             segment_size: stride,
         };
-        let streams = &mut self.streams;
         let mut write = |index: usize, out: &mut [u8]| {
-            let start = index * stride;
-            let end = sealable.min(start + stride);
-            let datagram = &plain[start..end];
+            let datagram = &plain[index * stride..sealable.min((index + 1) * stride)];
             let sealing = stream_of(datagram).and_then(|stream| streams.get_mut(stream));
             let sealed = sealing.is_some_and(|sealing| sealing.key.seal(datagram, out).is_ok());
             if !sealed {
@@ -289,26 +350,18 @@ impl SenderPort {
                 out.fill(0);
             }
         };
-        let layout = train.expanded(SEALED_OVERHEAD);
-        let sent = lower.send_with(layout, scratch, &mut write)?;
-        let accepted = train.accepted(sent, SEALED_OVERHEAD);
-        to_keeper.counters.bytes_sealed.add(accepted as i64);
-        Ok(accepted)
+        send_sealed(&train, scratch, lower, &mut write, to_keeper)
     }
 
     /// Opens feedback into the next free slot.
-    fn open(
-        &mut self,
-        arrived: Arrived<'_>,
-        batch: &mut ReceiveBatch,
-        to_keeper: &mut KeeperSender,
-    ) {
+    fn open(&mut self, arrived: Arrived<'_>, batch: &mut ReceiveBatch) {
         let Arrived {
             datagram,
             source,
             timestamp_ns,
         } = arrived;
         let port = self.port();
+        let to_keeper = &self.to_keeper;
         let header = SealedHeader::ref_from_prefix(datagram)
             .ok()
             .map(|(header, _)| header)
@@ -369,12 +422,11 @@ impl SecuredPort for SenderPort {
         &mut self.updates
     }
 
-    fn on_update(
-        &mut self,
-        update: KeyUpdate,
-        to_keeper: &mut KeeperSender,
-        lower: &mut LowerLayers<'_>,
-    ) {
+    fn to_keeper(&self) -> &KeeperSender {
+        &self.to_keeper
+    }
+
+    fn on_update(&mut self, update: KeyUpdate, lower: &mut LowerLayers<'_>) {
         match update {
             KeyUpdate::Send { to, bytes } => {
                 // What is lost is repeated.
@@ -438,7 +490,7 @@ impl SecuredPort for SenderPort {
                 self.incarnation = incarnation;
             }
             KeyUpdate::Announce { link, stream } => {
-                self.announce_again(link, stream, to_keeper, lower);
+                self.announce_again(link, stream, lower);
                 self.elicit(link, stream);
             }
             // Those are for receive transports.
@@ -451,40 +503,35 @@ impl SecuredPort for SenderPort {
     fn send(
         &mut self,
         transmit: &Transmit<'_>,
-        desk: &mut Desk,
+        scratch: &mut TransmitScratch,
         lower: &mut LowerLayers<'_>,
     ) -> Result<usize, NetError> {
         if is_setup(transmit.payload) {
-            self.announce(transmit, &mut desk.to_keeper, lower)
+            self.announce(transmit, lower)
         } else {
-            self.seal(transmit, desk, lower)
+            self.seal(transmit, scratch, lower)
         }
     }
 
-    fn on_datagram(
-        &mut self,
-        arrived: Arrived<'_>,
-        batch: &mut ReceiveBatch,
-        to_keeper: &mut KeeperSender,
-    ) {
+    fn on_datagram(&mut self, arrived: Arrived<'_>, batch: &mut ReceiveBatch) {
         let Arrived {
             datagram, source, ..
         } = arrived;
+        let (port, to_keeper) = (self.port(), &self.to_keeper);
         let Ok((header, _)) = FrameHeader::ref_from_prefix(datagram) else {
             // Cut off on the way: not even a plain frame.
             to_keeper.counters.failed_opens.increment();
             return;
         };
         match header.frame_type() {
-            BACK => self.open(arrived, batch, to_keeper),
+            BACK => self.open(arrived, batch),
             HELLO | INIT | PAIR => match SecureFrame::parse(datagram) {
                 Ok(SecureFrame::Pair(frames)) => {
-                    let port = self.port();
-                    to_keeper
-                        .post_pair(port, arrived, frames, |link| self.expected.contains(&link));
+                    let is_expected = |link| self.expected.contains(&link);
+                    to_keeper.post_pair(port, arrived, frames, is_expected);
                 }
                 Ok(_) => {
-                    to_keeper.post_handshake(self.port(), source, datagram);
+                    to_keeper.post_handshake(port, source, datagram);
                 }
                 Err(_) => {
                     to_keeper.counters.out_of_bounds.increment();
@@ -493,7 +540,7 @@ impl SecuredPort for SenderPort {
             other if is_secure(other) => {
                 to_keeper.counters.out_of_bounds.increment();
             }
-            other => to_keeper.refuse_plain(self.port(), source, other),
+            other => to_keeper.refuse_plain(port, source, other),
         }
     }
 

@@ -106,7 +106,7 @@ mod tests {
     use taran_secure::trust::TrustStore;
     use zerocopy::IntoBytes;
 
-    use super::super::desk::tests::Waits;
+    use super::super::keeper_sender::tests::Waits;
     use super::*;
 
     struct Counted(u8);

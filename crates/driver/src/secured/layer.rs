@@ -10,16 +10,13 @@ use taran_net::{
 };
 use taran_secure::frame::SEALED_OVERHEAD;
 
-use super::desk::{Desk, lock};
+use super::keeper_sender::lock;
 use super::port_layer::PortLayer;
 use super::registry::{Decision, Registry};
 
 /// Layer of all sockets of a driver with transport security.
 pub(crate) struct SecuredNetwork {
     pub(super) registry: Arc<Mutex<Registry>>,
-    pub(super) sender: Arc<Mutex<Desk>>,
-    pub(super) receiver: Arc<Mutex<Desk>>,
-    pub(super) conductor: Arc<Mutex<Desk>>,
 }
 
 impl fmt::Debug for SecuredNetwork {
@@ -36,13 +33,13 @@ impl NetworkLayer for SecuredNetwork {
         match (decision, spec.agent) {
             (Some(Decision::Plain), _) => None,
             (Some(Decision::Sender(port)), AgentRole::Sender) => {
-                Some(Box::new(PortLayer::new(port, Arc::clone(&self.sender))))
+                Some(Box::new(PortLayer::new(port)))
             }
             (Some(Decision::Receiver(port)), AgentRole::Receiver) => {
-                Some(Box::new(PortLayer::new(port, Arc::clone(&self.receiver))))
+                Some(Box::new(PortLayer::new(port)))
             }
             (Some(Decision::Resolver(port)), AgentRole::Conductor) => {
-                Some(Box::new(PortLayer::new(port, Arc::clone(&self.conductor))))
+                Some(Box::new(PortLayer::new(port)))
             }
             _ => Some(Box::new(Undecided)),
         }

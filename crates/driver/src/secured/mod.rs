@@ -13,15 +13,17 @@ mod back;
 #[cfg(feature = "secure")]
 mod control;
 #[cfg(feature = "secure")]
-mod desk;
-#[cfg(feature = "secure")]
 mod forward;
 #[cfg(feature = "secure")]
 mod jobs;
 #[cfg(feature = "secure")]
+mod keeper_sender;
+#[cfg(feature = "secure")]
 mod key_directory;
 #[cfg(feature = "secure")]
 mod layer;
+#[cfg(feature = "secure")]
+mod memory;
 #[cfg(feature = "secure")]
 mod messages;
 #[cfg(feature = "secure")]
@@ -39,6 +41,8 @@ mod reports;
 mod security;
 #[cfg(feature = "secure")]
 mod table;
+#[cfg(feature = "secure")]
+mod unknown_keys;
 
 #[cfg(not(feature = "secure"))]
 mod absent;

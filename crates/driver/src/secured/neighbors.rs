@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
 use taran_core::queue;
-use taran_net::{LowerLayers, NetError, ReceiveBatch, Transmit};
+use taran_net::{LowerLayers, NetError, ReceiveBatch, Transmit, TransmitScratch};
 use taran_protocol::frame::{Frame, FrameHeader, FromBytes};
 use taran_secure::frame::{
     ANNOUNCE, BACK, COOKIE, HELLO, INIT, PAIR, RESP, SEALED_OVERHEAD, SealedHeader, SecureFrame,
@@ -14,8 +14,8 @@ use taran_secure::frame::{
 use taran_secure::keeper::Port;
 use taran_secure::seal::{OpenKey, SealKey};
 
-use super::desk::{Desk, KeeperSender};
 use super::forward::key_number;
+use super::keeper_sender::KeeperSender;
 use super::messages::{Input, KeyUpdate, P};
 use super::port_layer::{Arrived, SecuredPort};
 use super::table::Table;
@@ -23,6 +23,7 @@ use super::table::Table;
 /// Keys of the socket of name resolution.
 pub(super) struct ResolverPort {
     updates: queue::Receiver<KeyUpdate>,
+    to_keeper: KeeperSender,
     opening: Table<u64, NeighborKey>,
     sealing: HashMap<u64, NeighborLink>,
     /// Links whose frames are expected.
@@ -52,21 +53,22 @@ impl std::fmt::Debug for ResolverPort {
 }
 
 impl ResolverPort {
-    pub(super) fn new(updates: queue::Receiver<KeyUpdate>, seed: u64) -> Self {
+    pub(super) fn new(
+        updates: queue::Receiver<KeyUpdate>,
+        to_keeper: KeeperSender,
+        seed: u64,
+    ) -> Self {
         Self {
             updates,
+            to_keeper,
             opening: Table::new(seed),
             sealing: HashMap::new(),
             expected: HashSet::new(),
         }
     }
 
-    fn open(
-        &mut self,
-        arrived: Arrived<'_>,
-        batch: &mut ReceiveBatch,
-        to_keeper: &mut KeeperSender,
-    ) {
+    fn open(&mut self, arrived: Arrived<'_>, batch: &mut ReceiveBatch) {
+        let to_keeper = &self.to_keeper;
         let Arrived {
             datagram,
             source,
@@ -113,12 +115,11 @@ impl SecuredPort for ResolverPort {
         &mut self.updates
     }
 
-    fn on_update(
-        &mut self,
-        update: KeyUpdate,
-        _to_keeper: &mut KeeperSender,
-        lower: &mut LowerLayers<'_>,
-    ) {
+    fn to_keeper(&self) -> &KeeperSender {
+        &self.to_keeper
+    }
+
+    fn on_update(&mut self, update: KeyUpdate, lower: &mut LowerLayers<'_>) {
         match update {
             KeyUpdate::Send { to, bytes } => {
                 // What is lost is repeated.
@@ -173,12 +174,10 @@ impl SecuredPort for ResolverPort {
     fn send(
         &mut self,
         transmit: &Transmit<'_>,
-        desk: &mut Desk,
+        scratch: &mut TransmitScratch,
         lower: &mut LowerLayers<'_>,
     ) -> Result<usize, NetError> {
-        let Desk {
-            scratch, to_keeper, ..
-        } = desk;
+        let to_keeper = &self.to_keeper;
         let length = transmit.payload.len();
         let Some(to) = transmit.destination else {
             to_keeper.counters.refused_sends.increment();
@@ -208,22 +207,18 @@ impl SecuredPort for ResolverPort {
         })
     }
 
-    fn on_datagram(
-        &mut self,
-        arrived: Arrived<'_>,
-        batch: &mut ReceiveBatch,
-        to_keeper: &mut KeeperSender,
-    ) {
+    fn on_datagram(&mut self, arrived: Arrived<'_>, batch: &mut ReceiveBatch) {
         let Arrived {
             datagram, source, ..
         } = arrived;
+        let to_keeper = &self.to_keeper;
         let Ok((header, _)) = FrameHeader::ref_from_prefix(datagram) else {
             // Cut off on the way: not even a plain frame.
             to_keeper.counters.failed_opens.increment();
             return;
         };
         match header.frame_type() {
-            BACK => self.open(arrived, batch, to_keeper),
+            BACK => self.open(arrived, batch),
             HELLO | ANNOUNCE | INIT | RESP | COOKIE | PAIR => match SecureFrame::parse(datagram) {
                 Ok(SecureFrame::Pair(frames)) => {
                     let is_expected = |link| self.expected.contains(&link);

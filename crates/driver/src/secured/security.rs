@@ -19,11 +19,11 @@ use taran_secure::identity::Identity;
 use taran_secure::keeper::{Audience, Counts, Entropy, Keeper, Port, ReceiverConfig, SenderConfig};
 use taran_secure::trust::TrustStore;
 
-use super::active::{Active, nanos};
+use super::active::{Active, ToKeeper, nanos};
 use super::back::ReceiverPort;
-use super::desk::{ConductorWaker, Desk, DeskCounters, lock};
 use super::forward::SenderPort;
 use super::jobs::JobQueues;
+use super::keeper_sender::{ConductorWaker, KeeperSender, PathCounters, lock};
 use super::layer::SecuredNetwork;
 use super::messages::{P, Stream};
 use super::neighbors::ResolverPort;
@@ -143,7 +143,7 @@ impl Security {
             .map(&mut counter)
             .collect::<Result<_, _>>()?;
         let of = |which: SecureCounter| counters[which as usize].clone();
-        let desk_counters = DeskCounters {
+        let path_counters = PathCounters {
             bytes_sealed: of(SecureCounter::BytesSealed),
             bytes_opened: of(SecureCounter::BytesOpened),
             failed_opens: of(SecureCounter::FailedOpens),
@@ -157,24 +157,24 @@ impl Security {
         let waker = jobs.as_ref().map(JobQueues::conductor_waker);
         let waker = ConductorWaker::new(waker.unwrap_or_default());
         let mut inputs = Vec::new();
-        let mut desk = |waker: Option<&ConductorWaker>| {
+        let mut to_keeper = |waker: Option<&ConductorWaker>| {
             let queues = [(); 2].map(|()| {
                 let (sender, receiver) = queue::spsc(INPUTS);
                 inputs.push(receiver);
                 sender
             });
-            let (counters, jumps) = (desk_counters.clone(), jumps.clone());
+            let (counters, jumps) = (path_counters.clone(), jumps.clone());
             let tells_failure = Arc::clone(&tells_failure);
-            let desk = Desk::new(queues, waker.cloned(), counters, jumps, tells_failure);
-            Arc::new(Mutex::new(desk))
+            KeeperSender::new(queues, waker.cloned(), counters, jumps, tells_failure)
         };
-        let (sender, receiver, conductor) = (desk(Some(&waker)), desk(Some(&waker)), desk(None));
+        let to_keeper = ToKeeper {
+            sender: to_keeper(Some(&waker)),
+            receiver: to_keeper(Some(&waker)),
+            conductor: to_keeper(None),
+        };
         let registry = Arc::<Mutex<Registry>>::default();
         let network = SecuredNetwork {
             registry: Arc::clone(&registry),
-            sender,
-            receiver,
-            conductor,
         };
         let fingerprint = keys.identity.fingerprint();
         let mut keeper = Keeper::new(keys.identity, keys.trust, options.keeper, keys.entropy);
@@ -187,6 +187,7 @@ impl Security {
             identity: (fingerprint, keeper.incarnation()),
             keeper,
             registry,
+            to_keeper,
             inputs,
             ports: BTreeMap::new(),
             groups: BTreeMap::new(),
@@ -292,7 +293,8 @@ impl Security {
         let decision = if security.is_secured {
             let updates = active.add_port(Port::Sender(number(id.0)), channel);
             let seed = active.random.u64(..);
-            let port = SenderPort::new(id.0, updates, active.identity, seed);
+            let to_keeper = active.to_keeper.sender.clone();
+            let port = SenderPort::new(id.0, updates, to_keeper, active.identity, seed);
             Decision::Sender(Arc::new(Mutex::new(port)))
         } else {
             Decision::Plain
@@ -313,7 +315,8 @@ impl Security {
         let decision = if security.is_secured {
             let updates = active.add_port(Port::Receiver(number(id.0)), channel);
             let seed = active.random.u64(..);
-            let port = ReceiverPort::new(id.0, updates, seed);
+            let to_keeper = active.to_keeper.receiver.clone();
+            let port = ReceiverPort::new(id.0, updates, to_keeper, seed);
             Decision::Receiver(Arc::new(Mutex::new(port)))
         } else {
             Decision::Plain
@@ -401,7 +404,8 @@ impl Security {
             return;
         };
         let updates = active.add_port(Port::Resolver, RESOLVER_LABEL);
-        let port = ResolverPort::new(updates, active.random.u64(..));
+        let to_keeper = active.to_keeper.conductor.clone();
+        let port = ResolverPort::new(updates, to_keeper, active.random.u64(..));
         let decision = Decision::Resolver(Arc::new(Mutex::new(port)));
         lock(&active.registry).decide(AgentRole::Conductor, 0, decision);
         active.keeper.set_resolver(ReceiverConfig {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory and counters that the secured sockets of one agent share.
+//! Way from the layers of secured sockets to the conductor, and the counters of the data path.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taran_core::agent::AgentWaker;
 use taran_core::counters::Counter;
 use taran_core::queue;
-use taran_net::{ReceiveBatch, TransmitScratch};
 use taran_protocol::frame::FrameType;
 use taran_secure::frame::PairFrames;
 use taran_secure::keeper::Port;
@@ -18,15 +17,13 @@ use super::messages::{Input, P, PortInput};
 use super::port_layer::Arrived;
 use crate::clock_jumps::ClockJumps;
 
-/// Slots of the batch for sealed datagrams: as many as any caller offers.
-const SLOTS: usize = 16;
 /// Limit of wake-ups of the conductor per second by the layers: several for each handshake of the default
 /// `taran.secure.handshake.rate`.
 const WAKES_PER_SECOND: u32 = 1_024;
 
 /// Counters of the data path (docs/spec/transport-security.md §4.5).
 #[derive(Clone, Debug)]
-pub(super) struct DeskCounters {
+pub(super) struct PathCounters {
     pub(super) bytes_sealed: Counter,
     pub(super) bytes_opened: Counter,
     pub(super) failed_opens: Counter,
@@ -37,15 +34,6 @@ pub(super) struct DeskCounters {
     pub(super) refused_sends: Counter,
 }
 
-/// Memory for sealed datagrams, and the way to the conductor. One per agent, so that ten thousand sockets do not have ten
-/// thousand buffers.
-#[derive(Debug)]
-pub(super) struct Desk {
-    pub(super) scratch: TransmitScratch,
-    pub(super) sealed: ReceiveBatch,
-    pub(super) to_keeper: KeeperSender,
-}
-
 /// Clocks as an agent that seals has seen them in this duty cycle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SealClock {
@@ -54,6 +42,16 @@ pub(super) struct SealClock {
 }
 
 impl SealClock {
+    #[cfg(test)]
+    pub(super) const fn at(nanos: u64) -> Self {
+        Self { jumps: 0, nanos }
+    }
+
+    /// Returns the time of the agents in nanoseconds, which advances up to three times in a second.
+    pub(super) const fn nanos(self) -> u64 {
+        self.nanos
+    }
+
     /// Returns true if a key may seal: no jump of the wall clock has come since it was drawn under `jumps` of them, and it has
     /// not reached its hard age. Its agent decides that alone, so that it holds while the conductor does not run.
     #[inline]
@@ -99,8 +97,11 @@ impl ConductorWaker {
 
     /// Begins a poll of the queues: the first message that is posted from here on ends a wait again.
     pub(super) fn begin_poll(&self) {
-        // Acquires what was posted before each `on_posted` that this swap ends the effect of. A store would not.
-        self.is_woken.swap(false, Ordering::Acquire);
+        // Where the load sees no wake-up, one that it missed ends the next wait. The swap acquires what was posted before each
+        // `on_posted` that it ends the effect of; a store would not.
+        if self.is_woken.load(Ordering::Relaxed) {
+            self.is_woken.swap(false, Ordering::Acquire);
+        }
     }
 
     /// Ends the wait of the conductor for a message in a queue, unless a wake-up is on its way to a poll that takes the message.
@@ -122,21 +123,44 @@ impl ConductorWaker {
     }
 }
 
-/// Counters, and the queue to the conductor.
-#[derive(Debug)]
+/// Counters, and the queues to the conductor. Clones share everything: each port of an agent has one, so that opening and
+/// sealing take no lock. A message takes one, which only the other ports of the agent would take.
+#[derive(Clone, Debug)]
 pub(super) struct KeeperSender {
     /// None if the agent is the conductor.
     waker: Option<ConductorWaker>,
-    queue: queue::Sender<PortInput>,
-    /// Frames of links, which a flood of other frames does not push out.
-    pairs: queue::Sender<PortInput>,
-    pub(super) counters: DeskCounters,
+    queues: Arc<Mutex<Queues>>,
+    pub(super) counters: PathCounters,
     jumps: ClockJumps,
     /// The next failed open is told to the conductor, once a second.
     tells_failure: Arc<AtomicBool>,
 }
 
+/// Queues of an agent to the conductor.
+#[derive(Debug)]
+struct Queues {
+    messages: queue::Sender<PortInput>,
+    /// Frames of links, which a flood of other frames does not push out.
+    pairs: queue::Sender<PortInput>,
+}
+
 impl KeeperSender {
+    pub(super) fn new(
+        [messages, pairs]: [queue::Sender<PortInput>; 2],
+        waker: Option<ConductorWaker>,
+        counters: PathCounters,
+        jumps: ClockJumps,
+        tells_failure: Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            waker,
+            queues: Arc::new(Mutex::new(Queues { messages, pairs })),
+            counters,
+            jumps,
+            tells_failure,
+        }
+    }
+
     /// Returns what decides which keys may seal now.
     #[inline]
     pub(super) fn clock(&self) -> SealClock {
@@ -148,13 +172,13 @@ impl KeeperSender {
 
     /// Passes a message to the conductor. It is dropped while the queue is full, so that a flood fills no memory: all that
     /// matters is repeated. Returns true if it was passed on.
-    pub(super) fn post(&mut self, port: Port, input: impl FnOnce() -> Input) -> bool {
-        post(&mut self.queue, port, input)
+    pub(super) fn post(&self, port: Port, input: impl FnOnce() -> Input) -> bool {
+        post(&mut lock(&self.queues).messages, port, input)
     }
 
     /// Passes a message to the conductor that a handshake waits for, and ends the wait of the conductor.
-    pub(super) fn post_awaited(&mut self, port: Port, input: impl FnOnce() -> Input) {
-        if post(&mut self.queue, port, input) {
+    pub(super) fn post_awaited(&self, port: Port, input: impl FnOnce() -> Input) {
+        if self.post(port, input) {
             self.on_posted();
         }
     }
@@ -166,7 +190,7 @@ impl KeeperSender {
     }
 
     /// Passes a frame of a handshake to the conductor.
-    pub(super) fn post_handshake(&mut self, port: Port, source: SocketAddr, datagram: &[u8]) {
+    pub(super) fn post_handshake(&self, port: Port, source: SocketAddr, datagram: &[u8]) {
         self.post_awaited(port, || Input::Datagram {
             source,
             bytes: datagram.into(),
@@ -176,14 +200,14 @@ impl KeeperSender {
     /// Passes frames of links to the conductor, if it expects one of them. Those of other links are dropped: their links are
     /// over, or never were.
     pub(super) fn post_pair(
-        &mut self,
+        &self,
         port: Port,
         arrived: Arrived<'_>,
         mut frames: PairFrames<'_>,
         is_expected: impl Fn(u64) -> bool,
     ) {
         if frames.any(|frame| is_expected(frame.link_id())) {
-            let is_posted = post(&mut self.pairs, port, || Input::Datagram {
+            let is_posted = post(&mut lock(&self.queues).pairs, port, || Input::Datagram {
                 source: arrived.source,
                 bytes: arrived.datagram.into(),
             });
@@ -196,7 +220,7 @@ impl KeeperSender {
     }
 
     /// Counts a datagram that is not opened, and tells the conductor of its source now and then.
-    pub(super) fn refuse(&mut self, port: Port, source: SocketAddr, refused: Refused) {
+    pub(super) fn refuse(&self, port: Port, source: SocketAddr, refused: Refused) {
         if matches!(refused, Refused::Replayed(_)) {
             self.counters.replayed.increment();
             return;
@@ -209,7 +233,7 @@ impl KeeperSender {
     }
 
     /// Counts a plain frame, and tells the conductor of its source.
-    pub(super) fn refuse_plain(&mut self, port: Port, source: SocketAddr, frame_type: FrameType) {
+    pub(super) fn refuse_plain(&self, port: Port, source: SocketAddr, frame_type: FrameType) {
         self.counters.plain_refused.increment();
         self.post(port, || Input::Plain {
             source,
@@ -229,30 +253,7 @@ fn post(queue: &mut queue::Sender<PortInput>, port: Port, input: impl FnOnce() -
             .is_ok()
 }
 
-impl Desk {
-    pub(super) fn new(
-        [queue, pairs]: [queue::Sender<PortInput>; 2],
-        waker: Option<ConductorWaker>,
-        counters: DeskCounters,
-        jumps: ClockJumps,
-        tells_failure: Arc<AtomicBool>,
-    ) -> Self {
-        Self {
-            scratch: TransmitScratch::new(),
-            sealed: ReceiveBatch::new(SLOTS),
-            to_keeper: KeeperSender {
-                waker,
-                queue,
-                pairs,
-                counters,
-                jumps,
-                tells_failure,
-            },
-        }
-    }
-}
-
-/// Locks what only one agent uses: a desk, or the keys of a port. It never waits.
+/// Locks what only one agent uses: it never waits.
 pub(super) fn lock<T>(shared: &Arc<Mutex<T>>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -289,7 +290,7 @@ pub(super) mod tests {
         ConductorWaker,
     ) {
         let [(queue, inputs), (pairs, pair_inputs)] = [(); 2].map(|()| queue::spsc(4));
-        let counters = DeskCounters {
+        let counters = PathCounters {
             bytes_sealed: Counter::detached(),
             bytes_opened: Counter::detached(),
             failed_opens: Counter::detached(),
@@ -301,14 +302,14 @@ pub(super) mod tests {
         };
         let waker = ConductorWaker::new(AgentWaker::default());
         waker.register();
-        let desk = Desk::new(
+        let sender = KeeperSender::new(
             [queue, pairs],
             Some(waker.clone()),
             counters,
             ClockJumps::default(),
             Arc::default(),
         );
-        (desk.to_keeper, [inputs, pair_inputs], waker)
+        (sender, [inputs, pair_inputs], waker)
     }
 
     fn source() -> SocketAddr {
@@ -316,11 +317,11 @@ pub(super) mod tests {
     }
 
     /// Posts a message that nothing waits for.
-    fn post_plain(sender: &mut KeeperSender) {
+    fn post_plain(sender: &KeeperSender) {
         sender.refuse_plain(Port::Receiver(1), source(), FrameType::DATA);
     }
 
-    fn post_handshake(sender: &mut KeeperSender) {
+    fn post_handshake(sender: &KeeperSender) {
         sender.post_handshake(Port::Receiver(1), source(), &[]);
     }
 
@@ -328,12 +329,12 @@ pub(super) mod tests {
     fn post_awaited_behind_another_message_ends_a_wait() {
         let ended = Arc::<Waits>::default();
         let _wait = register_wait(Waker::from(Arc::clone(&ended)));
-        let (mut sender, [mut inputs, _], _) = sender();
-        post_plain(&mut sender);
+        let (sender, [mut inputs, _], _) = sender();
+        post_plain(&sender);
         assert_eq!(ended.count(), 0);
-        post_handshake(&mut sender);
+        post_handshake(&sender);
         assert_eq!(ended.count(), 1);
-        post_handshake(&mut sender);
+        post_handshake(&sender);
         assert_eq!(ended.count(), 1, "one wait for both");
         assert_eq!(std::iter::from_fn(|| inputs.try_recv()).count(), 3);
     }
@@ -342,9 +343,9 @@ pub(super) mod tests {
     fn post_awaited_from_the_begin_of_a_poll_on_ends_a_wait_again() {
         let ended = Arc::<Waits>::default();
         let _wait = register_wait(Waker::from(Arc::clone(&ended)));
-        let (mut sender, [mut inputs, _], waker) = sender();
+        let (sender, [mut inputs, _], waker) = sender();
         for waits in 1..=3 {
-            post_handshake(&mut sender);
+            post_handshake(&sender);
             assert_eq!(ended.count(), waits);
             waker.begin_poll();
             if waits == 2 {
@@ -359,11 +360,11 @@ pub(super) mod tests {
     fn post_awaited_to_a_full_queue_ends_no_wait() {
         let ended = Arc::<Waits>::default();
         let _wait = register_wait(Waker::from(Arc::clone(&ended)));
-        let (mut sender, [inputs, _], _) = sender();
+        let (sender, [inputs, _], _) = sender();
         while inputs.len() < 4 {
-            post_plain(&mut sender);
+            post_plain(&sender);
         }
-        post_handshake(&mut sender);
+        post_handshake(&sender);
         assert_eq!(ended.count(), 0);
     }
 
