@@ -356,6 +356,7 @@ impl NetworkState {
         else {
             return false;
         };
+        self.activity.fetch_add(1, Ordering::Relaxed);
         self.traffic[host.0].on_receive(&bytes, is_damaged);
         self.free_buffers.push(bytes);
         true

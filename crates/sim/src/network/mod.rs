@@ -156,7 +156,8 @@ impl SimNetwork {
         drop(self.lock());
     }
 
-    /// Returns a number that changes when a datagram is sent or arrives.
+    /// Returns a number that changes when a datagram is sent, arrives, or is received: an agent that drops it may still tell another one
+    /// of it.
     pub(crate) fn activity(&self) -> u64 {
         // Relaxed: a world runs in one thread.
         self.activity.load(Ordering::Relaxed)

@@ -38,7 +38,7 @@ pub(super) struct NetworkState {
     pub(super) free_buffers: Vec<Vec<u8>>,
     pub(super) last_port: u16,
     pub(super) counts: NetworkCounts,
-    /// Number of datagrams sent and arrived.
+    /// Number of datagrams sent, arrived, and received.
     pub(super) activity: Arc<AtomicU64>,
     /// Datagrams sent since recording began, and the number of those that are still to be recorded.
     pub(super) recorded: Vec<Recorded>,
