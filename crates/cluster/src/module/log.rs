@@ -14,6 +14,7 @@ use taran::{
 use taran_archive_client::protocol::SourceLocation;
 use taran_archive_client::{ArchiveConnection, Call, ReplayParams, ReplaySession, RequestError};
 
+use super::catchup::{CatchupReplays, CatchupRequest};
 use super::config::ClusterConfig;
 use super::destination::LogDestination;
 use super::remote::{Fetch, FetchProgress, Leader, Replication};
@@ -139,7 +140,7 @@ pub(super) struct Log {
     /// Endpoint to which a leader replays its log, with the port that the socket has.
     catchup_endpoint: String,
     /// Replays for followers that catch up.
-    replays: HashMap<MemberId, FollowerReplay>,
+    replays: CatchupReplays,
     /// Endpoints of followers.
     endpoints: HashMap<MemberId, String>,
     /// Services in containers join each log.
@@ -149,11 +150,6 @@ pub(super) struct Log {
     errors: VecDeque<LogError>,
     /// Time of the last call.
     now: Nanos,
-}
-
-enum FollowerReplay {
-    Starting(Call<ReplaySession>),
-    Running(ReplaySession),
 }
 
 impl Log {
@@ -180,7 +176,7 @@ impl Log {
             live: None,
             catchup: None,
             catchup_endpoint: String::new(),
-            replays: HashMap::new(),
+            replays: CatchupReplays::default(),
             endpoints: HashMap::new(),
             events: VecDeque::new(),
             errors: VecDeque::new(),
@@ -284,8 +280,8 @@ impl Log {
             }
             // The owner appends it.
             LogCommand::AppendTermEvent { .. } => {}
-            LogCommand::StartCatchup { to, from } => self.start_catchup(to, from, archive)?,
-            LogCommand::StopCatchup { to } => self.stop_catchup(to, archive),
+            LogCommand::StartCatchup { to, from } => self.start_catchup(to, from)?,
+            LogCommand::StopCatchup { to } => self.replays.stop(to),
             LogCommand::OpenCatchup { .. } => self.join(true)?,
             LogCommand::JoinLive { .. } => self.join(false)?,
             LogCommand::CloseCatchup => {
@@ -337,10 +333,7 @@ impl Log {
         self.spy = None;
         self.join = None;
         self.counter = None;
-        let followers: Vec<MemberId> = self.replays.keys().copied().collect();
-        for follower in followers {
-            self.stop_catchup(follower, archive);
-        }
+        self.replays.stop_all();
         self.events.clear();
         let stop = archive.stop_recording_by_identity(self.params.recording_id);
         self.step = Step::Releasing {
@@ -466,12 +459,7 @@ impl Log {
         });
     }
 
-    fn start_catchup(
-        &mut self,
-        to: MemberId,
-        from: i64,
-        archive: &mut ArchiveConnection,
-    ) -> Result<(), LogError> {
+    fn start_catchup(&mut self, to: MemberId, from: i64) -> Result<(), LogError> {
         let (Some(publication), Some(endpoint)) = (&self.publication, self.endpoints.get(&to))
         else {
             return Ok(());
@@ -482,28 +470,14 @@ impl Log {
             .with("eos", "false")?
             .with("alias", &format!("catchup-followerId-{to}"))?
             .with_session_id(publication.session_id())?;
-        let params = ReplayParams::new().position(from).length(i64::MAX);
-        let call = archive.start_replay(
-            self.params.recording_id,
-            channel.as_str(),
-            self.config.log_stream_id,
-            &params,
-        );
-        self.replays.insert(to, FollowerReplay::Starting(call));
+        let request = CatchupRequest {
+            recording_id: self.params.recording_id,
+            channel: channel.as_str().to_owned(),
+            stream_id: self.config.log_stream_id,
+            from,
+        };
+        self.replays.start(to, request);
         Ok(())
-    }
-
-    fn stop_catchup(&mut self, to: MemberId, archive: &mut ArchiveConnection) {
-        match self.replays.remove(&to) {
-            Some(FollowerReplay::Running(session)) => drop(archive.stop_replay(session)),
-            // The answer tells which replay to stop.
-            Some(FollowerReplay::Starting(mut call)) => {
-                if let Some(Ok(session)) = call.poll() {
-                    drop(archive.stop_replay(session));
-                }
-            }
-            None => {}
-        }
     }
 
     fn join(&mut self, is_catchup: bool) -> Result<(), LogError> {
@@ -573,7 +547,8 @@ impl Log {
             self.fail(error);
         }
         self.request_join();
-        self.poll_replays();
+        let refused = self.replays.poll(archive, now);
+        self.errors.extend(refused.map(LogError::from));
         self.watch_recording();
         self.watch_replay();
         self.events.pop_front()
@@ -839,19 +814,6 @@ impl Log {
             self.events.push_back(LogEvent::Joined { position });
         }
         Ok(())
-    }
-
-    fn poll_replays(&mut self) {
-        for replay in self.replays.values_mut() {
-            if let FollowerReplay::Starting(call) = replay
-                && let Some(result) = call.poll()
-            {
-                match result {
-                    Ok(session) => *replay = FollowerReplay::Running(session),
-                    Err(error) => self.errors.push_back(error.into()),
-                }
-            }
-        }
     }
 
     /// Fails if the replay of the own log ends before it was consumed.

@@ -3,6 +3,7 @@
 //! (`docs/spec/cluster.md` §1.7).
 
 mod agent;
+mod catchup;
 mod config;
 pub(crate) mod containers;
 pub(crate) mod counters;
