@@ -87,15 +87,23 @@ fn leadership_goes_to_the_member_that_is_named_and_to_any_at_the_end_of_the_lead
     };
     for _ in 0..3 {
         send(&mut session);
-        let leader = session.leader();
-        let to = (leader + 1) % 3;
-        let tools = nodes[leader as usize].client();
-        Node::transfer(&tools, Some(to));
-        while [leader, -1].contains(&session.leader()) {
-            send(&mut session);
+        let to = (session.leader() + 1) % 3;
+        let mut attempts = 0;
+        while session.leader() != to {
+            // The named member is the first to stand. On a busy machine another one may win, and is asked in turn.
+            attempts += 1;
+            assert!(
+                attempts <= 10,
+                "member {to} leads after none of 10 transfers"
+            );
+            let leader = session.leader();
+            let tools = nodes[leader as usize].client();
+            Node::transfer(&tools, Some(to));
+            while [leader, -1].contains(&session.leader()) {
+                send(&mut session);
+            }
+            tools.close();
         }
-        assert_eq!(session.leader(), to);
-        tools.close();
     }
     // A leader that ends hands over first, so that the others do not wait for its heartbeats.
     let leader = session.leader();
