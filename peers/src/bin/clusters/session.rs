@@ -188,9 +188,14 @@ impl Session {
         self.next
     }
 
+    /// Returns true if all messages of the schedule have been sent.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.next == self.total
+    }
+
     /// Returns true if all messages of the schedule have been sent, and the last one has its answer.
     pub(crate) fn is_answered(&self) -> bool {
-        self.next == self.total && self.expected == self.sequence
+        self.is_sent() && self.expected == self.sequence
     }
 
     /// Returns the number of answers.
