@@ -2,7 +2,8 @@
 //! Services: user state machines that run in the process of the consensus module, or in a container of their own
 //! (`docs/spec/cluster.md` §7).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
 
 use taran::{OfferError, Publication};
 use thiserror::Error;
@@ -102,7 +103,8 @@ pub trait Service: Send {
         let _ = (cluster, correlation_id);
     }
 
-    /// Called when a snapshot is to be taken: writes the state as frames.
+    /// Called when a snapshot is to be taken: writes the state as frames, or shares it with an iterator that makes them later
+    /// ([`SnapshotWriter::write_later`]).
     fn on_take_snapshot(&mut self, cluster: &mut Cluster<'_>, snapshot: &mut SnapshotWriter);
 
     /// Called when a new leader has begun its term.
@@ -127,8 +129,8 @@ pub trait Service: Send {
 }
 
 /// Takes the frames of a service's snapshot.
-#[derive(Debug, Default)]
-pub struct SnapshotWriter(Vec<Vec<u8>>);
+#[derive(Default)]
+pub struct SnapshotWriter(SnapshotFrames);
 
 impl SnapshotWriter {
     /// Creates a writer without frames.
@@ -142,10 +144,88 @@ impl SnapshotWriter {
         self.0.push(frame.into());
     }
 
+    /// Adds the frames of an iterator, which is asked for them after [`Service::on_take_snapshot`] has returned, for a few in each
+    /// duty cycle, while the member goes on with the log. What it yields must be the state at the time of this call: the iterator
+    /// owns it, or shares it with a service that copies what it changes (`Arc::make_mut`). Each frame must be made without
+    /// waiting, and in much less time than messages may be delayed for.
+    ///
+    /// The time of a state that is large is spent by [`write`](Self::write) in one call, for which the member stands still. A leader
+    /// that stands still for the heartbeat timeout loses its leadership.
+    pub fn write_later(
+        &mut self,
+        frames: impl IntoIterator<Item = Vec<u8>, IntoIter: Send + 'static>,
+    ) {
+        self.0.push_all(frames);
+    }
+
     /// Returns the frames.
     #[must_use]
     pub fn into_frames(self) -> Vec<Vec<u8>> {
+        self.0.collect()
+    }
+
+    /// Returns the frames in the order in which they were added.
+    pub(crate) fn frames(self) -> SnapshotFrames {
         self.0
+    }
+}
+
+impl fmt::Debug for SnapshotWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SnapshotWriter").finish_non_exhaustive()
+    }
+}
+
+/// Frames of a snapshot, some of which are made when they are asked for.
+#[derive(Default)]
+pub(crate) struct SnapshotFrames(VecDeque<Frames>);
+
+enum Frames {
+    Made(VecDeque<Vec<u8>>),
+    Later(Box<dyn Iterator<Item = Vec<u8>> + Send>),
+}
+
+impl SnapshotFrames {
+    fn push(&mut self, frame: Vec<u8>) {
+        if let Some(Frames::Made(frames)) = self.0.back_mut() {
+            frames.push_back(frame);
+        } else {
+            self.0.push_back(Frames::Made(VecDeque::from([frame])));
+        }
+    }
+
+    fn push_all(&mut self, frames: impl IntoIterator<Item = Vec<u8>, IntoIter: Send + 'static>) {
+        self.0
+            .push_back(Frames::Later(Box::new(frames.into_iter())));
+    }
+
+    /// Adds frames behind these.
+    pub(crate) fn append(&mut self, mut frames: Self) {
+        self.0.append(&mut frames.0);
+    }
+}
+
+impl From<Vec<Vec<u8>>> for SnapshotFrames {
+    fn from(frames: Vec<Vec<u8>>) -> Self {
+        Self(VecDeque::from([Frames::Made(frames.into())]))
+    }
+}
+
+impl Iterator for SnapshotFrames {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        while let Some(frames) = self.0.front_mut() {
+            let frame = match frames {
+                Frames::Made(frames) => frames.pop_front(),
+                Frames::Later(frames) => frames.next(),
+            };
+            if frame.is_some() {
+                return frame;
+            }
+            self.0.pop_front();
+        }
+        None
     }
 }
 

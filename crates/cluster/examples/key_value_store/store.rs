@@ -5,12 +5,13 @@
 //! its request, the kind (1 byte) and a value. Numbers are little-endian.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use taran_cluster::protocol::CloseReason;
 use taran_cluster::service::{ClientSession, Cluster, Service, SnapshotWriter};
 
 use super::support::answers::AnswerQueue;
-use super::support::chunks::{ChunkError, ChunkReader, ChunkWriter, Format, u32_at, u64_at};
+use super::support::chunks::{self, ChunkError, ChunkReader, Format, u32_at, u64_at};
 
 /// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,11 +99,73 @@ struct Last {
     answer: Vec<u8>,
 }
 
+/// Number of parts of the entries.
+const PARTS: usize = 1024;
+
+/// Entries, in parts that a snapshot shares: an entry that changes while the snapshot is recorded costs a copy of its part, once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entries {
+    parts: Vec<Arc<BTreeMap<Vec<u8>, Vec<u8>>>>,
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Self {
+            parts: vec![Arc::default(); PARTS],
+        }
+    }
+}
+
+impl Entries {
+    /// Returns the index of the part that a key belongs to, by its FNV-1a hash: the same in all processes.
+    fn part(key: &[u8]) -> usize {
+        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        key.iter().fold(0xcbf2_9ce4_8422_2325, mix) as usize % PARTS
+    }
+
+    fn get(&self, key: &[u8]) -> Option<&[u8]> {
+        self.parts[Self::part(key)].get(key).map(Vec::as_slice)
+    }
+
+    fn insert(&mut self, key: &[u8], value: &[u8]) {
+        Arc::make_mut(&mut self.parts[Self::part(key)]).insert(key.to_vec(), value.to_vec());
+    }
+
+    /// Removes an entry. Returns false if there is none.
+    fn remove(&mut self, key: &[u8]) -> bool {
+        let part = &mut self.parts[Self::part(key)];
+        part.contains_key(key) && Arc::make_mut(part).remove(key).is_some()
+    }
+
+    fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.len()).sum()
+    }
+
+    /// Returns all entries as items of a snapshot, which are made part by part.
+    fn items(&self) -> impl Iterator<Item = Vec<u8>> + Send + use<> {
+        let parts = self.parts.clone().into_iter();
+        parts.flat_map(|part| part.iter().map(entry_item).collect::<Vec<_>>())
+    }
+}
+
 /// State that all members have in common: it follows from the log, and from nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
-    entries: BTreeMap<Vec<u8>, Vec<u8>>,
+    entries: Entries,
     sessions: BTreeMap<i64, Last>,
+}
+
+/// Returns an item of a snapshot with an entry.
+fn entry_item((key, value): (&Vec<u8>, &Vec<u8>)) -> Vec<u8> {
+    // As above: shorter than 2 GiB.
+    let length = (key.len() as u32).to_le_bytes();
+    [&[ENTRY], &length[..], key, value].concat()
+}
+
+/// Returns an item of a snapshot with a session.
+fn session_item((session, last): (&i64, &Last)) -> Vec<u8> {
+    let (session, number) = (session.to_le_bytes(), last.number.to_le_bytes());
+    [&[SESSION], &session[..], &number, &last.answer].concat()
 }
 
 /// Kind of an item of a snapshot.
@@ -127,17 +190,14 @@ impl State {
             last.number = number;
             let answer = match Request::decode(&message[8..]) {
                 Some(Request::Put { key, value }) => {
-                    self.entries.insert(key.to_vec(), value.to_vec());
+                    self.entries.insert(key, value);
                     Answer::Stored
                 }
-                Some(Request::Get { key }) => self
-                    .entries
-                    .get(key)
-                    .map_or(Answer::Missing, |value| Answer::Value(value)),
-                Some(Request::Delete { key }) => match self.entries.remove(key) {
-                    Some(_) => Answer::Deleted,
-                    None => Answer::Missing,
-                },
+                Some(Request::Get { key }) => {
+                    self.entries.get(key).map_or(Answer::Missing, Answer::Value)
+                }
+                Some(Request::Delete { key }) if self.entries.remove(key) => Answer::Deleted,
+                Some(Request::Delete { .. }) => Answer::Missing,
                 None => Answer::Invalid,
             };
             answer.encode(number, &mut last.answer);
@@ -145,18 +205,12 @@ impl State {
         Some(&last.answer)
     }
 
+    /// Shares the entries with the snapshot, and copies the sessions.
     pub(crate) fn write(&self, snapshot: &mut SnapshotWriter) {
-        let items = self.entries.len() + self.sessions.len();
-        let mut writer = ChunkWriter::new(snapshot, Self::FORMAT, items);
-        for (key, value) in &self.entries {
-            // As above: shorter than 2 GiB.
-            writer.item(&[&[ENTRY], &(key.len() as u32).to_le_bytes(), key, value]);
-        }
-        for (session, last) in &self.sessions {
-            let number = last.number.to_le_bytes();
-            writer.item(&[&[SESSION], &session.to_le_bytes(), &number, &last.answer]);
-        }
-        writer.finish();
+        let count = self.entries.len() + self.sessions.len();
+        let sessions: Vec<Vec<u8>> = self.sessions.iter().map(session_item).collect();
+        let items = self.entries.items().chain(sessions);
+        chunks::write(snapshot, Self::FORMAT, count, items);
     }
 
     pub(crate) fn read(frames: &[Vec<u8>]) -> Result<Self, ChunkError> {
@@ -176,7 +230,7 @@ impl State {
     fn read_entry(&mut self, item: &[u8]) -> Option<()> {
         let length = u32_at(item, 0)? as usize;
         let (key, value) = item[4..].split_at_checked(length)?;
-        self.entries.insert(key.to_vec(), value.to_vec());
+        self.entries.insert(key, value);
         Some(())
     }
 
@@ -265,7 +319,7 @@ mod tests {
         assert_eq!(apply(&mut state, 3, delete), answer(3, Answer::Deleted));
         assert_eq!(apply(&mut state, 4, delete), answer(4, Answer::Missing));
         assert_eq!(state.apply(7, &put.encode(3)), None, "out of date");
-        assert!(state.entries.is_empty());
+        assert_eq!(state.entries.len(), 0);
     }
 
     #[test]
@@ -281,7 +335,7 @@ mod tests {
             let answered = state.apply(7, &whole[..length]).map(<[u8]>::to_vec);
             let expected = (length >= 8).then(|| answer(1, Answer::Invalid));
             assert_eq!(answered, expected, "{length} bytes");
-            assert!(state.entries.is_empty());
+            assert_eq!(state.entries.len(), 0);
         }
         let mut get_with_value = Request::Get { key: b"key" }.encode(1);
         get_with_value.push(0);
@@ -300,9 +354,19 @@ mod tests {
         }
         let mut snapshot = SnapshotWriter::new();
         state.write(&mut snapshot);
+        let captured = state.clone();
+        // Changes while the snapshot is recorded are not in it.
+        let (key, changed) = (&7_u64.to_le_bytes()[..], &b"changed"[..]);
+        let put = Request::Put {
+            key,
+            value: changed,
+        };
+        state.apply(0, &put.encode(4_000));
+        state.apply(1, &Request::Delete { key: &[9; 8] }.encode(4_001));
         let frames = snapshot.into_frames();
         assert!(frames.len() > 10, "{} frames", frames.len());
-        assert_eq!(State::read(&frames), Ok(state));
+        assert_eq!(state.entries.get(key), Some(changed));
+        assert_eq!(State::read(&frames), Ok(captured));
 
         let mut damaged = frames.clone();
         damaged[1][4] = 9;

@@ -10,7 +10,7 @@ use taran_cluster::service::{ClientSession, Cluster, Service, SnapshotWriter};
 use super::book::{Book, BookReader, Fill, Placed, Side};
 use super::messages::{Action, Outcome, Report, Request};
 use super::support::answers::AnswerQueue;
-use super::support::chunks::{ChunkError, ChunkReader, ChunkWriter, Format, u64_at};
+use super::support::chunks::{self, ChunkError, ChunkReader, Format, u64_at};
 
 /// Orders that a book has room for.
 const CAPACITY: u32 = 1 << 16;
@@ -56,14 +56,20 @@ impl State {
     }
 
     fn write(&self, snapshot: &mut SnapshotWriter) {
-        let items = 1 + self.sessions.len() + self.book.item_count();
-        let mut writer = ChunkWriter::new(snapshot, Self::FORMAT, items);
-        writer.item(&[&[TRADES], &self.trades.to_le_bytes()]);
+        let mut items = vec![[&[TRADES], &self.trades.to_le_bytes()[..]].concat()];
         for (session, number) in &self.sessions {
-            writer.item(&[&[SESSION], &session.to_le_bytes(), &number.to_le_bytes()]);
+            items.push(
+                [
+                    &[SESSION],
+                    &session.to_le_bytes()[..],
+                    &number.to_le_bytes(),
+                ]
+                .concat(),
+            );
         }
-        self.book.write(&mut writer);
-        writer.finish();
+        let count = items.len() + self.book.item_count();
+        let items = items.into_iter().chain(self.book.items());
+        chunks::write(snapshot, Self::FORMAT, count, items);
     }
 
     fn read(frames: &[Vec<u8>]) -> Result<Self, ChunkError> {

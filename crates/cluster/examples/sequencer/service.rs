@@ -10,7 +10,7 @@ use taran_cluster::protocol::CloseReason;
 use taran_cluster::service::{ClientSession, Cluster, Service, SnapshotWriter};
 
 use super::support::answers::AnswerQueue;
-use super::support::chunks::{ChunkError, ChunkReader, ChunkWriter, Format, u64_at};
+use super::support::chunks::{self, ChunkError, ChunkReader, Format, u64_at};
 
 /// Messages that are kept, to be sent again.
 const HISTORY: usize = 512;
@@ -186,18 +186,18 @@ impl State {
     }
 
     fn write(&self, snapshot: &mut SnapshotWriter) {
-        let items = 1 + self.history.len() + self.sessions.len();
-        let mut writer = ChunkWriter::new(snapshot, Self::FORMAT, items);
         let (last, time) = (self.last.to_le_bytes(), self.last_time.to_le_bytes());
-        writer.item(&[&[NUMBERS], &last, &time, &[u8::from(self.has_timer)]]);
-        for event in &self.history {
-            writer.item(&[&[MESSAGE], event]);
-        }
+        let mut items = vec![[&[NUMBERS], &last[..], &time, &[u8::from(self.has_timer)]].concat()];
+        items.extend(
+            self.history
+                .iter()
+                .map(|event| [&[MESSAGE], &event[..]].concat()),
+        );
         for (session, (request, sequence)) in &self.sessions {
             let (request, sequence) = (request.to_le_bytes(), sequence.to_le_bytes());
-            writer.item(&[&[SESSION], &session.to_le_bytes(), &request, &sequence]);
+            items.push([&[SESSION], &session.to_le_bytes()[..], &request, &sequence].concat());
         }
-        writer.finish();
+        chunks::write(snapshot, Self::FORMAT, items.len(), items.into_iter());
     }
 
     fn read(frames: &[Vec<u8>]) -> Result<Self, ChunkError> {

@@ -36,43 +36,38 @@ pub(crate) enum ChunkError {
     Item { item: u64, reason: &'static str },
 }
 
-/// Writes items into chunks. [`finish`](Self::finish) writes the last one.
-pub(crate) struct ChunkWriter<'a> {
-    snapshot: &'a mut SnapshotWriter,
-    chunk: Vec<u8>,
+/// Writes a snapshot with this number of items, which are made while the snapshot is recorded.
+pub(crate) fn write(
+    snapshot: &mut SnapshotWriter,
+    format: Format,
+    count: usize,
+    items: impl Iterator<Item = Vec<u8>> + Send + 'static,
+) {
+    let mut header = format.name.to_vec();
+    header.extend_from_slice(&format.version.to_le_bytes());
+    header.extend_from_slice(&(count as u64).to_le_bytes());
+    snapshot.write(header);
+    snapshot.write_later(Chunks { items });
 }
 
-impl<'a> ChunkWriter<'a> {
-    /// Begins a snapshot with this number of items.
-    pub(crate) fn new(snapshot: &'a mut SnapshotWriter, format: Format, items: usize) -> Self {
-        let mut header = format.name.to_vec();
-        header.extend_from_slice(&format.version.to_le_bytes());
-        header.extend_from_slice(&(items as u64).to_le_bytes());
-        snapshot.write(header);
-        Self {
-            snapshot,
-            chunk: Vec::new(),
-        }
-    }
+/// Makes chunks of items.
+struct Chunks<I> {
+    items: I,
+}
 
-    /// Adds an item that consists of parts.
-    pub(crate) fn item(&mut self, parts: &[&[u8]]) {
-        let length: usize = parts.iter().map(|part| part.len()).sum();
-        // Items come from messages, whose length is an i32.
-        self.chunk.extend_from_slice(&(length as u32).to_le_bytes());
-        for part in parts {
-            self.chunk.extend_from_slice(part);
-        }
-        if self.chunk.len() >= CHUNK_LENGTH {
-            self.snapshot.write(std::mem::take(&mut self.chunk));
-        }
-    }
+impl<I: Iterator<Item = Vec<u8>>> Iterator for Chunks<I> {
+    type Item = Vec<u8>;
 
-    /// Writes what is left.
-    pub(crate) fn finish(self) {
-        if !self.chunk.is_empty() {
-            self.snapshot.write(self.chunk);
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let mut chunk = Vec::new();
+        while chunk.len() < CHUNK_LENGTH
+            && let Some(item) = self.items.next()
+        {
+            // Items come from messages, whose length is an i32.
+            chunk.extend_from_slice(&(item.len() as u32).to_le_bytes());
+            chunk.extend_from_slice(&item);
         }
+        (!chunk.is_empty()).then_some(chunk)
     }
 }
 
@@ -173,11 +168,8 @@ mod tests {
 
     fn frames(items: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let mut snapshot = SnapshotWriter::new();
-        let mut writer = ChunkWriter::new(&mut snapshot, FORMAT, items.len());
-        for item in items {
-            writer.item(&[&item[..item.len() / 2], &item[item.len() / 2..]]);
-        }
-        writer.finish();
+        let items = items.to_vec();
+        write(&mut snapshot, FORMAT, items.len(), items.into_iter());
         snapshot.into_frames()
     }
 

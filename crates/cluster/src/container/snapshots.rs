@@ -10,10 +10,10 @@ use crate::consensus::Nanos;
 use crate::module::LaunchError;
 use crate::module::containers::RECOVERY_RECORDINGS;
 use crate::module::recordings::RecordingReader;
-use crate::module::snapshot::SnapshotRecorder;
+use crate::module::snapshot::{SnapshotProgress, SnapshotRecorder};
 use crate::module::type_id::{COMMIT_POSITION, RECOVERY_STATE};
 use crate::protocol::ClientSession;
-use crate::service::{Service, SnapshotWriter};
+use crate::service::{Service, SnapshotFrames, SnapshotWriter};
 use crate::state::ModuleSnapshot;
 
 /// Offset of response streams of the archive, which official containers use too.
@@ -26,7 +26,7 @@ pub(super) struct Snapshot {
 }
 
 enum Step {
-    Connecting(Box<ArchiveConnecting>, Vec<Vec<u8>>),
+    Connecting(Box<ArchiveConnecting>, SnapshotFrames),
     Recording(Box<ArchiveConnection>, SnapshotRecorder),
 }
 
@@ -168,8 +168,8 @@ impl<S: Service> ContainerAgent<S> {
         let now = self.now.nanos;
         let result = self.try_take_snapshot();
         let recording_id = match result {
-            Ok(None) => return Ok(0),
-            Ok(Some(recording_id)) => recording_id,
+            Ok(SnapshotProgress::Pending(work)) => return Ok(work),
+            Ok(SnapshotProgress::Complete(ref parts)) => parts.first().map_or(-1, |(_, id)| *id),
             Err(_) => -1,
         };
         if let Some(snapshot) = self.snapshot.take() {
@@ -187,7 +187,7 @@ impl<S: Service> ContainerAgent<S> {
         Ok(1)
     }
 
-    fn try_take_snapshot(&mut self) -> Result<Option<i64>, ContainerError> {
+    fn try_take_snapshot(&mut self) -> Result<SnapshotProgress, ContainerError> {
         let now = self.now.nanos;
         let failed = |error: &dyn std::fmt::Display| ContainerError::Snapshot(error.to_string());
         let Some(snapshot) = &mut self.snapshot else {
@@ -198,7 +198,7 @@ impl<S: Service> ContainerAgent<S> {
                 step: Step::Connecting(Box::new(connecting), frames),
                 begun: now,
             });
-            return Ok(None);
+            return Ok(SnapshotProgress::Pending(1));
         };
         match &mut snapshot.step {
             Step::Connecting(connecting, frames) => {
@@ -210,19 +210,18 @@ impl<S: Service> ContainerAgent<S> {
                     let recorder = SnapshotRecorder::new(vec![part], now);
                     snapshot.step = Step::Recording(Box::new(connection), recorder);
                 }
-                Ok(None)
+                Ok(SnapshotProgress::Pending(0))
             }
             Step::Recording(connection, recorder) => {
                 connection.poll(now);
                 let channel = &self.config.snapshot_channel;
-                let recorded = recorder.poll(&self.client, channel, connection, now);
-                let recorded = recorded.map_err(|error| failed(&error))?;
-                Ok(recorded.and_then(|parts| parts.first().map(|(_, id)| *id)))
+                let progress = recorder.poll(&self.client, channel, connection, now);
+                progress.map_err(|error| failed(&error))
             }
         }
     }
 
-    fn frames(&mut self) -> Vec<Vec<u8>> {
+    fn frames(&mut self) -> SnapshotFrames {
         let replica = &mut self.replica;
         let mut writer = SnapshotWriter::new();
         replica.with_service(|service, cluster| service.on_take_snapshot(cluster, &mut writer));
@@ -238,8 +237,8 @@ impl<S: Service> ContainerAgent<S> {
             response_channel: &session.response_channel,
             encoded_principal: &session.principal,
         });
-        let mut frames = identity.service_frames(clients);
-        frames.extend(writer.into_frames());
+        let mut frames = SnapshotFrames::from(identity.service_frames(clients));
+        frames.append(writer.frames());
         frames
     }
 }

@@ -83,17 +83,21 @@ impl<'a> RecordingReader<'a> {
         let mut assembler = FragmentAssembler::new();
         let mut failure = None;
         let mut position = 0;
-        wait(self.archive, "the replay of a snapshot", |_| {
-            let handler = |bytes: &[u8], header: &taran::Header<'_>| {
-                position = header.position();
-                if failure.is_none() {
-                    failure = take(bytes).err();
-                }
-            };
-            // A closed subscription ends in the time limit.
-            let _ = subscription.poll(assembler.wrap(handler), 100);
-            Ok((position >= end).then_some(()))
-        })?;
+        while position < end {
+            let before = position;
+            // The time limit is one for each progress: snapshots may be large.
+            wait(self.archive, "the replay of a snapshot", |_| {
+                let handler = |bytes: &[u8], header: &taran::Header<'_>| {
+                    position = header.position();
+                    if failure.is_none() {
+                        failure = take(bytes).err();
+                    }
+                };
+                // A closed subscription ends in the time limit.
+                let _ = subscription.poll(assembler.wrap(handler), 100);
+                Ok((position > before).then_some(()))
+            })?;
+        }
         failure.map_or(Ok(()), |source| {
             Err(LaunchError::Snapshot {
                 recording_id,

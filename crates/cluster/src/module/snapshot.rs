@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recording of snapshots in the own archive.
+//!
+//! **Input**: the parts of a snapshot, each the frames of a service or of the consensus module. **Output**:
+//! [`SnapshotRecorder::poll`] returns the recordings once all parts are recorded. A call writes a bounded number of bytes, and none while
+//! the archive has not recorded what was written before: the log, which the same archive records, waits only for little of a
+//! snapshot.
 
 use std::collections::VecDeque;
 
@@ -9,22 +14,38 @@ use taran_archive_client::{ArchiveConnection, Call};
 
 use super::log::LogError;
 use crate::consensus::Nanos;
+use crate::service::SnapshotFrames;
 
-/// Time limit of a snapshot.
+/// Time limit of each step, and of the archive for some bytes.
 const TIMEOUT: Nanos = 30_000_000_000;
+/// Bytes that one call writes, and a frame more at most.
+const BYTES_PER_POLL: usize = 32 * 1024;
+/// Bytes that the archive may have to record yet when the next ones are written.
+const MAX_UNRECORDED: i64 = 256 * 1024;
 
 /// A snapshot that is being recorded: the parts one after the other.
 pub(crate) struct SnapshotRecorder {
     parts: VecDeque<Part>,
     recorded: Vec<(i32, i64)>,
     step: Step,
+    /// Set by each progress.
     deadline: Nanos,
 }
 
 struct Part {
     service_id: i32,
     stream_id: i32,
-    frames: VecDeque<Vec<u8>>,
+    frames: SnapshotFrames,
+    /// A frame for which there was no room.
+    next: Option<Vec<u8>>,
+}
+
+/// Result of a call.
+pub(crate) enum SnapshotProgress {
+    /// The amount of work that was done.
+    Pending(usize),
+    /// All parts are recorded: the recording of each, with its service.
+    Complete(Vec<(i32, i64)>),
 }
 
 enum Step {
@@ -34,6 +55,7 @@ enum Step {
         publication: Box<ExclusivePublication>,
         call: Option<Call<i64>>,
         counter: Option<i32>,
+        position: i64,
     },
 }
 
@@ -42,14 +64,15 @@ const RECORDING_POSITION: i32 = 100;
 
 impl SnapshotRecorder {
     /// Creates the recorder of these parts: service id, stream id, frames.
-    pub(crate) fn new(parts: Vec<(i32, i32, Vec<Vec<u8>>)>, now: Nanos) -> Self {
+    pub(crate) fn new(parts: Vec<(i32, i32, SnapshotFrames)>, now: Nanos) -> Self {
         Self {
             parts: parts
                 .into_iter()
                 .map(|(service_id, stream_id, frames)| Part {
                     service_id,
                     stream_id,
-                    frames: frames.into(),
+                    frames,
+                    next: None,
                 })
                 .collect(),
             recorded: Vec::new(),
@@ -58,74 +81,81 @@ impl SnapshotRecorder {
         }
     }
 
-    /// Proceeds. Returns the recording of each part once all are complete.
+    /// Proceeds.
     pub(crate) fn poll(
         &mut self,
         client: &Client,
         channel: &str,
         archive: &mut ArchiveConnection,
         now: Nanos,
-    ) -> Result<Option<Vec<(i32, i64)>>, LogError> {
+    ) -> Result<SnapshotProgress, LogError> {
         if now > self.deadline {
             return Err(LogError::SnapshotTimeout);
         }
         let Some(part) = self.parts.front_mut() else {
-            return Ok(Some(std::mem::take(&mut self.recorded)));
+            return Ok(SnapshotProgress::Complete(std::mem::take(
+                &mut self.recorded,
+            )));
         };
-        match &mut self.step {
+        let work = match &mut self.step {
             Step::Next => {
                 let pending = client.async_add_exclusive_publication(channel, part.stream_id)?;
                 self.step = Step::Adding(pending);
+                1
             }
             Step::Adding(pending) => {
-                if let Some(publication) = pending.poll() {
-                    let publication = publication?;
-                    let channel =
-                        ChannelUri::parse(channel)?.with_session_id(publication.session_id())?;
-                    let call = archive.start_recording(
-                        channel.as_str(),
-                        part.stream_id,
-                        SourceLocation::LOCAL,
-                        true,
-                    );
-                    self.step = Step::Recording {
-                        publication: Box::new(publication),
-                        call: Some(call),
-                        counter: None,
-                    };
-                }
+                let Some(publication) = pending.poll() else {
+                    return Ok(SnapshotProgress::Pending(0));
+                };
+                let publication = publication?;
+                let channel =
+                    ChannelUri::parse(channel)?.with_session_id(publication.session_id())?;
+                let call = archive.start_recording(
+                    channel.as_str(),
+                    part.stream_id,
+                    SourceLocation::LOCAL,
+                    true,
+                );
+                self.step = Step::Recording {
+                    position: publication.position(),
+                    publication: Box::new(publication),
+                    call: Some(call),
+                    counter: None,
+                };
+                1
             }
             Step::Recording {
                 publication,
                 call,
                 counter,
+                position,
             } => {
                 if let Some(result) = call.as_mut().and_then(Call::poll) {
                     *call = None;
                     result?;
                 }
                 if counter.is_none() {
-                    let session = publication.session_id().to_le_bytes();
-                    let found = client.counters().find(|meta| {
-                        meta.type_id == RECORDING_POSITION && meta.key[8..12] == session
-                    });
-                    *counter = found.map(|meta| meta.id);
-                }
-                let Some(counter) = *counter else {
-                    return Ok(None);
-                };
-                while let Some(frame) = part.frames.front() {
-                    match publication.offer(frame) {
-                        Ok(_) => drop(part.frames.pop_front()),
-                        Err(error) if error.is_retryable() => return Ok(None),
-                        Err(error) => return Err(LogError::Snapshot(error)),
-                    }
+                    *counter = find_session(client, publication.session_id());
                 }
                 let counters = client.counters();
-                let is_recorded = counters
-                    .value(counter)
-                    .is_some_and(|position| position >= publication.position());
-                if is_recorded && let Some(key) = counters.key(counter) {
+                let Some((counter, recorded)) =
+                    counter.and_then(|counter| Some((counter, counters.value(counter)?)))
+                else {
+                    return Ok(SnapshotProgress::Pending(0));
+                };
+                let mut work = usize::from(recorded > *position);
+                *position = recorded;
+                let is_written = if publication.position() - recorded < MAX_UNRECORDED {
+                    let (written, is_complete) = part.write(publication)?;
+                    work += written;
+                    is_complete
+                } else {
+                    false
+                };
+                if is_written
+                    && recorded >= publication.position()
+                    && let Some(key) = counters.key(counter)
+                {
                     let mut id = [0; 8];
                     id.copy_from_slice(&key[..8]);
                     self.recorded
@@ -133,9 +163,47 @@ impl SnapshotRecorder {
                     self.parts.pop_front();
                     // Closes the publication, with which the recording stops.
                     self.step = Step::Next;
+                    work += 1;
                 }
+                work
+            }
+        };
+        if work > 0 {
+            self.deadline = now + TIMEOUT;
+        }
+        Ok(SnapshotProgress::Pending(work))
+    }
+}
+
+impl Part {
+    /// Writes some frames. Returns their number, and true if there is none left.
+    fn write(&mut self, publication: &mut ExclusivePublication) -> Result<(usize, bool), LogError> {
+        let (mut frames, mut bytes) = (0, 0);
+        while bytes < BYTES_PER_POLL {
+            let Some(frame) = self.next.take().or_else(|| self.frames.next()) else {
+                return Ok((frames, true));
+            };
+            match publication.offer(&frame) {
+                Ok(_) => {
+                    frames += 1;
+                    bytes += frame.len();
+                }
+                Err(error) if error.is_retryable() => {
+                    self.next = Some(frame);
+                    break;
+                }
+                Err(error) => return Err(LogError::Snapshot(error)),
             }
         }
-        Ok(None)
+        Ok((frames, false))
     }
+}
+
+/// Returns the counter of the recording of a session.
+fn find_session(client: &Client, session_id: i32) -> Option<i32> {
+    let session = session_id.to_le_bytes();
+    let found = client
+        .counters()
+        .find(|meta| meta.type_id == RECORDING_POSITION && meta.key[8..12] == session);
+    found.map(|meta| meta.id)
 }

@@ -2,6 +2,7 @@
 //! Members with driver and archive in this process, and our client.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use taran_cluster::module::{ClusterConfig, ConsensusModule, toggle, type_id};
 use taran_cluster::protocol::CloseReason;
 use taran_cluster::service::{ClientSession, Cluster, SendError, Service, SnapshotWriter};
 use taran_cluster_client::{ClusterClient, ClusterContext, ClusterEvent};
+use taran_core::counters::Counter;
 use taran_driver::{DriverContext, MediaDriver};
 use taran_protocol::option::{OptionSet, Source, ThreadingMode};
 
@@ -24,7 +26,12 @@ pub(crate) struct Scribe {
     state: Vec<String>,
     /// Sessions that get the echo of `later` outside of the call with their message.
     waiting: Vec<i64>,
+    /// While it is set, snapshots go on.
+    holds_snapshots: Arc<AtomicBool>,
 }
+
+/// A frame of snapshots that go on. It is no state.
+const FILLER: [u8; 1024] = [b'-'; 1024];
 
 impl Scribe {
     fn note(&mut self, text: String) {
@@ -37,6 +44,7 @@ impl Service for Scribe {
         let frames = snapshot.unwrap_or_default();
         let texts = frames
             .iter()
+            .filter(|frame| **frame != FILLER)
             .map(|frame| String::from_utf8_lossy(frame).into_owned());
         self.state = texts.collect();
         self.note(format!(
@@ -99,6 +107,10 @@ impl Service for Scribe {
         for text in &self.state {
             snapshot.write(text.as_bytes());
         }
+        let holds = Arc::clone(&self.holds_snapshots);
+        snapshot.write_later(std::iter::from_fn(move || {
+            holds.load(Ordering::Acquire).then(|| FILLER.to_vec())
+        }));
     }
 
     fn do_background_work(&mut self, cluster: &Cluster<'_>) -> usize {
@@ -127,6 +139,8 @@ pub(crate) struct Node {
     /// Properties beside those of all members.
     properties: Vec<(String, String)>,
     pub(crate) journal: Arc<Mutex<Vec<String>>>,
+    /// While it is set, snapshots of the service go on.
+    pub(crate) holds_snapshots: Arc<AtomicBool>,
 }
 
 /// Returns members with free ports; the port to which leaders replay their log is chosen when it is used.
@@ -194,6 +208,7 @@ impl Node {
             dir,
             properties: Vec::new(),
             journal: Arc::default(),
+            holds_snapshots: Arc::default(),
         };
         node.launch();
         node
@@ -229,6 +244,7 @@ impl Node {
             members: String::new(),
             dir: root.join(format!("taran-test-cluster-{name}-{}", std::process::id())),
             journal: Arc::default(),
+            holds_snapshots: Arc::default(),
         };
         node.launch_driver();
         node
@@ -311,6 +327,7 @@ impl Node {
             journal: Arc::clone(&self.journal),
             state: Vec::new(),
             waiting: Vec::new(),
+            holds_snapshots: Arc::clone(&self.holds_snapshots),
         }
     }
 
@@ -405,11 +422,22 @@ impl Node {
     }
 
     pub(crate) fn toggle(client: &Client, value: i64) {
+        let counter = Self::begin_action(client, value);
+        Self::await_action(&counter);
+    }
+
+    /// Sets the control toggle, once it is neutral.
+    pub(crate) fn begin_action(client: &Client, value: i64) -> Counter {
         let toggle = client.counters().find(|meta| meta.type_id == 202).unwrap();
         let counter = client.counters().counter(toggle.id).unwrap();
         await_true("a neutral toggle", || counter.get() == 1);
         counter.set(value);
-        await_true("the end of the action", || counter.get() == 1);
+        counter
+    }
+
+    /// Waits until the control toggle is neutral.
+    pub(crate) fn await_action(toggle: &Counter) {
+        await_true("the end of the action", || toggle.get() == 1);
     }
 }
 

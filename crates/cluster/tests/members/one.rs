@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clusters of one member.
 
+use std::sync::atomic::Ordering;
+
 use taran_cluster::module::type_id;
 use taran_cluster_client::protocol::AdminResponseCode;
 use taran_cluster_client::{ClosedReason, ClusterClient, ClusterEvent, ClusterState};
@@ -54,6 +56,38 @@ fn keep_state(mut node: Node) {
     await_true("the start", || !node.journal().is_empty());
     let start = node.journal()[0].clone();
     assert!(start.contains("\"two\", \"three\"]"), "state is kept");
+    node.stop();
+}
+
+#[test]
+fn member_goes_on_while_its_snapshot_is_recorded() {
+    let mut node = Node::single("long-snapshot");
+    let client = node.client();
+    let mut session = node.connect(&client);
+    echo(&mut session, b"before");
+    node.holds_snapshots.store(true, Ordering::Release);
+    let toggle = Node::begin_action(&client, 4);
+    // The snapshot ends only when the test says so.
+    for _ in 0..20 {
+        echo(&mut session, b"during");
+    }
+    assert_eq!(toggle.get(), 4, "the snapshot has ended");
+    node.holds_snapshots.store(false, Ordering::Release);
+    Node::await_action(&toggle);
+    drop(session);
+    client.close();
+    node.stop();
+    node.journal.lock().unwrap().clear();
+
+    // Some may have come before the snapshot.
+    node.launch();
+    await_true("all messages, from the snapshot and the log", || {
+        let journal = node.journal();
+        journal.concat().matches("during").count() == 20
+    });
+    let journal = node.journal();
+    assert!(journal[0].starts_with("start [\"before\""), "{journal:?}");
+    assert!(journal.contains(&"message during".to_owned()));
     node.stop();
 }
 

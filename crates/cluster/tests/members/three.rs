@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clusters of three members.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use taran_cluster::module::type_id;
 use taran_cluster_client::ClusterClient;
 
 use crate::node::{Node, await_true, echo, members};
@@ -127,6 +129,43 @@ fn leadership_goes_to_the_member_that_is_named_and_to_any_at_the_end_of_the_lead
         assert!(first.contains(&text), "{text} is missing");
     }
     client.close();
+    for node in &mut nodes {
+        node.stop();
+    }
+}
+
+#[test]
+fn follower_whose_snapshot_goes_on_takes_the_next_one_after_it_and_delays_none() {
+    let members = members(3);
+    let mut nodes: Vec<Node> = (0..3)
+        .map(|id| Node::start(id, "snapshots", &members, "4s"))
+        .collect();
+    let outside = Node::driver("snapshots-client");
+    let client = outside.client();
+    let mut session = nodes[0].connect(&client);
+    echo(&mut session, b"before");
+    let leader = session.leader() as usize;
+    let slow = &nodes[(leader + 1) % 3];
+    slow.holds_snapshots.store(true, Ordering::Release);
+    let tools = nodes[leader].client();
+    for _ in 0..2 {
+        Node::toggle(&tools, 4);
+        echo(&mut session, b"between");
+    }
+    let slow_tools = slow.client();
+    let counters = slow_tools.counters();
+    let count = counters.find(|meta| meta.type_id == type_id::SNAPSHOT_COUNT);
+    let count = counters.counter(count.unwrap().id).unwrap();
+    assert_eq!(count.get(), 0);
+    slow.holds_snapshots.store(false, Ordering::Release);
+    await_true("both snapshots", || count.get() == 2);
+    let expected = history(&nodes[leader]);
+    await_true("the same history", || history(slow) == expected);
+    assert_eq!(session.leader() as usize, leader);
+    session.close();
+    for client in [client, tools, slow_tools] {
+        client.close();
+    }
     for node in &mut nodes {
         node.stop();
     }

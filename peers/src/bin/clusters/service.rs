@@ -2,6 +2,7 @@
 //! The service of our members.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use taran_cluster::protocol::CloseReason;
 use taran_cluster::service::{ClientSession, Cluster, Service, SnapshotWriter};
@@ -9,14 +10,15 @@ use taran_cluster::service::{ClientSession, Cluster, Service, SnapshotWriter};
 /// Answers that wait for room; further ones are lost. Lost answers are defects of the loads `echo` and `stall`; `fill` needs only
 /// the last answer, and `outage` allows losses.
 const WAITING_LIMIT: usize = 1 << 16;
-/// Bytes of a frame of the snapshot.
-const FRAME: usize = 32 << 10;
+/// Bytes of a page of the state, which is a frame of the snapshot.
+const PAGE: usize = 32 << 10;
 
-/// Sends each message back. Its state is the number of messages, and bytes that stand for the state of an application.
+/// Sends each message back. Its state is the number of messages, and pages that stand for the state of an application: each message
+/// changes one of them. A snapshot shares the pages, and those that are changed meanwhile are copied.
 #[derive(Debug)]
 pub(crate) struct Echo {
     count: u64,
-    state: Vec<u8>,
+    pages: Vec<Arc<Vec<u8>>>,
     waiting: VecDeque<(i64, Vec<u8>)>,
 }
 
@@ -25,8 +27,19 @@ impl Echo {
     pub(crate) fn new(state_bytes: usize) -> Echo {
         Echo {
             count: 0,
-            state: vec![0x5a; state_bytes],
+            pages: pages(&vec![0x5a; state_bytes]),
             waiting: VecDeque::new(),
+        }
+    }
+
+    /// Counts a message, and notes its number in a page.
+    fn count(&mut self) {
+        self.count += 1;
+        let pages = self.pages.len().max(1) as u64;
+        if let Some(page) = self.pages.get_mut((self.count % pages) as usize)
+            && let Some(place) = Arc::make_mut(page).first_chunk_mut()
+        {
+            *place = self.count.to_le_bytes();
         }
     }
 
@@ -49,7 +62,7 @@ impl Service for Echo {
             if let Some(count) = head.first_chunk() {
                 self.count = u64::from_le_bytes(*count);
             }
-            self.state = state.concat();
+            self.pages = pages(&state.concat());
         }
     }
 
@@ -63,7 +76,7 @@ impl Service for Echo {
         session: Option<&ClientSession>,
         message: &[u8],
     ) {
-        self.count += 1;
+        self.count();
         let Some(session) = session else {
             return;
         };
@@ -81,12 +94,19 @@ impl Service for Echo {
 
     fn on_take_snapshot(&mut self, _: &mut Cluster<'_>, snapshot: &mut SnapshotWriter) {
         snapshot.write(self.count.to_le_bytes());
-        for frame in self.state.chunks(FRAME) {
-            snapshot.write(frame);
-        }
+        let pages = self.pages.clone().into_iter();
+        snapshot.write_later(pages.map(|page| page.to_vec()));
     }
 
     fn do_background_work(&mut self, cluster: &Cluster<'_>) -> usize {
         self.send_waiting(cluster)
     }
+}
+
+/// Divides a state into pages.
+fn pages(state: &[u8]) -> Vec<Arc<Vec<u8>>> {
+    state
+        .chunks(PAGE)
+        .map(|page| Arc::new(page.to_vec()))
+        .collect()
 }

@@ -4,7 +4,7 @@
 //! Free slots are written, too, because the order in which they are used again decides the ids of orders: members that begin with
 //! the snapshot have to give the same ids as those that go on without it.
 
-use super::super::support::chunks::{ChunkWriter, u32_at, u64_at};
+use super::super::support::chunks::{u32_at, u64_at};
 use super::{Book, NONE, PRICES, Side, Slot};
 
 /// Kind of an item.
@@ -12,28 +12,31 @@ const BOOK: u8 = 0;
 const SLOT: u8 = 1;
 
 impl Book {
-    /// Returns the number of items that [`write`](Self::write) adds.
+    /// Returns the number of [`items`](Self::items).
     pub(crate) fn item_count(&self) -> usize {
         1 + self.slots.len()
     }
 
-    /// Writes the book.
-    pub(crate) fn write(&self, writer: &mut ChunkWriter<'_>) {
+    /// Returns the items of the book as it is now. They are made from a copy of its slots.
+    pub(crate) fn items(&self) -> impl Iterator<Item = Vec<u8>> + Send + use<> {
         let capacity = (self.capacity as u32).to_le_bytes();
-        let arrivals = self.arrivals.to_le_bytes();
-        writer.item(&[&[BOOK], &capacity, &self.free.to_le_bytes(), &arrivals]);
-        for slot in &self.slots {
-            writer.item(&[
-                &[SLOT, u8::from(slot.side == Side::Sell)],
-                &slot.generation.to_le_bytes(),
-                &slot.price.to_le_bytes(),
-                &slot.remaining.to_le_bytes(),
-                &slot.owner.to_le_bytes(),
-                &slot.arrival.to_le_bytes(),
-                &slot.next.to_le_bytes(),
-            ]);
-        }
+        let (free, arrivals) = (self.free.to_le_bytes(), self.arrivals.to_le_bytes());
+        let book = [&[BOOK], &capacity[..], &free, &arrivals].concat();
+        std::iter::once(book).chain(self.slots.clone().into_iter().map(slot_item))
     }
+}
+
+fn slot_item(slot: Slot) -> Vec<u8> {
+    [
+        &[SLOT, u8::from(slot.side == Side::Sell)][..],
+        &slot.generation.to_le_bytes(),
+        &slot.price.to_le_bytes(),
+        &slot.remaining.to_le_bytes(),
+        &slot.owner.to_le_bytes(),
+        &slot.arrival.to_le_bytes(),
+        &slot.next.to_le_bytes(),
+    ]
+    .concat()
 }
 
 /// A book that is being read. Lists and quantities of prices follow from the orders.

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use taran_cluster::service::SnapshotWriter;
 
-use super::super::support::chunks::{ChunkReader, ChunkWriter, Format};
+use super::super::support::chunks::{self, ChunkReader, Format};
 use super::*;
 
 const CAPACITY: u32 = 12;
@@ -103,9 +103,7 @@ const FORMAT: Format = Format {
 
 fn frames(book: &Book) -> Vec<Vec<u8>> {
     let mut snapshot = SnapshotWriter::new();
-    let mut writer = ChunkWriter::new(&mut snapshot, FORMAT, book.item_count());
-    book.write(&mut writer);
-    writer.finish();
+    chunks::write(&mut snapshot, FORMAT, book.item_count(), book.items());
     snapshot.into_frames()
 }
 

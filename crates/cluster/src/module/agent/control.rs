@@ -76,12 +76,15 @@ impl<S: Service> ModuleAgent<S> {
             }
             (toggle::RESUME, ModuleState::Active) => self.counters.toggle.set(toggle::NEUTRAL),
             (toggle::RESUME, ModuleState::Suspended)
-                if self.change_state(ClusterAction::RESUME, ModuleState::Active)? =>
+                if self
+                    .change_state(ClusterAction::RESUME, ModuleState::Active)?
+                    .is_some() =>
             {
                 self.counters.toggle.set(toggle::NEUTRAL);
             }
-            (toggle::SNAPSHOT, ModuleState::Active) => {
-                self.change_state(ClusterAction::SNAPSHOT, ModuleState::Snapshot)?;
+            (toggle::SNAPSHOT, ModuleState::Active) if self.toggled_snapshot.is_none() => {
+                self.toggled_snapshot =
+                    self.change_state(ClusterAction::SNAPSHOT, ModuleState::Snapshot)?;
             }
             (toggle::STANDBY_SNAPSHOT, ModuleState::Active)
                 if self.append_action(ClusterAction::SNAPSHOT, 1)?.is_some() =>
@@ -89,7 +92,9 @@ impl<S: Service> ModuleAgent<S> {
                 self.counters.toggle.set(toggle::NEUTRAL);
             }
             (toggle::SHUTDOWN, ModuleState::Active)
-                if self.change_state(ClusterAction::SNAPSHOT, ModuleState::Snapshot)? =>
+                if self
+                    .change_state(ClusterAction::SNAPSHOT, ModuleState::Snapshot)?
+                    .is_some() =>
             {
                 self.terminate_all();
             }
@@ -149,20 +154,20 @@ impl<S: Service> ModuleAgent<S> {
         }
     }
 
-    /// Appends an action, and enters its state. Returns false if there is no room now.
+    /// Appends an action, and enters its state. Returns the position behind it, or none if there is no room now.
     fn change_state(
         &mut self,
         action: ClusterAction,
         state: ModuleState,
-    ) -> Result<bool, ModuleError> {
+    ) -> Result<Option<i64>, ModuleError> {
         let Some(position) = self.append_action(action, 0)? else {
-            return Ok(false);
+            return Ok(None);
         };
         let before = std::mem::replace(&mut self.replicated.state, state);
         self.uncommitted_states.push_back((position, before));
         // Before the toggle: tools that wait for it may ask for the next action at once.
         self.counters.state.set(state as i64);
-        Ok(true)
+        Ok(Some(position))
     }
 
     /// Forgets how to undo actions that are committed.

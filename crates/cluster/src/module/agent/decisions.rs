@@ -94,6 +94,7 @@ impl<S: Service> ModuleAgent<S> {
 
     fn begin_election(&mut self) -> Result<(), ModuleError> {
         self.is_transfer_begun = false;
+        self.toggled_snapshot = None;
         self.counters.toggle.set(toggle::INACTIVE);
         self.counters.transfer_toggle.set(toggle::INACTIVE);
         self.counters.node_toggle.set(toggle::INACTIVE);

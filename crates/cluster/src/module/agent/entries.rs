@@ -137,7 +137,9 @@ impl<S: Service> ModuleAgent<S> {
 
     /// Applies entries that are committed.
     pub(super) fn consume(&mut self) -> Result<usize, ModuleError> {
-        if self.snapshot.is_some() || self.replicated.snapshot_due.is_some() {
+        // Containers acknowledge a snapshot after this member has consumed its entry: they must not begin one beside another.
+        let is_held = self.has_containers() && self.snapshot.is_some();
+        if self.replicated.snapshot_due.is_some() || is_held {
             return Ok(0);
         }
         let commit = self.core.commit_position();

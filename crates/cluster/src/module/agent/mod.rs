@@ -180,6 +180,8 @@ pub(super) struct ModuleAgent<S> {
     truncation: Option<Call<i64>>,
     term_event: Option<(i64, i64)>,
     snapshot: Option<TakenSnapshot>,
+    /// Position of the snapshot that the toggle of this leader has begun.
+    toggled_snapshot: Option<i64>,
     termination: Termination,
     /// The toggle has begun a hand-over of leadership.
     is_transfer_begun: bool,
@@ -245,6 +247,7 @@ impl<S: Service> ModuleAgent<S> {
             truncation: None,
             term_event: None,
             snapshot: None,
+            toggled_snapshot: None,
             is_transfer_begun: false,
             is_leaving: false,
             validation: None,
@@ -332,7 +335,9 @@ impl<S: Service> ModuleAgent<S> {
 
     /// Returns true if the leader takes entries of clients, timers and services.
     fn takes_entries(&self) -> bool {
-        self.replicated.state == ModuleState::Active && self.core.accepts_entries(self.now.nanos)
+        self.replicated.state == ModuleState::Active
+            && !self.termination.is_requested()
+            && self.core.accepts_entries(self.now.nanos)
     }
 
     fn cycle(&mut self) -> Result<usize, ModuleError> {

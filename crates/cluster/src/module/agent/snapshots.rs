@@ -5,104 +5,125 @@ use super::{ModuleAgent, ModuleError};
 use crate::consensus::Nanos;
 use crate::files::{EntryKind, RecordingLogEntry};
 use crate::module::replicated::{ModuleState, SnapshotDue};
-use crate::module::snapshot::SnapshotRecorder;
+use crate::module::snapshot::{SnapshotProgress, SnapshotRecorder};
 use crate::module::toggle;
 use crate::protocol::ClientSession;
-use crate::service::{Service, SnapshotWriter};
+use crate::service::{Service, SnapshotFrames, SnapshotWriter};
 use crate::state::{AckRound, ModuleSnapshot};
 
 /// A snapshot that is being taken.
 pub(super) struct TakenSnapshot {
-    /// None while containers take theirs.
-    recorder: Option<SnapshotRecorder>,
-    /// Recordings of the snapshots of containers, with their services.
-    services: Vec<(i32, i64)>,
     due: SnapshotDue,
     begun: Nanos,
+    /// Recordings of the snapshots of containers, with their services.
+    services: Vec<(i32, i64)>,
+    step: Step,
+}
+
+enum Step {
+    /// Containers take theirs. The entries behind the snapshot's position wait.
+    AwaitingServices,
+    /// The state is captured, and being recorded.
+    Recording(Box<SnapshotRecorder>),
     /// Its entries are in the recording log, and being flushed.
-    is_recorded: bool,
+    Flushing,
 }
 
 impl<S: Service> ModuleAgent<S> {
-    /// Takes a snapshot that is due, or proceeds with it.
+    /// Takes a snapshot that is due, or proceeds with it. The service is asked for its state at the position of the snapshot; the
+    /// member goes on behind that position while the state is recorded.
     pub(super) fn take_snapshot(&mut self) -> Result<usize, ModuleError> {
         if self.snapshot.is_none()
             && let Some(due) = self.replicated.snapshot_due
         {
-            self.snapshot = Some(self.begin_snapshot(due));
+            self.begin_snapshot(due);
+            return Ok(1);
         }
         let Some(snapshot) = &mut self.snapshot else {
             return Ok(0);
         };
-        if snapshot.is_recorded {
-            if self.files.is_flushed() {
+        let recorder = match &mut snapshot.step {
+            Step::Recording(recorder) => recorder,
+            Step::Flushing if self.files.is_flushed() => {
                 let duration = self.now.nanos - snapshot.begun;
                 self.counters.snapshot.record(duration);
                 self.counters.snapshots.increment();
                 self.end_snapshot();
                 return Ok(1);
             }
-            return Ok(0);
-        }
-        let (now, due) = (self.now.nanos, snapshot.due);
-        let Some(recorder) = &mut snapshot.recorder else {
-            return Ok(0);
+            Step::AwaitingServices | Step::Flushing => return Ok(0),
         };
-        let channel = &self.config.snapshot_channel;
+        let (now, channel) = (self.now.nanos, &self.config.snapshot_channel);
         match recorder.poll(&self.client, channel, &mut self.archive, now) {
-            Ok(None) => return Ok(0),
-            Ok(Some(recordings)) => {
-                snapshot.is_recorded = true;
+            Ok(SnapshotProgress::Pending(work)) => Ok(work),
+            Ok(SnapshotProgress::Complete(recordings)) => {
+                snapshot.step = Step::Flushing;
+                let due = snapshot.due;
                 let mut services = std::mem::take(&mut snapshot.services);
                 // Those of the services come first, the last one before all.
                 services.reverse();
                 services.extend(recordings);
                 self.append_snapshot(due, services);
+                Ok(1)
             }
             Err(error) => {
                 self.error(&format!("failed to take snapshot: {error}"));
                 self.end_snapshot();
+                Ok(1)
             }
         }
-        Ok(1)
     }
 
-    fn begin_snapshot(&mut self, due: SnapshotDue) -> TakenSnapshot {
-        if self.has_containers() {
+    fn begin_snapshot(&mut self, due: SnapshotDue) {
+        let step = if self.has_containers() {
             let position = due.log_position;
             self.containers.acks.expect(AckRound::Snapshot, position);
-            return TakenSnapshot {
-                recorder: None,
-                services: Vec::new(),
-                due,
-                begun: self.now.nanos,
-                is_recorded: false,
-            };
+            Step::AwaitingServices
+        } else {
+            let service = (
+                0,
+                self.config.service_snapshot_stream_id,
+                self.service_frames(due),
+            );
+            let parts = vec![service, self.module_part(due)];
+            Step::Recording(Box::new(SnapshotRecorder::new(parts, self.now.nanos)))
+        };
+        let is_captured = matches!(step, Step::Recording(_));
+        self.snapshot = Some(TakenSnapshot {
+            due,
+            begun: self.now.nanos,
+            services: Vec::new(),
+            step,
+        });
+        if is_captured {
+            self.go_on();
         }
-        let identity = self.snapshot_identity(due);
+    }
+
+    /// Goes on behind the position of a snapshot whose state is captured, or that has failed before that.
+    fn go_on(&mut self) {
+        self.replicated.snapshot_due = None;
+        self.replicated.state = ModuleState::Active;
+        self.counters.state.set(ModuleState::Active as i64);
+        // The clients were not heard meanwhile.
+        self.replicated.sessions.touch_all(self.now.nanos);
+    }
+
+    fn service_frames(&mut self, due: SnapshotDue) -> SnapshotFrames {
         let mut writer = SnapshotWriter::new();
         self.replicated
             .with_service(|service, cluster| service.on_take_snapshot(cluster, &mut writer));
-        let replicated = &self.replicated;
-        let clients = replicated.clients.values().map(|session| ClientSession {
+        let clients = self.replicated.clients.values();
+        let clients = clients.map(|session| ClientSession {
             cluster_session_id: session.id,
             response_stream_id: session.response_stream_id,
             response_channel: &session.response_channel,
             encoded_principal: &session.principal,
         });
-        let mut service = identity.service_frames(clients);
-        service.extend(writer.into_frames());
-        let parts = vec![
-            (0, self.config.service_snapshot_stream_id, service),
-            self.module_part(due),
-        ];
-        TakenSnapshot {
-            recorder: Some(SnapshotRecorder::new(parts, self.now.nanos)),
-            services: Vec::new(),
-            due,
-            begun: self.now.nanos,
-            is_recorded: false,
-        }
+        let identity = self.snapshot_identity(due);
+        let mut frames = SnapshotFrames::from(identity.service_frames(clients));
+        frames.append(writer.frames());
+        frames
     }
 
     fn snapshot_identity(&self, due: SnapshotDue) -> ModuleSnapshot {
@@ -115,14 +136,14 @@ impl<S: Service> ModuleAgent<S> {
     }
 
     /// Returns the part of the consensus module: service id, stream id and frames.
-    fn module_part(&self, due: SnapshotDue) -> (i32, i32, Vec<Vec<u8>>) {
+    fn module_part(&self, due: SnapshotDue) -> (i32, i32, SnapshotFrames) {
         let replicated = &self.replicated;
         let frames = self.snapshot_identity(due).module_frames(
             &replicated.sessions,
             &replicated.timers,
             &replicated.pending,
         );
-        (-1, self.config.module_snapshot_stream_id, frames)
+        (-1, self.config.module_snapshot_stream_id, frames.into())
     }
 
     /// Takes the recordings of the containers' snapshots, and records that of the consensus module, which has all requests that
@@ -138,11 +159,12 @@ impl<S: Service> ModuleAgent<S> {
             self.end_snapshot();
             return;
         }
-        let part = self.module_part(due);
+        let recorder = SnapshotRecorder::new(vec![self.module_part(due)], self.now.nanos);
         if let Some(snapshot) = &mut self.snapshot {
             snapshot.services = (0..).zip(recordings).collect();
-            snapshot.recorder = Some(SnapshotRecorder::new(vec![part], self.now.nanos));
+            snapshot.step = Step::Recording(Box::new(recorder));
         }
+        self.go_on();
     }
 
     fn append_snapshot(&mut self, due: SnapshotDue, recordings: Vec<(i32, i64)>) {
@@ -165,15 +187,17 @@ impl<S: Service> ModuleAgent<S> {
     }
 
     fn end_snapshot(&mut self) {
-        self.snapshot = None;
-        self.replicated.snapshot_due = None;
-        self.replicated.state = ModuleState::Active;
-        // Before the toggle: tools that wait for it may ask for the next action at once.
-        self.counters.state.set(ModuleState::Active as i64);
-        // The clients were not heard meanwhile.
-        self.replicated.sessions.touch_all(self.now.nanos);
-        if self.is_leading() && self.counters.toggle.get() == toggle::SNAPSHOT {
-            self.counters.toggle.set(toggle::NEUTRAL);
+        let Some(taken) = self.snapshot.take() else {
+            return;
+        };
+        if let Step::AwaitingServices = taken.step {
+            self.go_on();
+        }
+        if self.toggled_snapshot == Some(taken.due.log_position) {
+            self.toggled_snapshot = None;
+            if self.counters.toggle.get() == toggle::SNAPSHOT {
+                self.counters.toggle.set(toggle::NEUTRAL);
+            }
         }
     }
 }
