@@ -54,7 +54,8 @@
 //! continues: calls fail with [`Lost`], and the handler set with [`ClientBuilder::on_close`] is called.
 //!
 //! A [`ReconnectingClient`] connects to the next driver by itself, and adds its publications, subscriptions and counters
-//! anew. Destinations that were added at run time, and streams and sinks of tasks, are left to the application.
+//! anew. Destinations that are added to a handle are part of it, and its streams and sinks go on with the next driver.
+//! Static counters, handlers of the client and images that were taken are left to the application.
 //!
 //! # Threads
 //!

@@ -188,7 +188,7 @@ struct ImagePosition {
     congestion_window: Option<i64>,
 }
 
-/// State of the log of a publication, which its counters do not tell.
+/// State of the log of a publication, which its counters do not tell. Exhaustive: callers fill it in from a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogState {
     /// True if the driver knows a subscriber or receiver; `None` if the log could not be read.

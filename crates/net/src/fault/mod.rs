@@ -18,7 +18,7 @@ use crate::{NetworkLayer, SocketSpec, TransportLayer};
 use transport::TransportFaults;
 
 /// Probabilities of the faults of a datagram, each from 0 (never) to 1 (always). Their sum is at most 1: a datagram
-/// suffers at most one fault.
+/// suffers at most one fault. Exhaustive: tests state the whole mixture of faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FaultRates {
     /// The datagram never arrives.
@@ -47,7 +47,7 @@ impl FaultRates {
     }
 }
 
-/// Initial faults of a [`FaultLayer`].
+/// Initial faults of a [`FaultLayer`]. Exhaustive, as [`FaultRates`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FaultSpec {
     /// Faults of received datagrams.

@@ -14,8 +14,10 @@ use super::{Lease, ProcessId};
 use crate::disk::ProcessDisk;
 use crate::world::{HostIndex, HostParts};
 
-/// The environment of one run of a process: clock, shared memory, disk, network, names and randomness of its host. All
-/// handles that it returns fail once it is revoked.
+/// The environment of one run of a process: clock, shared memory, disk, network, names and randomness of its host.
+///
+/// Once it is revoked, sockets, files, locks and calls to storage fail. Memory that is mapped remains readable and writable:
+/// an object that writes to it when it is dropped must be kept ([`AfterKill::Keep`](super::AfterKill::Keep)).
 #[derive(Debug)]
 pub struct HostEnv {
     process: ProcessId,
@@ -110,7 +112,7 @@ impl HostEnv {
         &self.lease
     }
 
-    /// Makes all handles fail and closes all sockets, files and locks, as at the death of the process.
+    /// Closes all sockets, files and locks, and makes later calls through their handles fail, as at the death of the process.
     pub fn revoke_all(&self) {
         self.lease.revoke();
         self.disk.revoke_all();

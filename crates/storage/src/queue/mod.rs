@@ -17,8 +17,8 @@ use crate::DiskFile;
 /// A queue of disk operations with one owner.
 ///
 /// Contract: input is [`submit`](Self::submit), output is [`poll`](Self::poll), which the owner calls each duty cycle.
-/// Each accepted request has exactly one completion, with its token, unless its worker ends before, which is a defect
-/// ([`RejectReason::Stopped`]). Neither call waits or allocates (requests on names hold paths, which their caller allocates).
+/// Each accepted request has exactly one completion, with its token. The exception is a worker that ends before, which is a
+/// defect ([`RejectReason::Stopped`]). Neither call waits or allocates (requests on names hold paths, which their caller allocates).
 ///
 /// A queue has one or more workers, which execute one operation each at a time. Each worker accepts the same number of
 /// requests, and has room for the next one when one of its completions was polled. A full worker does not affect the others.

@@ -61,7 +61,6 @@ pub(crate) fn write(recordings: &Recordings) -> Result<(), RunError> {
     };
     let (mut file, mut catalog, _) =
         CatalogFile::open(&disk, &recordings.dir, options).map_err(peer)?;
-    let content = frames();
     for n in 0..i64::from(recordings.count) {
         let channel = format!(
             "aeron:udp?endpoint={}example:40{:03}|alias=stream",
@@ -88,6 +87,7 @@ pub(crate) fn write(recordings: &Recordings) -> Result<(), RunError> {
                 .ok_or_else(|| peer(format!("recording {id} has no segment file")))?;
             let path = name.path(&recordings.dir);
             let segment = fs::File::create(path).map_err(peer)?;
+            let content = frames(stream_id(n));
             segment.write_all_at(&content, 0).map_err(peer)?;
             segment
                 .set_len(u64::from(SEGMENT.unsigned_abs()))
@@ -104,15 +104,14 @@ pub(crate) fn write(recordings: &Recordings) -> Result<(), RunError> {
 
 const SESSION_ID: i32 = 42;
 
-/// Returns the frames of an active recording (`docs/spec/shared-memory.md` §7.5). Their stream id is that of all recordings,
-/// as recovery looks at positions only.
-fn frames() -> Vec<u8> {
+/// Returns the frames of an active recording (`docs/spec/shared-memory.md` §7.5).
+fn frames(stream_id: i32) -> Vec<u8> {
     let mut bytes = Vec::new();
     for n in 0..FRAMES {
         bytes.extend(FRAME.to_le_bytes());
         // Version, both fragment flags, type DATA.
         bytes.extend([0, 0xC0, 1, 0]);
-        for field in [n * FRAME, SESSION_ID, 0, 0, 0, 0] {
+        for field in [n * FRAME, SESSION_ID, stream_id, 0, 0, 0] {
             bytes.extend(field.to_le_bytes());
         }
         bytes.resize(bytes.len() + FRAME as usize - 32, 7);

@@ -70,7 +70,7 @@ fn measure(load: &Load, mut request: impl FnMut() -> Result<(), RunError>) -> Fo
     Ok(Some(Measured::of(rate).with_round_trips(&histogram)))
 }
 
-/// Holds idle recordings and sessions until `stop` is set.
+/// Holds idle recordings and sessions until `stop` is set, then stops the recordings, which would outlive their client.
 pub(crate) fn hold(load: &Load, sessions: u16, stop: &AtomicBool) -> Result<(), RunError> {
     let mut archived = Archived::connect(load)?;
     let mut streams = Vec::new();
@@ -89,5 +89,5 @@ pub(crate) fn hold(load: &Load, sessions: u16, stop: &AtomicBool) -> Result<(), 
         }
         thread::sleep(Duration::from_millis(20));
     }
-    Ok(())
+    streams.iter().try_for_each(|stream| archived.stop(stream))
 }
