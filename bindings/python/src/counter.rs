@@ -15,14 +15,11 @@ impl Counter {
     }
 
     fn open(&self) -> PyResult<&taran::Counter> {
-        if self.0.is_closed() {
-            // To close it again has no effect, and tells whether the driver was lost.
-            return Err(match self.0.async_close() {
-                Err(lost @ CommandError::DriverLost(_)) => of_command(lost),
-                _ => closed(),
-            });
+        match self.0.close_reason().map(|reason| reason.lost()) {
+            None => Ok(&self.0),
+            Some(None) => Err(closed()),
+            Some(Some(lost)) => Err(of_command(CommandError::DriverLost(lost))),
         }
-        Ok(&self.0)
     }
 }
 

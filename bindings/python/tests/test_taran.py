@@ -246,6 +246,9 @@ class Surface(WithDriver):
         client = taran.connect(self.driver.directory, name="test", on_close=ends.append, on_error=errors.append)
         self.assertEqual((client.name, client.directory), ("test", self.driver.directory))
         publication = client.add_publication(IPC, 10)
+        counter = client.add_counter(1001, "open")
+        closed = client.add_counter(1001, "closed before")
+        closed.close()
         self.assertTrue(self.driver.is_running)
         self.driver.close()
         self.assertFalse(self.driver.is_running)
@@ -254,6 +257,10 @@ class Surface(WithDriver):
         self.assertIsInstance(errors[0], taran.DriverLost)
         with self.assertRaises(taran.DriverLost):
             publication.offer(b"late")
+        with self.assertRaises(taran.DriverLost):
+            counter.get()
+        with self.assertRaises(taran.Closed):
+            closed.get()
         client.close()
         self.assertEqual(len(ends), 1)
 

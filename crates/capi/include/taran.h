@@ -116,8 +116,8 @@ typedef int32_t taran_action_t;
 // A connection to a media driver. Any number of threads may use it at once.
 typedef struct taran_client_t taran_client_t;
 
-// A counter of this client. Any number of threads may use it at once. Calls fail with TARAN_ERROR_DRIVER_LOST once the client has lost
-// its driver, which has freed the counter or will not read it again.
+// A counter of this client. Any number of threads may use it at once. Calls fail with TARAN_ERROR_CLOSED after the close, and with
+// TARAN_ERROR_DRIVER_LOST if the client has lost its driver before, which has freed the counter or will not read it again.
 typedef struct taran_counter_t taran_counter_t;
 
 // A media driver that runs on threads of this process.

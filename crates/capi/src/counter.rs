@@ -9,8 +9,8 @@ use crate::call::{bytes, check_result, free, give, object, status, text, write};
 use crate::client::{Call, taran_client_t};
 use crate::error::{Failure, c_string, taran_error_t};
 
-/// A counter of this client. Any number of threads may use it at once. Calls fail with TARAN_ERROR_DRIVER_LOST once the client has lost
-/// its driver, which has freed the counter or will not read it again.
+/// A counter of this client. Any number of threads may use it at once. Calls fail with TARAN_ERROR_CLOSED after the close, and with
+/// TARAN_ERROR_DRIVER_LOST if the client has lost its driver before, which has freed the counter or will not read it again.
 #[derive(Debug)]
 pub struct taran_counter_t(Counter);
 
@@ -67,14 +67,11 @@ pub unsafe extern "C" fn taran_client_add_counter(
 unsafe fn open<'a>(counter: *const taran_counter_t) -> Result<&'a Counter, Failure> {
     // SAFETY: the caller's promise.
     let counter = &unsafe { object(counter) }?.0;
-    if counter.is_closed() {
-        // To close it again has no effect, and tells whether the driver was lost.
-        return Err(match counter.async_close() {
-            Err(lost @ CommandError::DriverLost(_)) => lost.into(),
-            _ => Failure::closed(),
-        });
+    match counter.close_reason().map(|reason| reason.lost()) {
+        None => Ok(counter),
+        Some(None) => Err(Failure::closed()),
+        Some(Some(lost)) => Err(CommandError::DriverLost(lost).into()),
     }
-    Ok(counter)
 }
 
 /// Writes the id of the counter, by which tools and other clients find it, to `id`.

@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{CommandError, Lost, OfferError, PollError};
 
-/// Reason why a client is closed.
+/// Reason why a client or a counter is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// The application closed it, or dropped the last clone.
+    /// The application closed it or dropped its last clone, or closed the client of the counter.
     Closed,
-    /// The client lost its driver, or the driver timed it out.
+    /// The client lost its driver, or the driver timed it out, while it was open.
     Lost(Lost),
 }
 
 impl CloseReason {
-    /// Returns the reason of the loss; `None` if the application closed the client.
+    /// Returns the reason of the loss; `None` if the application closed the client or the counter.
     #[must_use]
     pub fn lost(&self) -> Option<Lost> {
         match self {
@@ -30,7 +30,7 @@ impl CloseReason {
 impl std::fmt::Display for CloseReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Closed => f.write_str("the application has closed the client"),
+            Self::Closed => f.write_str("the application has closed it"),
             Self::Lost(lost) => lost.fmt(f),
         }
     }

@@ -75,7 +75,7 @@ impl ClientCore {
     }
 
     fn close_by_application(&self, in_callback: bool) {
-        let closed = self.close_resources(&CloseReason::Closed.into());
+        let closed = self.close_resources(CloseReason::Closed);
         if !in_callback {
             self.wait_for_duty_cycle();
         }
@@ -110,7 +110,7 @@ impl ClientCore {
             client_id = self.client_id,
             reason = lost
         );
-        for (subscription, images) in self.close_resources(&reason.into()) {
+        for (subscription, images) in self.close_resources(reason) {
             for image in images {
                 subscription.notify_unavailable(&self.handlers, &image);
             }
@@ -126,7 +126,7 @@ impl ClientCore {
     /// Closes all resources and fails all pending commands. Returns the subscriptions with the images that they had.
     fn close_resources(
         &self,
-        error: &CommandError,
+        reason: CloseReason,
     ) -> Vec<(Arc<SubscriptionState>, Vec<ImageView>)> {
         let registry = {
             let mut registry = self.registry();
@@ -143,19 +143,20 @@ impl ClientCore {
             ..
         } = registry;
         for entry in publications.values() {
-            entry.state.mark_closed();
+            entry.state.mark_closed(reason);
         }
         for entry in counters.values() {
-            entry.state.mark_closed();
+            entry.state.mark_closed(reason);
         }
         for counter in static_counters.iter().filter_map(std::sync::Weak::upgrade) {
-            counter.mark_closed();
+            counter.mark_closed(reason);
         }
         let closed = subscriptions.into_values().map(|subscription| {
-            let images = subscription.close();
+            let images = subscription.close(reason);
             (subscription, images)
         });
         let closed = closed.collect();
+        let error = CommandError::from(reason);
         for in_flight in in_flight.into_values() {
             in_flight.request.fail(error.clone());
         }

@@ -2,11 +2,12 @@
 //! Counters that applications allocate.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use taran_core::counters::Counter as SharedCounter;
 
 use crate::client_core::ClientCore;
+use crate::client_state::CloseReason;
+use crate::close_mark::CloseMark;
 use crate::error::CommandError;
 use crate::pending::Pending;
 use crate::removal::ResourceKind;
@@ -15,20 +16,20 @@ use crate::removal::ResourceKind;
 #[derive(Debug)]
 pub(crate) struct CounterState {
     registration_id: i64,
-    closed: AtomicBool,
+    closed: CloseMark,
 }
 
 impl CounterState {
     pub(crate) fn new(registration_id: i64) -> Self {
         Self {
             registration_id,
-            closed: AtomicBool::new(false),
+            closed: CloseMark::default(),
         }
     }
 
     /// Marks the counter as closed. Returns true on the first call.
-    pub(crate) fn mark_closed(&self) -> bool {
-        !self.closed.swap(true, Ordering::AcqRel)
+    pub(crate) fn mark_closed(&self, reason: CloseReason) -> bool {
+        self.closed.close(reason)
     }
 }
 
@@ -50,7 +51,7 @@ impl Drop for CounterHandle {
 impl CounterHandle {
     fn close(&self) -> Result<Option<Pending<()>>, CommandError> {
         if self.is_static {
-            self.state.mark_closed();
+            self.state.mark_closed(CloseReason::Closed);
             return Ok(None);
         }
         self.client.close_counter(&self.state).map(Some)
@@ -63,8 +64,9 @@ impl ClientCore {
         self: &Arc<Self>,
         state: &CounterState,
     ) -> Result<Pending<()>, CommandError> {
-        if !state.mark_closed() {
-            return Err(self.state.close_reason().into());
+        if !state.mark_closed(CloseReason::Closed) {
+            let reason = state.closed.reason().unwrap_or(CloseReason::Closed);
+            return Err(reason.into());
         }
         drop(self.registry().counters.remove(&state.registration_id));
         self.request_removal(ResourceKind::Counter, state.registration_id, false)
@@ -123,8 +125,8 @@ impl Counter {
     /// Returns the counter unless it is closed.
     #[inline]
     fn writable(&self) -> Option<&SharedCounter> {
-        // Relaxed: a write that races with a close changes a counter that the driver does not reuse for another second.
-        (!self.0.state.closed.load(Ordering::Relaxed)).then_some(&self.0.counter)
+        // A write that races with a close changes a counter that the driver does not reuse for another second.
+        (!self.0.state.closed.is_closed()).then_some(&self.0.counter)
     }
 
     /// Returns the id of the counter, by which [`CountersReader`](crate::CountersReader) finds it.
@@ -240,7 +242,14 @@ impl Counter {
     /// Returns true if the counter or its client is closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.0.state.closed.load(Ordering::Acquire)
+        self.0.state.closed.is_closed()
+    }
+
+    /// Returns why the counter is closed; `None` while it is open. The first reason is kept: a counter that the
+    /// application has closed stays [`CloseReason::Closed`] if the driver is lost later.
+    #[must_use]
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        self.0.state.closed.reason()
     }
 
     /// Closes the counter for all clones. A static counter stays allocated.

@@ -91,6 +91,7 @@ mod channel_status;
 mod client;
 mod client_core;
 mod client_state;
+mod close_mark;
 mod closing;
 mod conductor;
 mod connect;

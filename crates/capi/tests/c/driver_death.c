@@ -61,11 +61,13 @@ int main(int argument_count, char **arguments)
     taran_image_handlers_t handlers = {on_available, on_unavailable, &is_closed};
     taran_subscription_t *subscription = NULL;
     taran_publication_t *shared = NULL, *exclusive = NULL;
-    taran_counter_t *counter = NULL;
+    taran_counter_t *counter = NULL, *closed = NULL;
     CHECK(taran_client_add_subscription(client, "aeron:ipc", 7, &handlers, &subscription) == 0);
     CHECK(taran_client_add_publication(client, "aeron:ipc", 7, &shared) == 0);
     CHECK(taran_client_add_exclusive_publication(client, "aeron:ipc", 7, &exclusive) == 0);
     CHECK(taran_client_add_counter(client, 1001, NULL, 0, "of the test", &counter) == 0);
+    CHECK(taran_client_add_counter(client, 1001, NULL, 0, "closed before", &closed) == 0);
+    CHECK(taran_counter_close(closed) == 0);
     int received = 0;
     CHECK(taran_publication_offer_for(shared, (const uint8_t *)"hello", 5, 60000000000ULL) > 0);
     AWAIT(taran_subscription_poll(subscription, on_message, &received, 10) >= 0 && received == 1);
@@ -87,6 +89,7 @@ int main(int argument_count, char **arguments)
     CHECK(taran_client_add_publication(client, "aeron:ipc", 8, &late) == TARAN_ERROR_DRIVER_LOST && late == NULL);
     CHECK_ERROR(taran_counter_set(counter, 3), TARAN_ERROR_DRIVER_LOST, "driver");
     CHECK(taran_counter_get(counter, &value) == TARAN_ERROR_DRIVER_LOST);
+    CHECK(taran_counter_get(closed, &value) == TARAN_ERROR_CLOSED);
     /* The log is mapped as long as the claim is open. */
     memcpy(claim.data, "late", 4);
     CHECK(taran_claim_commit(&claim) > 0);
@@ -100,6 +103,7 @@ int main(int argument_count, char **arguments)
     CHECK(taran_publication_free(shared) == 0);
     CHECK(taran_publication_free(exclusive) == 0);
     CHECK(taran_counter_free(counter) == 0);
+    CHECK(taran_counter_free(closed) == 0);
     CHECK(atomic_load(&calls_after_close) == 0 && atomic_load(&ends) == 1);
 
     /* The dead driver is told apart from a missing one, and both may come back. */

@@ -57,7 +57,7 @@ impl PublicationCore {
 
     #[cold]
     fn closed_error(&self) -> OfferError {
-        self.client.state.close_reason().into()
+        self.state.close_reason().into()
     }
 
     /// Returns the position limit. It must be read before the tail: the driver raises it only after it has cleaned the
@@ -199,7 +199,7 @@ impl PublicationCore {
     ) -> Result<Pending<()>, CommandError> {
         check_channel(channel)?;
         if self.state.is_closed() {
-            return Err(self.client.state.close_reason().into());
+            return Err(self.state.close_reason().into());
         }
         // Destinations belong to the stream, not to one of its registrations.
         let registration_id = self.state.original_registration_id;

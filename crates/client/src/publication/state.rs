@@ -8,6 +8,8 @@ use taran_protocol::log::LogBuffers;
 
 use crate::callback::Callback;
 use crate::client_core::ClientCore;
+use crate::client_state::CloseReason;
+use crate::close_mark::CloseMark;
 use crate::error::CommandError;
 use crate::pending::Pending;
 use crate::removal::ResourceKind;
@@ -22,7 +24,7 @@ pub(crate) struct PublicationState {
     /// Counter id of the channel's status indicator; −1 if it has none.
     pub(crate) status_counter_id: i32,
     log: Arc<LogBuffers>,
-    closed: AtomicBool,
+    closed: CloseMark,
     /// Set if closing the publication revokes the stream.
     revoke_on_close: AtomicBool,
     /// Held by the conductor while it runs a callback about this publication.
@@ -41,7 +43,7 @@ impl PublicationState {
             original_registration_id,
             status_counter_id,
             log,
-            closed: AtomicBool::new(false),
+            closed: CloseMark::default(),
             revoke_on_close: AtomicBool::new(false),
             callback_gate: Callback::new(Some(Box::new(()))),
         }
@@ -49,13 +51,17 @@ impl PublicationState {
 
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
-        // Acquire: pairs with the release in `mark_closed`.
-        self.closed.load(Ordering::Acquire)
+        self.closed.is_closed()
+    }
+
+    /// Returns why the publication is closed; [`CloseReason::Closed`] while it is open.
+    pub(crate) fn close_reason(&self) -> CloseReason {
+        self.closed.reason().unwrap_or(CloseReason::Closed)
     }
 
     /// Marks the publication as closed. Returns true on the first call.
-    pub(crate) fn mark_closed(&self) -> bool {
-        !self.closed.swap(true, Ordering::AcqRel)
+    pub(crate) fn mark_closed(&self, reason: CloseReason) -> bool {
+        self.closed.close(reason)
     }
 
     pub(crate) fn revoke_on_close(&self) {
@@ -82,10 +88,10 @@ impl ClientCore {
         self: &Arc<Self>,
         state: &PublicationState,
     ) -> Result<Pending<()>, CommandError> {
-        let is_first = state.mark_closed();
+        let is_first = state.mark_closed(CloseReason::Closed);
         state.end_callbacks();
         if !is_first {
-            return Err(self.state.close_reason().into());
+            return Err(state.close_reason().into());
         }
         self.resource_linger.add(Arc::clone(&state.log));
         let registration_id = state.registration_id;

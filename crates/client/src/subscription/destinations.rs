@@ -96,7 +96,7 @@ impl Subscription {
     fn check_open(&self, channel: &str) -> Result<i64, CommandError> {
         crate::client_core::check_channel(channel)?;
         if self.state.is_closed() {
-            return Err(self.client.state.close_reason().into());
+            return Err(self.state.close_reason().into());
         }
         Ok(self.state.registration_id)
     }

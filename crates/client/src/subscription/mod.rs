@@ -14,6 +14,7 @@ pub(crate) use state::SubscriptionState;
 
 use crate::Position;
 use crate::client_core::ClientCore;
+use crate::client_state::CloseReason;
 use crate::error::{CommandError, PollError, RawPollError};
 use crate::header::Header;
 use crate::image::{Action, Block, Image, RawBlock};
@@ -248,7 +249,7 @@ impl Subscription {
         if self.state.is_closed() {
             // The version is not updated, so that every later poll returns the error.
             self.images.clear();
-            return Err(self.client.state.close_reason().into());
+            return Err(self.state.close_reason().into());
         }
         let current = self.state.images();
         self.images
@@ -300,7 +301,7 @@ impl ClientCore {
         self: &Arc<Self>,
         state: &SubscriptionState,
     ) -> Result<Pending<()>, CommandError> {
-        let images = state.close();
+        let images = state.close(CloseReason::Closed);
         state.end_callbacks();
         for image in images {
             self.resource_linger.add(Arc::clone(image.log()));
@@ -312,7 +313,7 @@ impl ClientCore {
             .remove(&registration_id)
             .is_none()
         {
-            return Err(self.state.close_reason().into());
+            return Err(state.close_reason().into());
         }
         self.request_removal(ResourceKind::Subscription, registration_id, false)
     }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! State shared by the conductor and the user's handle of a subscription.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::callback::Callback;
+use crate::client_state::CloseReason;
+use crate::close_mark::CloseMark;
 use crate::handlers::{Handlers, ImageHandlers};
 use crate::image::ImageView;
 
@@ -21,7 +23,7 @@ pub(crate) struct SubscriptionState {
     /// Number of images, readable without the lock.
     image_count: AtomicUsize,
     version: AtomicU64,
-    closed: AtomicBool,
+    closed: CloseMark,
     handlers: Callback<ImageHandlers>,
 }
 
@@ -41,7 +43,7 @@ impl SubscriptionState {
             images: Mutex::new(Vec::new()),
             image_count: AtomicUsize::new(0),
             version: AtomicU64::new(0),
-            closed: AtomicBool::new(false),
+            closed: CloseMark::default(),
             handlers: Callback::new(Some(Box::new(handlers))),
         }
     }
@@ -91,7 +93,7 @@ impl SubscriptionState {
     /// Adds an image. Returns false if the subscription is closed.
     pub(crate) fn add(&self, image: ImageView) -> bool {
         let mut images = self.lock();
-        // Checked under the lock: `close` sets the flag before it takes the lock, so it closes every image added here.
+        // Checked under the lock: `close` sets the mark before it takes the lock, so it closes every image added here.
         if self.is_closed() {
             return false;
         }
@@ -118,12 +120,17 @@ impl SubscriptionState {
 
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
+        self.closed.is_closed()
+    }
+
+    /// Returns why the subscription is closed; [`CloseReason::Closed`] while it is open.
+    pub(crate) fn close_reason(&self) -> CloseReason {
+        self.closed.reason().unwrap_or(CloseReason::Closed)
     }
 
     /// Closes the subscription and its images, which are returned.
-    pub(crate) fn close(&self) -> Vec<ImageView> {
-        self.closed.store(true, Ordering::Release);
+    pub(crate) fn close(&self, reason: CloseReason) -> Vec<ImageView> {
+        self.closed.close(reason);
         let images = {
             let mut images = self.lock();
             self.image_count.store(0, Ordering::Release);

@@ -190,6 +190,52 @@ fn driver_shutdown_closes_client() {
 }
 
 #[test]
+fn resource_that_application_has_closed_stays_closed_when_driver_is_lost() {
+    let mut fixture = Fixture::new();
+    let (shared, open) = (fixture.publication(10), fixture.publication(11));
+    let mut subscription = fixture.subscription(12);
+    let counter = fixture.client.async_add_counter(1001, b"", "closed");
+    let counter = fixture.complete(counter).unwrap();
+    let kept = fixture.client.async_add_counter(1001, b"", "open");
+    let kept = fixture.complete(kept).unwrap();
+    let fixed = fixture
+        .client
+        .async_add_static_counter(1002, b"", "static", 7);
+    let fixed = fixture.complete(fixed).unwrap();
+    assert_eq!(counter.close_reason(), None);
+
+    shared.clone().close();
+    counter.close();
+    fixed.close();
+    let removal = fixture
+        .client
+        .async_remove_subscription(subscription.registration_id());
+    assert_eq!(fixture.complete(removal), Ok(()));
+    fixture.driver.set_heartbeat_ms(-1);
+    fixture.clock.advance(Duration::from_millis(500));
+    fixture.client.do_work(fixture.clock.read());
+    let lost = Lost::DriverShutdown;
+    assert_eq!(fixture.client.close_reason(), Some(CloseReason::Lost(lost)));
+
+    assert_eq!(shared.offer(b"x"), Err(OfferError::Closed));
+    assert_eq!(shared.async_close().unwrap_err(), CommandError::Closed);
+    assert_eq!(subscription.poll(|_, _| (), 1), Err(PollError::Closed));
+    assert_eq!(
+        subscription.async_close().unwrap_err(),
+        CommandError::Closed
+    );
+    assert_eq!(counter.close_reason(), Some(CloseReason::Closed));
+    assert_eq!(fixed.close_reason(), Some(CloseReason::Closed));
+    assert_eq!(counter.async_close().unwrap_err(), CommandError::Closed);
+    assert_eq!(open.offer(b"x"), Err(OfferError::DriverLost(lost)));
+    assert_eq!(kept.close_reason(), Some(CloseReason::Lost(lost)));
+    assert_eq!(
+        kept.async_close().unwrap_err(),
+        CommandError::DriverLost(lost)
+    );
+}
+
+#[test]
 fn driver_death_closes_client_within_half_a_second() {
     let clock = ManualClock::new(START);
     let mut driver = FakeDriver::start(clock.clone());
