@@ -165,7 +165,7 @@ fn entry(fd: RawFd) -> libc::pollfd {
 /// data. A signal ends the wait early; then none is marked. A closed descriptor ends it immediately.
 fn poll_descriptors(entries: &mut [libc::pollfd], timeout: Duration) -> io::Result<()> {
     let timeout = libc::timespec {
-        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
     };
     // SAFETY: `entries` and `timeout` are borrowed until after the call, and the count is that of `entries`.

@@ -101,7 +101,8 @@ impl Slot {
         header.msg_name = (&raw mut self.address).cast();
         header.msg_namelen = address::CAPACITY;
         let [_, rest] = &parts;
-        header.msg_iovlen = 1 + usize::from(!rest.is_empty());
+        // The C library decides on the type of the field.
+        header.msg_iovlen = (1 + u8::from(!rest.is_empty())).into();
         let parts = parts.map(|part| libc::iovec {
             iov_base: part.as_mut_ptr().cast(),
             iov_len: part.len(),
