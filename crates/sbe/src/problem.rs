@@ -388,7 +388,7 @@ pub enum Problem {
     },
     #[error(
         "schemaId of {composite} is constant {constant}, which differs from the id {id} of the schema; messages carry neither, \
-         and readers take {id}"
+         and readers take {id}; the bytes are those of the official tool"
     )]
     OtherSchemaId {
         id: u64,
@@ -397,7 +397,8 @@ pub enum Problem {
     },
     #[error(
         "composite {composite} contains varData and is meant for <data>; the field has the fixed layout of its type, {length} bytes, \
-         with no data behind it"
+         with no data behind it; if {composite} is the type of <data>, too, the official tool places the members behind it elsewhere, so \
+         that the bytes differ"
     )]
     VarDataInField { composite: String, length: u32 },
     #[error("{what} after varData in composite {composite} has no effect")]

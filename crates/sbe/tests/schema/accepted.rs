@@ -203,7 +203,7 @@ fn constant_schema_id_of_another_schema_is_a_warning() {
     assert!(
         warnings[0].ends_with(
             "schemaId of messageHeader is constant 8, which differs from the id 7 of the schema; messages carry neither, and \
-             readers take 7"
+             readers take 7; the bytes are those of the official tool"
         ),
         "{warnings:?}"
     );

@@ -7,6 +7,7 @@
 mod book;
 #[path = "../codecs/garage.rs"]
 mod garage;
+mod lenient;
 #[path = "../codecs/music.rs"]
 mod music;
 mod official;

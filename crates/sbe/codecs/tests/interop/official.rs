@@ -38,8 +38,8 @@ pub(crate) fn class_path() -> Option<&'static str> {
 
 fn build() -> Result<String, String> {
     let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let project = crate_root.join("../../../interop-sbe");
-    let jars = ["sbe-tool.jar", "agrona.jar"].map(|name| project.join("target").join(name));
+    let project = project();
+    let jars = jars();
     if !jars.iter().all(|jar| jar.exists()) {
         let mut maven = Command::new("mvn");
         maven.args(["--quiet", "--batch-mode", "package"]);
@@ -48,19 +48,12 @@ fn build() -> Result<String, String> {
             return Err(format!("{maven:?} does not get it"));
         }
     }
-    let jars = jars.map(|jar| jar.display().to_string());
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("official");
     let (sources, classes) = (out.join("java"), out.join("classes"));
     let _ = fs::remove_dir_all(&out);
     fs::create_dir_all(&classes).map_err(|error| error.to_string())?;
-    let mut tool = Command::new("java");
-    tool.arg(format!("-Dsbe.output.dir={}", sources.display()))
-        .args(["-Dsbe.target.language=Java", "-Dsbe.xinclude.aware=true"])
-        .arg("-Dsbe.types.package.override=true")
-        .args(["-cp", &jars.join(":")])
-        .arg("uk.co.real_logic.sbe.SbeTool")
-        .args(SCHEMAS.map(|name| crate_root.join("schema").join(name).with_extension("xml")));
-    run(&mut tool)?;
+    let schemas = SCHEMAS.map(|name| crate_root.join("schema").join(name).with_extension("xml"));
+    generate(&sources, &schemas)?;
     let mut files = Vec::new();
     for (program, versions) in [
         ("Garage", &["v0", "v1", "v2"][..]),
@@ -82,11 +75,35 @@ fn build() -> Result<String, String> {
     java_files(&project.join("java"), &mut files);
     let mut compiler = Command::new("javac");
     compiler
-        .args(["-nowarn", "-cp", &jars[1], "-d"])
+        .args(["-nowarn", "-cp"])
+        .arg(&jars[1])
+        .arg("-d")
         .arg(&classes)
         .args(files);
     run(&mut compiler)?;
-    Ok(format!("{}:{}", classes.display(), jars[1]))
+    Ok(format!("{}:{}", classes.display(), jars[1].display()))
+}
+
+fn project() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../interop-sbe")
+}
+
+/// Returns the official tool, and the library that its codecs need.
+fn jars() -> [PathBuf; 2] {
+    ["sbe-tool.jar", "agrona.jar"].map(|name| project().join("target").join(name))
+}
+
+/// Generates official codecs in Java for these schemas, once [`class_path`] has fetched the tool.
+pub(crate) fn generate(sources: &Path, schemas: &[PathBuf]) -> Result<(), String> {
+    let jars = jars().map(|jar| jar.display().to_string());
+    let mut tool = Command::new("java");
+    tool.arg(format!("-Dsbe.output.dir={}", sources.display()))
+        .args(["-Dsbe.target.language=Java", "-Dsbe.xinclude.aware=true"])
+        .arg("-Dsbe.types.package.override=true")
+        .args(["-cp", &jars.join(":")])
+        .arg("uk.co.real_logic.sbe.SbeTool")
+        .args(schemas);
+    run(&mut tool).map(drop)
 }
 
 /// Returns a source without the lines for other versions.
