@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use taran::Client;
+use taran::{Client, StreamKey, counter_type};
 
 use crate::process::{Directory, Driver, run, taran};
 use crate::traffic::{Traffic, await_true};
@@ -645,12 +645,19 @@ fn console_with_many_streams_shows_the_one_that_needs_attention() {
     let driver = Driver::start(directory.path(), &[]);
     let client = Client::builder().aeron_dir(directory.path()).connect();
     let client = client.expect("the driver takes clients");
-    // Session ids increase, and streams are ordered by them: these come before the one that needs attention.
+    // The counters of publications, without their logs, which would take 200 MB. Streams are ordered by session id: these come
+    // before the one that needs attention.
     let _others: Vec<_> = (0..1_001)
         .map(|number| {
-            let channel = "aeron:ipc?term-length=64k";
-            let added = client.add_exclusive_publication(channel, 1_000 + number);
-            added.expect("a publication")
+            let key = StreamKey {
+                registration_id: i64::from(number),
+                session_id: i32::MIN + number,
+                stream_id: number,
+                channel: "aeron:ipc".into(),
+            };
+            let label = format!("pub-lmt: {number} {} {number} aeron:ipc", key.session_id);
+            let added = client.add_counter(counter_type::PUBLISHER_LIMIT, &key.encode(), &label);
+            added.expect("a counter")
         })
         .collect();
     let traffic = Traffic::over_ipc(directory.path(), 1, 1);
