@@ -87,7 +87,7 @@ enum Command {
     Log(log::Arguments),
     /// Show the identity and state of a driver, or terminate it
     DriverInfo(driver_info::Arguments),
-    /// Show, verify and repair the recordings of a stopped archive
+    /// Show, record, replay, copy and repair the recordings of an archive
     Recordings(recordings::Arguments),
     /// Show and control a member of a cluster
     Members(members::Arguments),

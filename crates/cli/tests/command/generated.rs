@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use crate::commands::pages;
 use crate::process::{Directory, run, taran};
 
 #[test]
@@ -24,26 +25,10 @@ fn help_fits_the_terminal() {
 
 #[test]
 fn incorrect_usage_of_each_command_has_status_2() {
-    for command in [
-        "driver",
-        "archive",
-        "bench",
-        "stat",
-        "errors",
-        "streams",
-        "backlog",
-        "loss",
-        "log",
-        "driver-info",
-        "recordings",
-        "config",
-        "sbe",
-        "fix",
-        "completions",
-        "manual",
-        "version",
-    ] {
-        run(&mut taran(&[command, "--no-such-option"])).assert_code(2);
+    for page in pages() {
+        let usage = run(taran(&[]).args(&page.words).arg("--no-such-option"));
+        usage.assert_code(2);
+        assert!(usage.stdout.is_empty(), "{:?}: {usage:?}", page.words);
     }
     run(&mut taran(&[])).assert_code(2);
     run(&mut taran(&["no-such-command"])).assert_code(2);

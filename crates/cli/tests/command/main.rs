@@ -2,6 +2,7 @@
 //! The `taran` command as a process: exit codes and output.
 
 mod bench;
+mod commands;
 mod commit;
 mod config;
 mod console;
