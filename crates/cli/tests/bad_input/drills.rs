@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The troubles of `docs/troubleshooting.md`: each is caused, and the command of the document names its cause and its remedy.
 
+use std::fs;
 use std::net::UdpSocket;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::attach::{connect, own_socket_address, wait_until};
 use crate::mounts::{in_own_mounts, mount_memory};
@@ -197,4 +200,83 @@ fn mistake_in_option_names_value_source_and_what_is_allowed() {
     unknown
         .assert_code(0)
         .assert_stderr("did you mean aeron.mtu.length?");
+}
+
+/// Makes the keys of a driver. Returns their directory and the public key.
+fn keys(directory: &Directory) -> (PathBuf, String) {
+    let keys = directory.path().join("keys");
+    run(in_keys(&mut taran(&["keys", "generate"]), &keys)).assert_code(0);
+    let shown = run(in_keys(&mut taran(&["keys", "show"]), &keys));
+    shown.assert_code(0);
+    let key = shown.stdout.split_whitespace().next().unwrap().to_owned();
+    (keys, key)
+}
+
+fn in_keys<'a>(command: &'a mut Command, keys: &Path) -> &'a mut Command {
+    command.env("TARAN_SECURE_KEYS_DIR", keys)
+}
+
+#[test]
+fn untrusted_key_is_named_with_the_command_that_trusts_it() {
+    let (first, second) = (Directory::new("drill-key-a"), Directory::new("drill-key-b"));
+    let (first_keys, _) = keys(&first);
+    let (second_keys, second_key) = keys(&second);
+    let trust = ["keys", "trust", "--yes", &second_key, "beta"];
+    run(in_keys(&mut taran(&trust), &first_keys)).assert_code(0);
+    let start = |directory: &Directory, keys: &Path| {
+        let place = directory.path().join("driver");
+        let defines = [
+            format!("-Daeron.dir={}", place.display()),
+            format!("-Dtaran.secure.keys.dir={}", keys.display()),
+        ];
+        let mut command = taran(&["driver", "-Dtaran.secure.mode=all", "-Dtaran.dir.mode=0700"]);
+        (Driver::start_with(command.args(defines), &place), place)
+    };
+    let (publisher, from) = start(&first, &first_keys);
+    let (subscriber, to) = start(&second, &second_keys);
+    let channel = format!(
+        "aeron:udp?endpoint={}|term-length=64k",
+        own_socket_address()
+    );
+    let (receiving, sending) = (connect(&to), connect(&from));
+    let _subscription = receiving.add_subscription(&channel, 10).unwrap();
+    let _publication = sending.add_publication(&channel, 10).unwrap();
+
+    let heading = "a key is not trusted";
+    wait_until("the refusal", || {
+        ask(heading, &to).stdout.contains("no key with fingerprint")
+    });
+    let fingerprint = run(in_keys(&mut taran(&["keys", "fingerprint"]), &first_keys));
+    let trust = format!("taran keys --dir {} trust", second_keys.display());
+    let outcome = ask(heading, &to);
+    assert_says(
+        &outcome.stdout,
+        &[fingerprint.stdout.trim(), &channel, &trust],
+    );
+    publisher.stop("TERM").assert_code(15).assert_silent();
+    subscriber.stop("TERM").assert_code(15).assert_silent();
+}
+
+#[test]
+fn mistake_in_key_files_is_named_with_its_remedy() {
+    let directory = Directory::new("drill-keys");
+    let (keys, key) = keys(&directory);
+    let ask = || {
+        let mut taran = taran(&[]);
+        taran.args(command("a mistake in the key files"));
+        run(in_keys(&mut taran, &keys))
+    };
+    ask().assert_code(0);
+    let identity = keys.join("identity.key");
+    fs::set_permissions(&identity, fs::Permissions::from_mode(0o644)).unwrap();
+    let says = format!(
+        "{} is accessible to others (mode 0644), needs 0600: run 'chmod 600' on it",
+        identity.display()
+    );
+    assert_says(&ask().assert_code(1).stdout, &[&says]);
+    fs::set_permissions(&identity, fs::Permissions::from_mode(0o600)).unwrap();
+    let trusted = keys.join("trusted");
+    fs::write(&trusted, format!("{} beta\n", &key[..30])).unwrap();
+    fs::set_permissions(&trusted, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_says(&ask().assert_code(1).stdout, &["trusted", "line 1"]);
 }
