@@ -26,11 +26,13 @@ const KEY_WAIT: Duration = Duration::from_millis(100);
 /// Command-line arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-One line for each stream: bytes per second, how many bytes the slowest part of this driver lags behind, NAKs per second,
-bytes lost so far (repaired or not), and what limits its publication. The lines above them sum up the driver.
+For each stream: bytes per second, how many bytes the slowest part of this driver lags behind, NAKs per second,
+bytes lost so far (repaired or not), and what limits its publication, on lines of its own where the terminal is too narrow
+and has room for them. The lines at the top sum up the driver.
 
   q       end                     /       show streams whose channel or ids contain a text; empty: all
   s       next order              n       hide streams that neither moved nor lag
+  l       limits on lines of their own, for many streams too
   arrows  scroll, also page up and page down
 
   taran top                             the streams of the default driver, every second

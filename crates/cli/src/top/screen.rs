@@ -15,6 +15,10 @@ use crate::scale;
 const HEAD: usize = 4;
 /// Line below them.
 const FOOT: usize = 1;
+/// Most lines of a stream whose limit and channel do not fit behind its numbers.
+const UNFOLDED: usize = 3;
+/// Indentation of these lines.
+const INDENT: &str = "      ";
 
 /// Size of a terminal in characters.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +87,8 @@ pub(super) struct Screen {
     /// True while keys edit the filter.
     is_editing: bool,
     nonzero: bool,
+    /// True if limits and channels get lines of their own where they do not fit, even if fewer streams do then.
+    unfolds: bool,
     /// Streams above the first one shown.
     scrolled: usize,
     /// Streams that the last lines had room for.
@@ -96,6 +102,7 @@ impl Screen {
             filter,
             is_editing: false,
             nonzero,
+            unfolds: false,
             scrolled: 0,
             page: 0,
         }
@@ -119,6 +126,7 @@ impl Screen {
             Key::Interrupt | Key::Character('q') => return Action::End,
             Key::Character('s') => self.order = next(self.order),
             Key::Character('n') => self.nonzero = !self.nonzero,
+            Key::Character('l') => self.unfolds = !self.unfolds,
             Key::Character('/') => {
                 self.filter.clear();
                 self.is_editing = true;
@@ -130,7 +138,11 @@ impl Screen {
 
     pub(super) fn lines(&mut self, sample: &Sample, size: Size) -> Vec<Line> {
         let rows = self.selected(&sample.streams);
-        self.page = size.height.saturating_sub(HEAD + FOOT).max(1);
+        let room = size.height.saturating_sub(HEAD + FOOT);
+        let is_cut = |row: &&StreamRow| cells(row).chars().count() > size.width;
+        let all_fit = rows.len() <= room / UNFOLDED;
+        let unfolded = (self.unfolds || all_fit) && rows.iter().any(is_cut);
+        self.page = (if unfolded { room / UNFOLDED } else { room }).max(1);
         self.scrolled = self.scrolled.min(rows.len().saturating_sub(self.page));
         let shown = rows.iter().skip(self.scrolled).take(self.page);
 
@@ -142,9 +154,16 @@ impl Screen {
             )),
             plain(totals(sample)),
             plain(self.selection(rows.len(), sample.streams.len())),
-            Line::new(&heading(), true, size.width),
+            Line::new(&heading(unfolded), true, size.width),
         ];
-        lines.extend(shown.map(|row| plain(cells(row))));
+        for row in shown {
+            if unfolded {
+                lines.push(plain(numbers(row)));
+                lines.extend(unfold(row, size.width).into_iter().map(plain));
+            } else {
+                lines.push(plain(cells(row)));
+            }
+        }
         if sample.streams.is_empty() {
             lines.push(plain("no streams".to_owned()));
         }
@@ -156,7 +175,7 @@ impl Screen {
             let keys = if self.is_editing {
                 "type a part of a channel or id   Enter done   Esc all streams"
             } else {
-                "q end   s order   / filter   n non-zero   arrows scroll"
+                "q end   s order   / filter   n non-zero   l limits   arrows scroll"
             };
             lines.push(Line::new(keys, true, size.width));
         }
@@ -237,28 +256,56 @@ fn totals(sample: &Sample) -> String {
     )
 }
 
-fn heading() -> String {
+fn heading(unfolded: bool) -> String {
+    let last = if unfolded { "" } else { "  LIMIT / CHANNEL" };
     format!(
-        "{:>11} {:>11} {:>10} {:>8} {:>6} {:>8}  LIMIT / CHANNEL",
+        "{:>11} {:>11} {:>10} {:>8} {:>6} {:>8}{last}",
         "STREAM", "SESSION", "RATE", "LAG", "NAK/s", "LOST"
     )
 }
 
 fn cells(row: &StreamRow) -> String {
-    let limit = match row.limit().as_str() {
-        "" => String::new(),
-        limit => format!("{limit}; "),
-    };
+    format!("{}  {}", numbers(row), texts(row))
+}
+
+fn numbers(row: &StreamRow) -> String {
     format!(
-        "{:>11} {:>11} {:>10} {:>8} {:>6} {:>8}  {limit}{}",
+        "{:>11} {:>11} {:>10} {:>8} {:>6} {:>8}",
         row.backlog.stream_id,
         row.backlog.session_id,
         of_bytes(row.rate),
         scale::number(row.lag as f64),
         of_events(row.naks_per_second),
         scale::number(row.lost as f64),
-        row.backlog.channel
     )
+}
+
+/// Returns limit and channel.
+fn texts(row: &StreamRow) -> String {
+    match row.limit().as_str() {
+        "" => row.backlog.channel.clone(),
+        limit => format!("{limit}; {}", row.backlog.channel),
+    }
+}
+
+/// Returns limit and channel as indented lines, broken at spaces where there are any. The last one may exceed the width.
+fn unfold(row: &StreamRow, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = INDENT.to_owned();
+    for word in texts(row).split(' ') {
+        let is_empty = line.len() == INDENT.len();
+        let length = line.chars().count() + 1 + word.chars().count();
+        if !is_empty && length > width && lines.len() + 2 < UNFOLDED {
+            lines.push(std::mem::replace(&mut line, format!("{INDENT}{word}")));
+            continue;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
 }
 
 /// Returns bytes per second, or a dash as long as there is no rate.
@@ -376,6 +423,41 @@ mod tests {
              aeron:udp?endpoint=localhost:41001"
         );
         assert!(texts[23].starts_with("q end"), "{texts:?}");
+    }
+
+    #[test]
+    fn limits_that_do_not_fit_get_lines_of_their_own_where_there_is_room() {
+        let verdict = "limited by subscriber 88 (client 87 \"risk-engine[4711]\"), not read for 4 s, 32,768 bytes behind";
+        let mut row = stream(1001, 12_345_678.0, 32_768);
+        row.backlog.limited_by = Some(Verdict::of_text("subscriber", verdict));
+        let few = sample(vec![row.clone(), stream(1002, 1.0, 0)]);
+        let mut screen = screen(Order::Rate);
+        let lines = screen.lines(&few, TERMINAL);
+        assert_eq!(
+            texts(&lines)[3..9],
+            [
+                "     STREAM     SESSION       RATE      LAG  NAK/s     LOST",
+                "       1001 -2000000000  12.3 MB/s    32.8k      0        0",
+                "      limited by subscriber 88 (client 87 \"risk-engine[4711]\"), not read for 4",
+                "      s, 32,768 bytes behind; aeron:udp?endpoint=localhost:41001",
+                "       1002 -2000000000      1 B/s        0      0        0",
+                "      aeron:udp?endpoint=localhost:41002",
+            ]
+        );
+        // Many streams take a line each, until the key asks for their limits.
+        let many = sample(vec![row; 19]);
+        let limits = |lines: &[Line]| {
+            let is_limit = |line: &&Line| line.text().starts_with("      limited by");
+            lines.iter().filter(is_limit).count()
+        };
+        assert_eq!(limits(&screen.lines(&many, TERMINAL)), 0);
+        screen.press(Key::Character('l'));
+        assert_eq!(limits(&screen.lines(&many, TERMINAL)), 6);
+        let wide = Size {
+            width: 200,
+            ..TERMINAL
+        };
+        assert_eq!(limits(&screen.lines(&many, wide)), 0);
     }
 
     #[test]
