@@ -9,6 +9,7 @@ mod browser;
 mod changes;
 mod compare;
 mod consensus;
+mod deb;
 mod fuzz;
 mod kills;
 #[cfg(test)]
@@ -27,6 +28,7 @@ mod sim;
 mod soak;
 mod sources;
 mod suites;
+mod targets;
 
 use std::process::{Command, ExitCode};
 
@@ -157,13 +159,18 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "deb",
-        help: "[--target TARGET] [--output DIR]: build the Debian package, with manual pages and completions (needs cargo-deb and dpkg-deb)",
-        run: packaging::deb,
+        help: "[--quick] [--target TARGET] [--output DIR]: build the Debian package, with manual pages and completions, and try it in a copy of this system (needs dpkg-dev; root for the trial)",
+        run: deb::deb,
     },
     Task {
         name: "lint-packaging",
         help: "check images, units, manifests and workflows (needs Python, systemd-analyze and actionlint; does with what there is)",
         run: packaging::lint,
+    },
+    Task {
+        name: "targets",
+        help: "[TARGET...]: build the command for the other targets of a release, static and for aarch64, and run it (needs musl-tools, gcc-aarch64-linux-gnu, qemu-user; does with what there is)",
+        run: targets::targets,
     },
     Task {
         name: "browser",

