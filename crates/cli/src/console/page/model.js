@@ -77,7 +77,7 @@ function join(rows) {
   for (const row of rows) {
     const { from, to, isSent: goesOn, limit } = groups.get(row.group);
     row.from = from.size > 0 ? [...from].join(', ') : 'other machines';
-    row.to = to.size > 0 ? [...to].join(', ') : goesOn ? 'other machines' : 'nobody';
+    row.to = to.size > 0 ? [...to].join(', ') : goesOn ? 'other machines' : 'no subscriber';
     row.limit = limit ?? 'its publisher is on another machine';
   }
   return rows;
