@@ -100,6 +100,7 @@ impl Target {
             .args(arguments)
             .args(["--locked", "--target", self.triple])
             .args(["--target-dir", TARGET_DIR])
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .current_dir(root());
         if let Some((emulator, _)) = self.emulator {
             cargo
