@@ -4,7 +4,7 @@
 //! **Input**: the parts of a snapshot, each the frames of a service or of the consensus module. **Output**:
 //! [`SnapshotRecorder::poll`] returns the recordings once all parts are recorded. A call writes a bounded number of bytes, and none while
 //! the archive has not recorded what was written before: the log, which the same archive records, waits only for little of a
-//! snapshot.
+//! snapshot. Most of the agent's time is left to its other work ([`Pace`]).
 
 use std::collections::VecDeque;
 
@@ -22,6 +22,8 @@ const TIMEOUT: Nanos = 30_000_000_000;
 const BYTES_PER_POLL: usize = 32 * 1024;
 /// Bytes that the archive may have to record yet when the next ones are written.
 const MAX_UNRECORDED: i64 = 256 * 1024;
+/// Duty cycles are without writing for this multiple of the time that one with writing took.
+const REST: Nanos = 3;
 
 /// A snapshot that is being recorded: the parts one after the other.
 pub(crate) struct SnapshotRecorder {
@@ -30,6 +32,30 @@ pub(crate) struct SnapshotRecorder {
     step: Step,
     /// Set by each progress.
     deadline: Nanos,
+    pace: Pace,
+}
+
+/// The share of an agent's time that writing takes. Where others need the core, too, its duty cycles are long, and so are the rests.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Begin of the last duty cycle, if it was one with writing.
+    begun: Option<Nanos>,
+    rests_until: Nanos,
+}
+
+impl Pace {
+    /// Begins a duty cycle. Returns true if it may write.
+    fn begin(&mut self, now: Nanos) -> bool {
+        if let Some(begun) = self.begun.take() {
+            self.rests_until = now.saturating_add((now - begun).saturating_mul(REST));
+        }
+        now >= self.rests_until
+    }
+
+    /// Records that this duty cycle writes.
+    const fn on_written(&mut self, now: Nanos) {
+        self.begun = Some(now);
+    }
 }
 
 struct Part {
@@ -78,6 +104,7 @@ impl SnapshotRecorder {
             recorded: Vec::new(),
             step: Step::Next,
             deadline: now + TIMEOUT,
+            pace: Pace::default(),
         }
     }
 
@@ -92,6 +119,7 @@ impl SnapshotRecorder {
         if now > self.deadline {
             return Err(LogError::SnapshotTimeout);
         }
+        let may_write = self.pace.begin(now);
         let Some(part) = self.parts.front_mut() else {
             return Ok(SnapshotProgress::Complete(std::mem::take(
                 &mut self.recorded,
@@ -145,8 +173,12 @@ impl SnapshotRecorder {
                 };
                 let mut work = usize::from(recorded > *position);
                 *position = recorded;
-                let is_written = if publication.position() - recorded < MAX_UNRECORDED {
+                let has_room = publication.position() - recorded < MAX_UNRECORDED;
+                let is_written = if may_write && has_room {
                     let (written, is_complete) = part.write(publication)?;
+                    if written > 0 {
+                        self.pace.on_written(now);
+                    }
                     work += written;
                     is_complete
                 } else {
@@ -206,4 +238,26 @@ fn find_session(client: &Client, session_id: i32) -> Option<i32> {
         .counters()
         .find(|meta| meta.type_id == RECORDING_POSITION && meta.key[8..12] == session);
     found.map(|meta| meta.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_rests_for_three_times_as_long_as_its_duty_cycle_took() {
+        let mut pace = Pace::default();
+        let mut now = 1_000;
+        for duration in [50, 20_000] {
+            assert!(pace.begin(now));
+            pace.on_written(now);
+            now += duration;
+            assert!(!pace.begin(now));
+            assert!(!pace.begin(now + 3 * duration - 1));
+            now += 3 * duration;
+            assert!(pace.begin(now));
+            // A duty cycle without writing has no rest behind it.
+            now += 1_000_000;
+        }
+    }
 }
