@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Admission of handshakes: bounds the work for sources that proved nothing (docs/spec/transport-security.md §3.7).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 use super::allowance::Allowance;
 use super::cookie::CookieMaker;
-use super::{Port, Shared};
+use super::{Port, SECOND, Shared};
 use crate::frame::{Init, Resp};
 use crate::provider::Provider;
 use crate::secret::Secret;
@@ -17,13 +17,18 @@ const ANSWERED_MAX: usize = 64;
 const ADDRESSES_MAX: usize = 1_024;
 /// INITs without a cookie that wait for their computation; twice as many with those that have one.
 const WAITING_MAX: usize = 32;
+/// Addresses of links that are remembered, and for how long.
+const KNOWN_MAX: usize = 1_024;
+const DAY: u64 = 24 * 3_600 * SECOND;
 
 /// Bounds the work for sources that proved nothing; one for all endpoints.
 pub(super) struct Gate<P: Provider> {
     cookies: CookieMaker,
-    /// INITs without a cookie. Half of the rate is kept for proved addresses.
+    /// INITs without a cookie: half of the rate. A quarter is for proved addresses, and a quarter for those of them that have or
+    /// had a link, so that sources which know the public key starve no renewal.
     unproved: Allowance,
     proved: Allowance,
+    known: Allowance,
     addresses: HashMap<IpAddr, Allowance>,
     /// INITs whose answers are being computed.
     waiting: Vec<Waiting>,
@@ -51,10 +56,12 @@ struct Answered {
 impl<P: Provider> Gate<P> {
     pub(super) fn new(rate: u64, secret: Secret) -> Self {
         let half = rate.div_ceil(2).max(1);
+        let quarter = half.div_ceil(2);
         Self {
             cookies: CookieMaker::new(secret),
             unproved: Allowance::new(half, half.min(32)),
-            proved: Allowance::new(half, half.min(32)),
+            proved: Allowance::new(quarter, quarter.min(32)),
+            known: Allowance::new(quarter, quarter.min(32)),
             addresses: HashMap::new(),
             waiting: Vec::new(),
             answered: VecDeque::new(),
@@ -67,7 +74,13 @@ impl<P: Provider> Gate<P> {
     }
 
     /// Decides about an INIT whose first authenticator is right.
-    pub(super) fn admit(&mut self, now: u64, source: SocketAddr, init: &Init) -> Admission {
+    pub(super) fn admit(
+        &mut self,
+        now: u64,
+        source: SocketAddr,
+        init: &Init,
+        known: &KnownAddresses,
+    ) -> Admission {
         if init.cookie == [0; 24] {
             return if self.waiting.len() < WAITING_MAX && self.unproved.take(now) {
                 Admission::Answer
@@ -92,7 +105,10 @@ impl<P: Provider> Gate<P> {
             .addresses
             .entry(network(source.ip()))
             .or_insert_with(|| Allowance::new(10, 10));
-        if address.take(now) && self.proved.take(now) {
+        if !address.take(now) {
+            return Admission::Silence;
+        }
+        if self.proved.take(now) || known.has(now, source.ip()) && self.known.take(now) {
             Admission::Answer
         } else {
             Admission::Silence
@@ -155,6 +171,30 @@ impl<P: Provider> Gate<P> {
             self.answered.pop_front();
         }
         self.answered.push_back(Answered { port, digest, resp });
+    }
+}
+
+/// Addresses of receivers that have had a link in the last day.
+#[derive(Default)]
+pub(crate) struct KnownAddresses {
+    seen: BTreeMap<IpAddr, u64>,
+}
+
+impl KnownAddresses {
+    /// Remembers the address of a link.
+    pub(crate) fn remember(&mut self, now: u64, ip: IpAddr) {
+        self.seen.insert(network(ip), now);
+        if self.seen.len() > KNOWN_MAX
+            && let Some((oldest, _)) = self.seen.iter().min_by_key(|(_, at)| **at)
+        {
+            let oldest = *oldest;
+            self.seen.remove(&oldest);
+        }
+    }
+
+    fn has(&self, now: u64, ip: IpAddr) -> bool {
+        let last = self.seen.get(&network(ip));
+        last.is_some_and(|last| now < last + DAY)
     }
 }
 

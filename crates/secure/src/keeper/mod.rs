@@ -132,6 +132,7 @@ pub(crate) struct Shared<P: Provider> {
     epoch: u32,
     pub(crate) counts: Counts,
     pub(crate) owners: owner::Owners,
+    pub(crate) known: gate::KnownAddresses,
     outputs: VecDeque<Output<P>>,
     /// Computations to run before an input is dealt with, unless the caller runs them.
     jobs: VecDeque<Job<P>>,
@@ -234,6 +235,7 @@ impl<P: Provider> Keeper<P> {
             epoch: 0,
             counts: Counts::default(),
             owners: owner::Owners::default(),
+            known: gate::KnownAddresses::default(),
             outputs: VecDeque::new(),
             jobs: VecDeque::new(),
             defers_jobs: false,

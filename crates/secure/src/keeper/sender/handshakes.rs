@@ -57,7 +57,7 @@ impl<P: Provider> SendEndpoint<P> {
         if gate.is_waiting(self.port, &digest, source) {
             return;
         }
-        match gate.admit(now, source, init) {
+        match gate.admit(now, source, init, &shared.known) {
             Admission::Answer => {}
             Admission::Silence => return,
             Admission::Cookie => {
@@ -310,6 +310,7 @@ impl<P: Provider> SendEndpoint<P> {
             link.is_proved = false;
             link.challenge_address(shared, self.port, now, source);
         }
+        shared.known.remember(now, source.ip());
         shared.counts.handshakes += 1;
         shared.event(Event::LinkUp {
             port: self.port,

@@ -126,3 +126,52 @@ fn flood_of_hellos_and_announcements_is_answered_at_a_bounded_rate() {
     assert_eq!(answers, 1);
     assert!(world.receiver.events.len() <= 1);
 }
+
+/// Sources that know the public key and prove many addresses use up what is for proved addresses: a receiver that had a link gets
+/// another one all the same.
+#[test]
+fn receiver_that_had_a_link_gets_another_under_a_flood_of_proved_addresses() {
+    let mut world = World::new();
+    world.connect();
+    for _ in 0..64 {
+        world.sender.keeper.gate.exhaust(world.now);
+    }
+    let port = world.sender.port;
+    for number in 0..100_u8 {
+        let offer = crate::handshake::Offer {
+            suites: 2,
+            channel_tag: [1; 4],
+            receiver_id: 1,
+            incarnation: 1,
+        };
+        let mut initiation = crate::handshake::Initiation::<P>::new(
+            &identity(9),
+            identity(1).public(),
+            &Secret::new([0; 32]),
+            u64::from(number) + 1,
+            &offer,
+            Secret::new([number; 32]),
+        )
+        .unwrap();
+        let source = SocketAddr::from(([10, 1, 0, number], 5000));
+        let keeper = &mut world.sender.keeper;
+        keeper.on_datagram(world.now, port, source, initiation.init().as_bytes());
+        for (_, bytes) in world.sender.drain() {
+            if let Ok(SecureFrame::Cookie(cookie)) = SecureFrame::parse(&bytes) {
+                initiation.set_cookie(cookie.cookie);
+            }
+        }
+        assert_ne!(initiation.init().cookie, [0; 24]);
+        let keeper = &mut world.sender.keeper;
+        keeper.on_datagram(world.now, port, source, initiation.init().as_bytes());
+        assert!(world.sender.drain().is_empty(), "an unknown key");
+    }
+    // A receiver that never had a link waits; one that restarts at an address of the last day does not.
+    let trusts = [(1, "sender publish=* subscribe=*")];
+    for (address, is_known) in [("10.0.0.77:40456", false), ("10.0.0.9:40456", true)] {
+        world.receiver = Node::new(receiver(33, &trusts), Port::Receiver(1), address);
+        world.announce();
+        world.run(|_, _| true);
+        assert_eq!(!world.receiver.open.is_empty(), is_known, "{address}");
+    }
+}
