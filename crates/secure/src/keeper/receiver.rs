@@ -62,6 +62,8 @@ struct OpenStream {
     highest_closed: Option<u32>,
     /// Epochs up to this one are closed from this time on, granted or not.
     closing: Option<(u32, u64)>,
+    /// Time at which no key was open any more, as a tick saw it.
+    closed_at: Option<u64>,
 }
 
 impl OpenStream {
@@ -115,6 +117,12 @@ impl<P: Provider> ReceiveTransport<P> {
 
     pub(super) fn link_count(&self) -> usize {
         self.links.values().filter(|link| link.is_up).count()
+    }
+
+    /// Returns the number of streams that are remembered.
+    #[cfg(test)]
+    pub(super) fn record_count(&self) -> usize {
+        self.streams.len()
     }
 
     /// Returns the name of the peer of each link that is up.
@@ -340,6 +348,7 @@ impl<P: Provider> ReceiveTransport<P> {
         for state in self.streams.values_mut() {
             state.on_time(now);
         }
+        self.forget_closed(now);
         let ended: Vec<u64> = self
             .links
             .iter()

@@ -3,7 +3,7 @@
 
 use super::{OpenEpoch, OpenStream, ReceiveTransport, close, is_subscribed};
 use crate::derive::{KeyContext, KeyId, KeyMaterial, Role};
-use crate::frame::{Grant, Item};
+use crate::frame::{GRANT_CURRENT, Grant, Item};
 use crate::keeper::{KEY_AGE_MAX, LinkStream, Output, Refusal, SECOND, Shared};
 use crate::provider::{Provider, Suite};
 use crate::seal::{Direction, OpenKey};
@@ -107,6 +107,7 @@ impl<P: Provider> ReceiveTransport<P> {
             epochs: Vec::new(),
             highest_closed: None,
             closing: None,
+            closed_at: None,
         });
         state.on_time(now);
         if state.owner != name || state.incarnation != incarnation {
@@ -123,6 +124,10 @@ impl<P: Provider> ReceiveTransport<P> {
             .highest_closed
             .is_some_and(|highest| grant.epoch <= highest);
         if is_closed {
+            // The key in use was closed with its subscription, which is there again: it does not come back, another one does.
+            if grant.flags == GRANT_CURRENT && state.epochs.is_empty() {
+                link.send(shared, self.port, &[Item::Wish(key_id)]);
+            }
             return;
         }
         while state.epochs.len() >= EPOCHS_MAX {
@@ -145,6 +150,7 @@ impl<P: Provider> ReceiveTransport<P> {
         if is_owned {
             shared.owners.key_opened(owned_stream, &name);
         }
+        state.closed_at = None;
         let life = (u64::from(grant.life_seconds) * SECOND).min(KEY_AGE_MAX);
         state.epochs.push(OpenEpoch {
             epoch: grant.epoch,
@@ -166,6 +172,22 @@ impl<P: Provider> ReceiveTransport<P> {
             )),
         });
         link.send(shared, self.port, &[Item::Got(key_id)]);
+    }
+
+    /// Forgets the streams without keys on whose records nothing depends any more: a grant that was held back comes over a link
+    /// of before the key was closed, and what a later link grants is fresh.
+    pub(super) fn forget_closed(&mut self, now: u64) {
+        let links = &self.links;
+        self.streams.retain(|_, state| {
+            if !state.epochs.is_empty() {
+                return true;
+            }
+            let closed_at = *state.closed_at.get_or_insert(now);
+            links.values().any(|link| {
+                let is_owners = link.name == state.owner && link.incarnation == state.incarnation;
+                is_owners && link.created <= closed_at
+            })
+        });
     }
 
     /// Asks the owner of a key for another epoch of its stream.

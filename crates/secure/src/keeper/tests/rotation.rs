@@ -164,3 +164,25 @@ fn redrawn_keeper_seals_nothing_under_keys_of_before_and_connects_anew() {
         assert!(world.open(&before).is_none());
     }
 }
+
+/// A key that was closed with its subscription does not come back: the receiver wishes another epoch, and gets that.
+#[test]
+fn stream_that_is_subscribed_again_gets_another_key() {
+    let mut world = World::new();
+    world.connect();
+    let before = world.sealed();
+    let receiver = &mut world.receiver.keeper;
+    receiver.remove_subscription(1, None, STREAM.1);
+    world.run(|_, _| true);
+    assert!(world.receiver.open.is_empty());
+    world.receiver.keeper.add_subscription(1, None, STREAM.1);
+    for _ in 0..20 {
+        world.announce();
+        world.pass_time(100 * MILLI, 50 * MILLI);
+    }
+    let after = world.sealed();
+    assert_ne!(before[8..16], after[8..16]);
+    assert!(world.open(&after).is_some());
+    assert!(world.open(&before).is_none());
+    assert_eq!(world.sender.keeper.counts().rotations, 1);
+}

@@ -304,3 +304,32 @@ fn owner(world: &World, (session_id, stream_id): (i32, i32)) -> Option<&str> {
         .owners
         .of((1, (session_id, stream_id)))
 }
+
+/// A publisher that changes its session for ever does not fill the receiver with records of closed keys: they go when no link
+/// lives any more that a grant could have been held back on.
+#[test]
+fn records_of_closed_keys_are_forgotten_with_the_links_of_their_time() {
+    let mut world = World::new();
+    world.connect();
+    world.pass_time(SECOND, SECOND / 4);
+    for session in 0..50 {
+        let stream = (100 + session, STREAM.1);
+        let sender = &mut world.sender.keeper;
+        sender.add_stream(world.now, 1, stream.0, stream.1);
+        let (run, own) = (sender.incarnation(), identity(1).fingerprint());
+        let hint = Announce::hint(0, own, run, stream.0, stream.1);
+        let (port, source) = (world.receiver.port, world.sender.address);
+        let receiver = &mut world.receiver.keeper;
+        receiver.on_datagram(world.now, port, source, hint.as_bytes());
+        world.run(|_, _| true);
+        world.sender.keeper.remove_stream(1, stream.0, stream.1);
+        world.run(|_, _| true);
+        world.pass_time(SECOND, SECOND / 4);
+    }
+    let records = |world: &World| world.receiver.keeper.receivers[&1].record_count();
+    assert_eq!(records(&world), 51);
+    // The link is renewed after an hour.
+    world.pass_time(3_700 * SECOND, 10 * SECOND);
+    assert_eq!(records(&world), 1);
+    assert!(world.transfer().is_some());
+}
