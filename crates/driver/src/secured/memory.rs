@@ -15,7 +15,7 @@ thread_local! {
     static MEMORY: Cell<Option<Box<SealedMemory>>> = const { Cell::new(None) };
 }
 
-/// Memory for sealed datagrams. It never holds plain bytes.
+/// Memory for sealed datagrams. It holds no plain bytes between two calls.
 #[derive(Debug)]
 pub(super) struct SealedMemory {
     /// Datagrams to send.

@@ -15,15 +15,28 @@ use crate::secret::Secret;
 pub struct AwsLc;
 
 /// AEAD context of AWS-LC. The library wipes its copy of the key when it frees the context.
-pub struct AwsLcAead(LessSafeKey);
+pub struct AwsLcAead {
+    key: LessSafeKey,
+    /// Sealing copies the plain bytes and seals in place: from one buffer into another, the library encrypts ChaCha20-Poly1305
+    /// byte by byte.
+    seals_in_place: bool,
+}
 
 impl Aead for AwsLcAead {
     #[inline]
     fn seal(&self, nonce: &[u8; NONCE_LENGTH], aad: &[u8], plain: &[u8], sealed: &mut [u8]) {
         let nonce = Nonce::assume_unique_for_key(*nonce);
-        self.0
-            .seal_in_place_scatter(nonce, Aad::from(aad), &mut [], plain, sealed)
-            .expect("lengths match, and a datagram is shorter than the limit of the cipher");
+        let result = if self.seals_in_place {
+            let (ciphertext, tag) = sealed.split_at_mut(plain.len());
+            ciphertext.copy_from_slice(plain);
+            self.key
+                .seal_in_place_separate_tag(nonce, Aad::from(aad), ciphertext)
+                .map(|made| tag.copy_from_slice(made.as_ref()))
+        } else {
+            self.key
+                .seal_in_place_scatter(nonce, Aad::from(aad), &mut [], plain, sealed)
+        };
+        result.expect("lengths match, and a datagram is shorter than the limit of the cipher");
     }
 
     #[inline]
@@ -38,7 +51,7 @@ impl Aead for AwsLcAead {
         assert_eq!(ciphertext.len(), plain.len(), "lengths match");
         let nonce = Nonce::assume_unique_for_key(*nonce);
         let opened =
-            self.0
+            self.key
                 .open_separate_gather(nonce, Aad::from(aad), ciphertext, tag, &mut *plain);
         opened.map_err(|_| {
             plain.fill(0);
@@ -57,7 +70,10 @@ impl Provider for AwsLc {
             Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
         };
         let key = UnboundKey::new(algorithm, key).expect("the key has the length of its suite");
-        AwsLcAead(LessSafeKey::new(key))
+        AwsLcAead {
+            key: LessSafeKey::new(key),
+            seals_in_place: suite == Suite::ChaCha20Poly1305,
+        }
     }
 
     fn sha256(parts: &[&[u8]]) -> [u8; 32] {
