@@ -2,7 +2,7 @@
 //! Clusters: messages, files, and snapshots.
 
 use taran_cluster::consensus::{
-    AppendFlags, Message, NewLeadershipTerm, ProtocolVersion as MemberVersion,
+    AppendFlags, Message, NewLeadershipTerm, ORIGINAL, ProtocolVersion as MemberVersion,
 };
 use taran_cluster::files::{EntryKind, NodeState, RecordingLog, RecordingLogEntry};
 use taran_cluster::protocol::{
@@ -49,12 +49,14 @@ fn consensus() -> Vec<Seed> {
         position: 0,
         term: -1,
         version: MemberVersion::OWN,
+        incarnation: ORIGINAL,
     };
     let request = Message::RequestVote {
         log_term: -1,
         position: 0,
         candidate_term: 0,
         version: MemberVersion::OWN,
+        voter: ORIGINAL,
     };
     let vote = Message::Vote {
         candidate_term: 0,

@@ -2,7 +2,8 @@
 //! Messages between members, taken by a member whose log and files do what it decides.
 
 use taran_cluster::consensus::{
-    Config, Consensus, Decision, Durability, LogCommand, LogEvent, Nanos, Recovered, Timing, Write,
+    Config, Consensus, Decision, Durability, LogCommand, LogEvent, MembershipChange,
+    MembershipEntry, Nanos, Recovered, Timing, Write,
 };
 use taran_cluster::protocol::{ConsensusMessage, Context};
 
@@ -12,6 +13,8 @@ use crate::script::Script;
 const ME: i32 = 1;
 /// Length of the entry that begins a term.
 const TERM_EVENT: i64 = 96;
+/// Length of the entry that changes the membership.
+const MEMBERSHIP_EVENT: i64 = 192;
 /// Decisions that one input may cause.
 const DECISIONS_MAX: usize = 1_000;
 
@@ -64,6 +67,13 @@ pub fn run(bytes: &[u8]) {
                 // Refused, unless the member leads, and to itself or to no member of the cluster.
                 let _refused = member.core.transfer_leadership(member.now, to);
             }
+            5 => {
+                let id = [0, ME, 2, 9][script.below(4)];
+                let change = [MembershipChange::Remove(id), MembershipChange::Add(id)];
+                let change = change[script.below(2)];
+                // Refused, unless the member leads, and the cluster goes on.
+                let _refused = member.core.change_membership(member.now, change);
+            }
             _ => member.receive(script.chunk()),
         }
         member.core.tick(member.now);
@@ -99,7 +109,7 @@ impl Member {
             assert!(count < DECISIONS_MAX, "{decision:?}");
             match decision {
                 Decision::Send { to, message } => {
-                    assert!(to == 0 || to == 2, "{to} is no other member");
+                    assert_ne!(to, ME, "it is no other node");
                     let context = Context::default();
                     let message = ConsensusMessage::new(&message, ME, to, &context);
                     let mut buffer = [0; 512];
@@ -142,6 +152,10 @@ impl Member {
                 self.append += TERM_EVENT;
                 self.report();
             }
+            LogCommand::AppendMembership => self.append_membership(),
+            LogCommand::Examine { to, .. } => {
+                self.core.on_log(now, LogEvent::Examined { position: to });
+            }
             LogCommand::ReadTermEvent { position, .. } => {
                 let term = Some(script.near(&[-1, 0, 1, 2, 3])).filter(|term| *term >= 0);
                 let event = LogEvent::TermEventRead { position, term };
@@ -161,5 +175,19 @@ impl Member {
             LogCommand::StartCatchup { from, .. } => assert!(from >= 0, "{from}"),
             LogCommand::StopCatchup { .. } | LogCommand::CloseCatchup => {}
         }
+    }
+
+    fn append_membership(&mut self) {
+        // None once the member does not lead any more.
+        let Some(membership) = self.core.next_membership().cloned() else {
+            return;
+        };
+        self.append += MEMBERSHIP_EVENT;
+        let entry = MembershipEntry {
+            position: self.append,
+            membership,
+        };
+        self.core.on_membership(self.now, &entry);
+        self.report();
     }
 }

@@ -3,6 +3,8 @@
 
 use thiserror::Error;
 
+use super::membership::{Incarnation, Membership, ORIGINAL, Voter};
+
 /// Identifies a member of the cluster.
 pub type MemberId = i32;
 
@@ -103,6 +105,22 @@ pub enum ConfigError {
         /// The id.
         id: MemberId,
     },
+    /// A node that joins a cluster knows no member of it.
+    #[error(
+        "a node that joins a cluster needs other members in `aeron.cluster.members`, which has only its own id {id}"
+    )]
+    NoneToJoin {
+        /// The id.
+        id: MemberId,
+    },
+    /// The incarnation is that of the members that a cluster starts with.
+    #[error(
+        "the incarnation of a node that joins a cluster is {incarnation}; it has to be positive"
+    )]
+    InvalidIncarnation {
+        /// The incarnation.
+        incarnation: Incarnation,
+    },
     /// The appointed leader is no member.
     #[error("`aeron.cluster.appointed.leader.id` is {id}, which is no member")]
     UnknownAppointedLeader {
@@ -133,8 +151,9 @@ pub enum ConfigError {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
     members: Box<[MemberId]>,
-    me: usize,
-    appointed: Option<usize>,
+    id: MemberId,
+    incarnation: Incarnation,
+    appointed: Option<MemberId>,
     pub(super) timing: Timing,
     pub(super) durability: Durability,
     pub(super) prior_term_wait: Option<Nanos>,
@@ -178,10 +197,13 @@ impl Config {
                 interval: timing.heartbeat_interval,
             });
         }
-        let me = members.iter().position(|member| *member == id);
+        if !members.contains(&id) {
+            return Err(ConfigError::UnknownMember { id });
+        }
         Ok(Self {
             members: members.into(),
-            me: me.ok_or(ConfigError::UnknownMember { id })?,
+            id,
+            incarnation: ORIGINAL,
             appointed: None,
             timing,
             durability,
@@ -194,8 +216,30 @@ impl Config {
     /// # Errors
     /// It is no member.
     pub fn with_appointed_leader(mut self, id: MemberId) -> Result<Self, ConfigError> {
-        let found = self.index_of(id);
-        self.appointed = Some(found.ok_or(ConfigError::UnknownAppointedLeader { id })?);
+        if !self.members.contains(&id) {
+            return Err(ConfigError::UnknownAppointedLeader { id });
+        }
+        self.appointed = Some(id);
+        Ok(self)
+    }
+
+    /// Makes this a node that joins a running cluster of the other members (`docs/spec/cluster.md` §12.5): it gets the log, and
+    /// counts once an entry of the log makes it a member. `incarnation` is a random number that the node keeps as long as its
+    /// files.
+    ///
+    /// # Errors
+    /// There is no other member, or the number is not positive.
+    pub fn joining(mut self, incarnation: Incarnation) -> Result<Self, ConfigError> {
+        if incarnation <= ORIGINAL {
+            return Err(ConfigError::InvalidIncarnation { incarnation });
+        }
+        let id = self.id;
+        let others = self.members.iter().copied().filter(|other| *other != id);
+        self.members = others.collect();
+        if self.members.is_empty() {
+            return Err(ConfigError::NoneToJoin { id });
+        }
+        self.incarnation = incarnation;
         Ok(self)
     }
 
@@ -208,7 +252,7 @@ impl Config {
         self
     }
 
-    /// Returns the ids of all members.
+    /// Returns the ids of the members that the cluster starts with; for a node that joins, those of the others.
     #[must_use]
     pub const fn members(&self) -> &[MemberId] {
         &self.members
@@ -217,30 +261,35 @@ impl Config {
     /// Returns the own id.
     #[must_use]
     pub const fn id(&self) -> MemberId {
-        self.members[self.me]
+        self.id
     }
 
-    /// Returns the number of members that are a majority.
+    /// Returns this node, as it is in a membership.
     #[must_use]
-    pub const fn quorum(&self) -> usize {
-        (self.members.len() >> 1) + 1
+    pub const fn voter(&self) -> Voter {
+        Voter {
+            id: self.id,
+            incarnation: self.incarnation,
+        }
     }
 
-    pub(super) const fn me(&self) -> usize {
-        self.me
+    /// Returns true if this node joined a running cluster.
+    pub(super) const fn has_joined(&self) -> bool {
+        self.incarnation != ORIGINAL
     }
 
-    pub(super) fn index_of(&self, id: MemberId) -> Option<usize> {
-        self.members.iter().position(|member| *member == id)
+    /// Returns the membership of a log without entries.
+    pub(super) fn original_membership(&self) -> Membership {
+        Membership::original(&self.members)
     }
 
     /// Returns the only member that may lead, if one is appointed.
-    pub(super) fn appointed_leader(&self) -> Option<MemberId> {
-        self.appointed.map(|index| self.members[index])
+    pub(super) const fn appointed_leader(&self) -> Option<MemberId> {
+        self.appointed
     }
 
     /// Returns true if this member may become leader.
     pub(super) fn is_eligible(&self) -> bool {
-        self.appointed.is_none_or(|appointed| appointed == self.me)
+        self.appointed.is_none_or(|appointed| appointed == self.id)
     }
 }

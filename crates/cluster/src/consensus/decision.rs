@@ -23,6 +23,9 @@ pub enum Decision {
     },
     /// Changes what the member does with the log.
     Log(LogCommand),
+    /// The membership in effect has changed ([`Consensus::membership`](super::Consensus::membership)): nodes came or went, or a
+    /// truncation has restored the one before.
+    Membership,
     /// Raises the commit position: entries below it may be consumed.
     Commit {
         /// Position.
@@ -96,6 +99,18 @@ pub enum LogCommand {
         /// Log position at which it starts.
         base: i64,
     },
+    /// Leader: appends a MembershipChangeEvent with
+    /// [`Consensus::next_membership`](super::Consensus::next_membership). Answer:
+    /// [`Consensus::on_membership`](super::Consensus::on_membership), before anything else is appended or received.
+    AppendMembership,
+    /// Looks for MembershipChangeEvents in the own recording in this range. Answers:
+    /// [`Consensus::on_membership`](super::Consensus::on_membership) for each, then [`LogEvent::Examined`].
+    Examine {
+        /// First position.
+        from: i64,
+        /// End.
+        to: i64,
+    },
     /// Leader: replays the recording to a follower.
     StartCatchup {
         /// Follower.
@@ -161,7 +176,12 @@ pub enum LogEvent {
         /// Position up to which the recording is flushed.
         flushed: i64,
     },
-    /// The consensus module and its services have consumed the log.
+    /// The membership changes in the own recording are known.
+    Examined {
+        /// Position up to which they are.
+        position: i64,
+    },
+    /// The consensus module and its services have consumed the log; membership changes up to there were reported.
     Consumed {
         /// Position.
         position: i64,
@@ -213,6 +233,11 @@ pub enum Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {
+    /// An entry of the log, which is committed, has removed this member from the cluster.
+    Removed {
+        /// Position behind the entry.
+        position: i64,
+    },
     /// A leader requires the truncation of an entry that this member has seen committed: the cluster lost it.
     CommittedEntryLost {
         /// Own commit position.

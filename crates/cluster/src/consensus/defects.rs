@@ -29,6 +29,14 @@ pub(super) enum Defect {
     TruncationForgotten,
     /// Planted: a follower takes its leader's commit position before the logs are compared.
     CommitUncompared,
+    /// Planted: a membership change is in effect when it is committed.
+    MembershipAtCommit,
+    /// Planted: a membership change is begun before the one before, and the event of the own term, are committed.
+    MembershipUnordered,
+    /// Planted: a node counts as the member whose id it takes.
+    IncarnationIgnored,
+    /// Planted: the votes of all members settle a prior term although the membership is not committed.
+    MembershipUnsettled,
     /// Planted: a member that voted waits for a leader without end.
     EndlessBallot,
 }

@@ -7,7 +7,8 @@ use super::decision::{Decision, LogCommand};
 use super::defects::Defect;
 use super::leader::Leading;
 use super::member::{Consensus, NEVER};
-use super::{Message, ProtocolVersion, Role, State};
+use super::membership::{Incarnation, ORIGINAL};
+use super::{MemberId, Message, ProtocolVersion, Role, State};
 
 impl Consensus {
     /// Starts to canvass; a quorum of members is enough to stand from `deadline` on, before that it takes all.
@@ -17,18 +18,20 @@ impl Consensus {
         for peer in &mut self.peers {
             peer.forget();
         }
+        self.election.examine_from = NEVER;
         self.take_role(Role::Follower);
         self.enter(now, State::Canvass);
         self.election.next_send = now.max(self.election.pause_until);
     }
 
     pub(super) fn step_canvass(&mut self, now: Nanos) {
-        if self.config.members().len() == 1 {
+        let is_examined = self.is_examined(now);
+        if is_examined && self.is_only_voter() {
             self.nominate(now, 0);
             return;
         }
         self.canvass_all(now);
-        if self.may_stand(now) {
+        if is_examined && self.may_stand(now) {
             let bound = self.config.timing.nomination_delay << self.election.lost_ballots.min(4);
             // No wait for others if the leader handed over: whichever member sees it first stands.
             let bound = if self.election.graceful_leader.is_some() {
@@ -50,13 +53,13 @@ impl Consensus {
     }
 
     pub(super) fn step_nominate(&mut self, now: Nanos) {
-        if self.config.members().len() > 1 {
+        if !self.is_only_voter() {
             self.canvass_all(now);
         }
         if self.election.nomination_write == 0 && now >= self.election.nomination {
             let term = self.candidate_term + 1;
             self.election.nomination_write = self.raise_candidate_term(term);
-            self.election.voted_for = Some(self.me());
+            self.election.voted_for = Some(self.config.id());
             self.election.ballot_term = term;
         }
         let write = self.election.nomination_write;
@@ -83,27 +86,45 @@ impl Consensus {
             log_term,
             position: self.acknowledged(),
             term: self.candidate_term,
-            version: ProtocolVersion::OWN,
+            version: if self.config.has_joined() {
+                ProtocolVersion::OWN_LEARNER
+            } else {
+                ProtocolVersion::OWN
+            },
+            incarnation: self.config.voter().incarnation,
         }
+    }
+
+    /// Returns true if this node may stand: it is a member, or its removal is not committed, as its log may be the only one with
+    /// the entry that removes it. It does not count its own vote then.
+    const fn is_candidate(&self) -> bool {
+        self.is_voter || self.left_at.is_some()
+    }
+
+    /// Returns true if there is no other member.
+    fn is_only_voter(&self) -> bool {
+        self.is_voter && self.members().next().is_none()
     }
 
     /// Returns true if this member may become leader: no member that it knows of has a longer log.
     fn may_stand(&self, now: Nanos) -> bool {
-        if !self.config.is_eligible() || now < self.election.abstain_until {
+        if !self.is_candidate() || !self.config.is_eligible() || now < self.election.abstain_until {
             return false;
         }
-        let own = self.log_end();
+        let end = self.log_end();
         let passes = |index: usize| {
             let report = self.peers[index].report;
-            report.is_some_and(|report| (report.term, report.position) <= own)
+            self.may_vote(index)
+                && report.is_some_and(|report| (report.term, report.position) <= end)
         };
-        let passing = 1 + self.others().filter(|index| passes(*index)).count();
+        let own = usize::from(self.is_voter);
+        let passing = own + self.others().filter(|index| passes(*index)).count();
         // A leader that left in order may be among those that pass; it is not waited for.
-        let expected =
-            self.config.members().len() - usize::from(self.election.graceful_leader.is_some());
+        let count = own + self.members().count();
+        let expected = count - usize::from(self.election.graceful_leader.is_some());
         let is_unanimous = passing >= expected;
         let is_late = now >= self.election.canvass_deadline;
-        passing >= self.config.quorum() && (is_unanimous || is_late)
+        passing >= self.quorum && (is_unanimous || is_late)
     }
 
     /// Returns log term and length of the own log, by which votes compare.
@@ -112,15 +133,16 @@ impl Consensus {
     }
 
     pub(super) fn step_candidate_ballot(&mut self, now: Nanos) {
-        let (mut granted, mut refused) = (1, 0);
-        for index in self.others() {
+        let own = usize::from(self.is_voter);
+        let (mut granted, mut refused) = (own, 0);
+        for index in self.members() {
             match self.peers[index].vote {
                 Some(true) => granted += 1,
                 Some(false) => refused += 1,
                 None => {}
             }
         }
-        let (count, quorum) = (self.peers.len(), self.config.quorum());
+        let (count, quorum) = (own + self.members().count(), self.quorum);
         let is_over = now - self.election.entered >= self.config.timing.election_timeout;
         let (is_won, is_lost) = match self.config.timing.ballot_end {
             BallotEnd::Quorum => (granted >= quorum, is_over || refused > count - quorum),
@@ -145,14 +167,16 @@ impl Consensus {
             } else {
                 ProtocolVersion::OWN
             };
-            let message = Message::RequestVote {
-                log_term: self.terms.log_term(),
-                position: self.append,
-                candidate_term: self.election.ballot_term,
-                version,
-            };
             for to in self.others() {
-                if self.peers[to].vote.is_none() {
+                let peer = &self.peers[to];
+                if let (Some(voter), None) = (peer.member, peer.vote) {
+                    let message = Message::RequestVote {
+                        log_term: self.terms.log_term(),
+                        position: self.append,
+                        candidate_term: self.election.ballot_term,
+                        version,
+                        voter,
+                    };
                     self.send(to, message);
                 }
             }
@@ -192,14 +216,14 @@ impl Consensus {
         }
     }
 
-    fn send_vote(&mut self, candidate: usize, candidate_term: i64, is_granted: bool) {
+    fn send_vote(&mut self, candidate: MemberId, candidate_term: i64, is_granted: bool) {
         let vote = Message::Vote {
             candidate_term,
             log_term: self.terms.log_term(),
             position: self.acknowledged(),
             is_granted,
         };
-        self.send(candidate, vote);
+        self.send_to(candidate, vote);
     }
 
     pub(super) fn on_canvass(&mut self, now: Nanos, from: usize, log_term: i64, position: i64) {
@@ -217,6 +241,7 @@ impl Consensus {
         log: (i64, i64),
         candidate_term: i64,
         is_transfer: bool,
+        voter: Incarnation,
     ) {
         if self.role == Role::Leader {
             // A leader that hears a quorum is not deposed by one member, unless that member may not follow it.
@@ -234,20 +259,22 @@ impl Consensus {
             }
             return;
         }
-        if !self.state.is_ballot() {
+        // The votes of a node that is not the one that the candidate means would count twice.
+        if !self.state.is_ballot() || !self.is_voter_meant(voter) {
             return;
         }
+        let candidate = self.peers[from].id;
         let is_repeated = candidate_term == self.candidate_term
-            && (self.election.voted_for == Some(from) || self.defects.has(Defect::VotesTwice));
+            && (self.election.voted_for == Some(candidate) || self.defects.has(Defect::VotesTwice));
         if candidate_term < self.candidate_term
             || candidate_term == self.candidate_term && !is_repeated
         {
-            self.send_vote(from, candidate_term, false);
+            self.send_vote(candidate, candidate_term, false);
             return;
         }
         self.raise_candidate_term(candidate_term);
         if self.log_end() > log && !self.defects.has(Defect::VoteIgnoresLog) {
-            self.send_vote(from, candidate_term, false);
+            self.send_vote(candidate, candidate_term, false);
             if self.state != State::Canvass {
                 // The own nomination or ballot is of a lower term now.
                 let deadline = self.election.canvass_deadline;
@@ -255,7 +282,7 @@ impl Consensus {
             }
             return;
         }
-        self.election.voted_for = Some(from);
+        self.election.voted_for = Some(candidate);
         // The writes so far include the one of this term.
         self.election.pending_vote = Some(self.last_write());
         self.take_role(Role::Follower);
@@ -277,6 +304,8 @@ impl Consensus {
             return;
         }
         self.peers[from].vote = Some(is_granted);
+        // Only the node that was meant votes.
+        self.peers[from].is_learner &= !is_granted;
         if !is_replicating || self.peers[from].report.is_none() {
             self.note(now, from, log_term, position, ReportKind::Log);
         }
@@ -307,6 +336,7 @@ impl Consensus {
             position: self.append,
             candidate_term: self.candidate_term + 1,
             version: ProtocolVersion::OWN_TRANSFER,
+            voter: ORIGINAL,
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A follower: from the announcement of its leader to the live log (`docs/spec/cluster.md` §4.5, §5.5 and §5.6).
 
-use super::config::Nanos;
+use super::config::{MemberId, Nanos};
 use super::decision::LogCommand;
 use super::defects::Defect;
 use super::member::{Consensus, NEVER};
@@ -14,7 +14,7 @@ use super::{
 /// Variables of a follower.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Following {
-    pub(super) leader: usize,
+    pub(super) leader: MemberId,
     pub(super) term: i64,
     pub(super) base: i64,
     /// Number of the last durable write that the following of this term needs.
@@ -31,7 +31,9 @@ pub(super) struct Following {
     /// The leader has ended the replay.
     is_catchup_stopped: bool,
     /// Append position in the last report.
-    reported: i64,
+    pub(super) reported: i64,
+    /// The leader counts this node, which joined a running cluster.
+    pub(super) is_admitted: bool,
     /// Time at which the log grew last.
     pub(super) progress: Nanos,
     progress_append: i64,
@@ -57,7 +59,7 @@ impl Default for Following {
 }
 
 impl Following {
-    fn new(leader: usize, announced: &NewLeadershipTerm, now: Nanos) -> Self {
+    fn new(leader: MemberId, announced: &NewLeadershipTerm, now: Nanos) -> Self {
         Self {
             leader,
             term: announced.term,
@@ -70,6 +72,7 @@ impl Following {
             is_joined: false,
             is_catchup_stopped: false,
             reported: 0,
+            is_admitted: false,
             progress: now,
             progress_append: 0,
         }
@@ -85,7 +88,7 @@ impl Consensus {
     }
 
     /// Returns the leader that this member follows.
-    pub(super) fn leader_followed(&self) -> Option<usize> {
+    pub(super) fn leader_followed(&self) -> Option<MemberId> {
         self.is_following().then_some(self.following.leader)
     }
 
@@ -102,7 +105,9 @@ impl Consensus {
         } else if self.is_following() {
             if announced.term > self.following.term {
                 self.enter_election(now, None);
-            } else if announced.term == self.following.term && from == self.following.leader {
+            } else if announced.term == self.following.term
+                && self.peers[from].id == self.following.leader
+            {
                 self.leader_heard = now;
                 self.following.announced = announced;
                 self.following.notified_commit =
@@ -118,11 +123,12 @@ impl Consensus {
                 }
                 return;
             }
-            self.follow(now, from, &announced);
+            let leader = self.peers[from].id;
+            self.follow(now, leader, &announced);
         }
     }
 
-    fn follow(&mut self, now: Nanos, leader: usize, announced: &NewLeadershipTerm) {
+    fn follow(&mut self, now: Nanos, leader: MemberId, announced: &NewLeadershipTerm) {
         self.leader_heard = now;
         self.election.lost_ballots = 0;
         self.election.graceful_leader = None;
@@ -143,7 +149,6 @@ impl Consensus {
         if self.consumed >= self.append {
             let is_behind = self.following.announced.position > self.append;
             let Following { leader, term, .. } = self.following;
-            let leader = self.config.members()[leader];
             if is_behind {
                 self.log(LogCommand::OpenCatchup { leader, term });
                 self.enter(now, State::FollowerCatchupInit);
@@ -186,7 +191,7 @@ impl Consensus {
                 term: self.following.term,
                 position: self.append,
             };
-            self.send(self.following.leader, message);
+            self.send_to(self.following.leader, message);
         }
     }
 
@@ -208,7 +213,6 @@ impl Consensus {
         {
             // The leader has gone on in the meantime.
             let Following { leader, term, .. } = self.following;
-            let leader = self.config.members()[leader];
             self.log(LogCommand::OpenCatchup { leader, term });
             self.enter(now, State::FollowerCatchupInit);
         } else {
@@ -231,7 +235,7 @@ impl Consensus {
 
     pub(super) fn on_stop_catchup(&mut self, from: usize, term: i64) {
         if self.state == State::FollowerCatchup
-            && from == self.following.leader
+            && self.peers[from].id == self.following.leader
             && term == self.reported_term(true)
         {
             self.following.is_catchup_stopped = true;
@@ -275,7 +279,7 @@ impl Consensus {
                 self.enter_election(now, None);
             }
         } else if self.is_following() {
-            if term == self.following.term && from == self.following.leader {
+            if term == self.following.term && self.peers[from].id == self.following.leader {
                 self.leader_heard = now;
                 self.following.notified_commit = self.following.notified_commit.max(position);
             } else if term > self.following.term {
@@ -309,6 +313,7 @@ impl Consensus {
         position: i64,
         version: ProtocolVersion,
     ) {
+        let from = self.peers[from].id;
         let is_followed = self.leader_followed() == Some(from) && self.following.term == term;
         // The end of the log's stream may come first.
         let is_known = self.election.graceful_leader == Some(from) && self.terms.log_term() == term;
@@ -357,12 +362,18 @@ impl Consensus {
             self.config.durability == Durability::QuorumDisk,
             has_term && !self.defects.has(Defect::LateTermEntry),
         );
+        let is_learner = self.config.has_joined() && !self.following.is_admitted;
+        let flags = if is_learner {
+            flags.of_learner()
+        } else {
+            flags
+        };
         let message = Message::AppendPosition {
             term: self.reported_term(is_catching_up),
             position,
             flags,
         };
-        self.send(self.following.leader, message);
+        self.send_to(self.following.leader, message);
     }
 
     /// Starts an election if neither a message of the leader nor data of its log came within the heartbeat timeout.

@@ -1,15 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Leadership: from the election to the commit of entries, and the hand-over (`docs/spec/cluster.md` §4.3, §4.4 and §12.2).
 
-use super::config::{MAX_MEMBERS, Nanos};
+use thiserror::Error;
+
+use super::config::{MAX_MEMBERS, MemberId, Nanos};
 use super::credit::{LedTerm, Report, ReportKind, quorum_position};
 use super::decision::LogCommand;
 use super::defects::Defect;
 use super::member::{Consensus, NEVER};
+use super::membership::Membership;
 use super::{
     AppendFlags, Fault, Message, NULL_POSITION, NULL_TERM, NewLeadershipTerm, ProtocolVersion,
     State,
 };
+
+/// Reason why leadership is not handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TransferError {
+    /// This member does not lead.
+    #[error("this member does not lead")]
+    NotLeader,
+    /// There is no other member.
+    #[error("the cluster has no other member")]
+    OnlyMember,
+    /// The member is not one of the others.
+    #[error("{id} is not the id of another member")]
+    NoOtherMember {
+        /// The id.
+        id: MemberId,
+    },
+    /// Only one member may lead.
+    #[error(
+        "only member {id} may lead (aeron.cluster.appointed.leader.id): remove that option from all members"
+    )]
+    Appointed {
+        /// The member.
+        id: MemberId,
+    },
+    /// An official member cannot be told to wait for another one.
+    #[error(
+        "member {id} runs Aeron, and cannot be told to wait for another member: hand leadership over without naming a member"
+    )]
+    OfficialMember {
+        /// The member.
+        id: MemberId,
+    },
+}
 
 /// Variables of a leader.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,11 +61,13 @@ pub(super) struct Leading {
     /// NewLeadershipTermEvent is being appended.
     is_event_requested: bool,
     /// Commit position that was sent last.
-    sent_commit: i64,
+    pub(super) sent_commit: i64,
     /// Time of the next CommitPosition.
     pub(super) next_commit: Nanos,
     /// The hand-over that is under way.
     pub(super) transfer: Option<Transfer>,
+    /// The membership that is about to be appended.
+    pub(super) next: Option<Membership>,
 }
 
 /// A hand-over of leadership.
@@ -37,7 +76,7 @@ pub(super) struct Transfer {
     /// Time at which it is given up.
     pub(super) deadline: Nanos,
     /// Member that is to lead; none for any.
-    pub(super) to: Option<usize>,
+    pub(super) to: Option<MemberId>,
 }
 
 impl Leading {
@@ -56,6 +95,7 @@ impl Leading {
             sent_commit: 0,
             next_commit: NEVER,
             transfer: None,
+            next: None,
         }
     }
 }
@@ -133,13 +173,13 @@ impl Consensus {
         };
         let joined = self
             .others()
-            .filter(|index| has_joined(self.peers[*index].report))
+            .filter(|index| self.acknowledges(*index) && has_joined(self.peers[*index].report))
             .count();
         if self.leading.is_event_requested {
             if self.append > base {
                 self.enter(now, State::Closed);
             }
-        } else if joined + 1 >= self.config.quorum() {
+        } else if joined + usize::from(self.is_voter) >= self.quorum {
             self.leading.is_event_requested = true;
             self.log(LogCommand::AppendTermEvent { term, base });
         }
@@ -153,6 +193,12 @@ impl Consensus {
         let position = self.quorum_position(None);
         self.raise_commit(position);
         self.send_commit(now);
+        if self.is_removed() && self.leading.transfer.is_none() {
+            self.leading.transfer = Some(Transfer {
+                deadline: now + self.config.timing.heartbeat_timeout,
+                to: None,
+            });
+        }
         let Some(transfer) = self.leading.transfer else {
             return;
         };
@@ -162,6 +208,8 @@ impl Consensus {
             let timing = &self.config.timing;
             self.election.abstain_until = now + timing.heartbeat_timeout + timing.election_timeout;
             self.leader_heard = now;
+            self.leave_term(now, None, true);
+        } else if now >= transfer.deadline && self.is_removed() {
             self.leave_term(now, None, true);
         } else if now >= transfer.deadline {
             self.leading.transfer = None;
@@ -174,9 +222,10 @@ impl Consensus {
         let has_all = |report: Option<Report>| {
             report.is_some_and(|report| report.term == term && report.position >= self.append)
         };
-        let mut followers = self
-            .others()
-            .filter(|index| transfer.to.is_none_or(|to| to == *index));
+        let mut followers = self.others().filter(|index| {
+            let id = self.peers[*index].id;
+            self.acknowledges(*index) && transfer.to.is_none_or(|to| to == id)
+        });
         let is_consumed = self.commit == self.append && self.consumed == self.append;
         is_consumed && followers.any(|index| has_all(self.peers[index].report))
     }
@@ -187,7 +236,8 @@ impl Consensus {
             if !self.peers[to].is_taran {
                 continue;
             }
-            let is_to_other = transfer.to.is_some_and(|target| target != to);
+            let id = self.peers[to].id;
+            let is_to_other = transfer.to.is_some_and(|target| target != id);
             let message = Message::CanvassPosition {
                 log_term: self.leading.led.term,
                 position: self.append,
@@ -197,6 +247,7 @@ impl Consensus {
                 } else {
                     ProtocolVersion::OWN_TRANSFER
                 },
+                incarnation: self.config.voter().incarnation,
             };
             self.send(to, message);
         }
@@ -205,16 +256,17 @@ impl Consensus {
     /// Returns the time since which fewer than a quorum of members were heard.
     pub(super) fn quorum_heard(&self, now: Nanos) -> Nanos {
         let mut heard = [NEVER; MAX_MEMBERS];
-        let count = self.peers.len();
-        for (slot, index) in heard.iter_mut().zip(0..count) {
-            *slot = if index == self.me() {
-                now
-            } else {
-                self.peers[index].heard
-            };
+        let own = self.is_voter.then_some(now);
+        // A node that joined shows with its first report in a term only that it is the one that counts.
+        let others = self.others().filter(|index| self.may_vote(*index));
+        let all = own
+            .into_iter()
+            .chain(others.map(|index| self.peers[index].heard));
+        for (slot, time) in heard.iter_mut().zip(all) {
+            *slot = time;
         }
-        heard[..count].sort_unstable_by(|a, b| b.cmp(a));
-        heard[self.config.quorum() - 1]
+        heard.sort_unstable_by(|a, b| b.cmp(a));
+        heard[self.quorum - 1]
     }
 
     /// Steps down if no quorum was heard within the heartbeat timeout.
@@ -241,9 +293,13 @@ impl Consensus {
         if led.follows_prior_term() || self.defects.has(Defect::PriorTermUnchecked) {
             return true;
         }
-        let is_unanimous = self
-            .others()
-            .all(|index| self.peers[index].vote == Some(true));
+        // A former member may have a log of a term in between, as long as the membership without it is not committed.
+        let is_settled = self.memberships.newest().position <= self.commit
+            || self.defects.has(Defect::MembershipUnsettled);
+        let is_unanimous = is_settled
+            && self
+                .members()
+                .all(|index| self.peers[index].vote == Some(true));
         let has_term = |report: Option<Report>| {
             report.is_some_and(|report| {
                 report.term == led.term
@@ -258,23 +314,22 @@ impl Consensus {
         };
         let marks = 1 + self
             .others()
-            .filter(|index| has_term(self.peers[*index].report))
+            .filter(|index| self.acknowledges(*index) && has_term(self.peers[*index].report))
             .count();
         let is_waived = self.config.prior_term_wait.is_some_and(|wait| {
             now - self.election.entered >= wait
-                && self.others().any(|index| !self.peers[index].is_taran)
+                && self.members().any(|index| !self.peers[index].is_taran)
         });
-        is_unanimous || marks >= self.config.quorum() || is_waived
+        is_unanimous || marks >= self.quorum || is_waived
     }
 
     /// Returns the position that a quorum has. `catching_up` is an official follower that may know a little more than others, so
     /// that it can consume the event that begins the term (`docs/spec/cluster.md` §12.2).
     fn quorum_position(&self, catching_up: Option<usize>) -> i64 {
         let led = self.leading.led;
-        let credits = (0..self.peers.len()).map(|index| {
-            if index == self.me() {
-                return self.acknowledged();
-            }
+        let own = self.is_voter.then(|| self.acknowledged());
+        let others = self.others().filter(|index| self.acknowledges(*index));
+        let credits = own.into_iter().chain(others.map(|index| {
             let peer = &self.peers[index];
             let Some(report) = &peer.report else {
                 return 0;
@@ -286,8 +341,8 @@ impl Consensus {
                 return report.position.min(led.base + TERM_EVENT_LENGTH);
             }
             led.credit(report, peer.shown_log_term)
-        });
-        let mut quorum = self.config.quorum();
+        }));
+        let mut quorum = self.quorum;
         if self.defects.has(Defect::SmallQuorum) {
             quorum = (quorum - 1).max(1);
         }
@@ -382,7 +437,7 @@ impl Consensus {
             let message = Message::NewLeadershipTerm(self.announcement(log_term));
             self.send(from, message);
         } else {
-            let id = self.config.members()[from];
+            let id = self.peers[from].id;
             self.decide(super::Decision::Fault(Fault::DivergentMember {
                 id,
                 log_term,
@@ -406,7 +461,10 @@ impl Consensus {
             self.enter_election(now, None);
             return;
         }
-        let is_catching_up = flags.is_catching_up() && self.peers[from].requested_catchup;
+        let peer = &mut self.peers[from];
+        peer.is_learner = flags.is_learner();
+        peer.is_taran |= flags.is_term_durable();
+        let is_catching_up = flags.is_catching_up() && peer.requested_catchup;
         if term < led.term && !is_catching_up {
             // Of a term before: no news.
             return;
@@ -416,6 +474,12 @@ impl Consensus {
             is_catching_up,
         };
         self.note(now, from, term, position, kind);
+        if flags.is_learner() {
+            self.admit(from);
+        }
+        if !flags.is_catching_up() && position >= self.leading.sent_commit {
+            self.peers[from].has_caught_up = true;
+        }
         if flags.is_catching_up() && position >= self.append {
             self.stop_catchup(from);
             self.send(from, Message::StopCatchup { term });
@@ -443,14 +507,14 @@ impl Consensus {
         }
         if !peer.is_catching_up {
             peer.is_catching_up = true;
-            let to = self.config.members()[from];
+            let to = self.peers[from].id;
             self.log(LogCommand::StartCatchup { to, from: position });
         }
     }
 
-    fn stop_catchup(&mut self, index: usize) {
+    pub(super) fn stop_catchup(&mut self, index: usize) {
         if std::mem::take(&mut self.peers[index].is_catching_up) {
-            let to = self.config.members()[index];
+            let to = self.peers[index].id;
             self.log(LogCommand::StopCatchup { to });
         }
     }

@@ -6,145 +6,16 @@
 
 use std::collections::VecDeque;
 
-use thiserror::Error;
-
 use super::config::{Config, Durability, Nanos};
 use super::credit::{Report, ReportKind};
 use super::decision::{Decision, Fault, LogCommand, LogEvent, StopReason, Write};
 use super::defects::{Defect, Defects};
 use super::follower::Following;
-use super::leader::{Leading, Transfer};
+use super::leader::{Leading, Transfer, TransferError};
+use super::membership::{MembershipEntry, Memberships};
+pub(super) use super::peer::{NEVER, Peer};
+use super::recovery::{Recovered, RecoveryError};
 use super::{MemberId, Message, NULL_TERM, Role, State, TermEntry, Terms};
-
-/// Time before all others.
-pub(super) const NEVER: Nanos = Nanos::MIN / 4;
-
-/// State of a member that survives its process.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recovered {
-    /// Term of the node state file; [`NULL_TERM`] if there was none.
-    pub candidate_term: i64,
-    /// TERM entries of the recording log.
-    pub terms: Terms,
-    /// Length of the log, all of which is flushed.
-    pub append_position: i64,
-    /// Position of the snapshot that was loaded, which a quorum has committed.
-    pub commit_position: i64,
-}
-
-/// Reason why a member cannot start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum RecoveryError {
-    /// The log is shorter than its list of terms says.
-    #[error(
-        "the log ends at {append_position}, but the recording log has a TERM entry {term} at {base}: entries that this member \
-         acknowledged are gone; replace the member, or restore its archive"
-    )]
-    LogTooShort {
-        /// Term of the entry.
-        term: i64,
-        /// Position of the entry.
-        base: i64,
-        /// Length of the log.
-        append_position: i64,
-    },
-    /// The snapshot is newer than the log.
-    #[error(
-        "the snapshot is at {commit_position}, but the log ends at {append_position}; restore the archive, or replace the member"
-    )]
-    SnapshotBeyondLog {
-        /// Position of the snapshot.
-        commit_position: i64,
-        /// Length of the log.
-        append_position: i64,
-    },
-    /// The log has entries, and no TERM entry covers them.
-    #[error(
-        "the log ends at {append_position}, but the recording log has no TERM entry; restore the recording log, or replace the \
-         member"
-    )]
-    LogWithoutTerms {
-        /// Length of the log.
-        append_position: i64,
-    },
-}
-
-/// Reason why leadership is not handed over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum TransferError {
-    /// This member does not lead.
-    #[error("this member does not lead")]
-    NotLeader,
-    /// There is no other member.
-    #[error("the cluster has no other member")]
-    OnlyMember,
-    /// The member is not one of the others.
-    #[error("{id} is not the id of another member")]
-    NoOtherMember {
-        /// The id.
-        id: MemberId,
-    },
-    /// Only one member may lead.
-    #[error(
-        "only member {id} may lead (aeron.cluster.appointed.leader.id): remove that option from all members"
-    )]
-    Appointed {
-        /// The member.
-        id: MemberId,
-    },
-    /// An official member cannot be told to wait for another one.
-    #[error(
-        "member {id} runs Aeron, and cannot be told to wait for another member: hand leadership over without naming a member"
-    )]
-    OfficialMember {
-        /// The member.
-        id: MemberId,
-    },
-}
-
-/// A member, as this one knows it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Peer {
-    /// Time of the last message that counts as news.
-    pub(super) heard: Nanos,
-    /// Last report about its log in this election or term.
-    pub(super) report: Option<Report>,
-    /// Log term in its last canvass or vote in this election or term.
-    pub(super) shown_log_term: Option<i64>,
-    /// Its vote in the current ballot.
-    pub(super) vote: Option<bool>,
-    /// It follows the rules of `docs/spec/cluster.md` §12.2.
-    pub(super) is_taran: bool,
-    /// It has requested a replay since its last canvass.
-    pub(super) requested_catchup: bool,
-    /// The replay runs.
-    pub(super) is_catching_up: bool,
-}
-
-impl Peer {
-    const fn new() -> Self {
-        Self {
-            heard: NEVER,
-            report: None,
-            shown_log_term: None,
-            vote: None,
-            is_taran: false,
-            requested_catchup: false,
-            is_catching_up: false,
-        }
-    }
-
-    /// Forgets what is of one election only.
-    pub(super) fn forget(&mut self) {
-        *self = Self {
-            heard: self.heard,
-            is_taran: self.is_taran,
-            ..Self::new()
-        };
-    }
-}
 
 /// Variables of the election.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -162,7 +33,7 @@ pub(super) struct Election {
     /// Term of the own ballot.
     pub(super) ballot_term: i64,
     /// Candidate that has the vote for the candidate term.
-    pub(super) voted_for: Option<usize>,
+    pub(super) voted_for: Option<MemberId>,
     /// Vote that is sent once this write is durable.
     pub(super) pending_vote: Option<u64>,
     /// Ballots lost in a row.
@@ -172,9 +43,11 @@ pub(super) struct Election {
     /// Time before which the member sends no canvass message and follows no leader.
     pub(super) pause_until: Nanos,
     /// Leader that left in order.
-    pub(super) graceful_leader: Option<usize>,
+    pub(super) graceful_leader: Option<MemberId>,
     /// Leader of a term that may not be followed: messages, and time of the first.
     pub(super) stale_leader: (u32, Nanos),
+    /// Time from which the log may be examined, again if there was no answer.
+    pub(super) examine_from: Nanos,
 }
 
 /// One member of the cluster; see the module for its contract.
@@ -197,6 +70,16 @@ pub struct Consensus {
     pub(super) flushed: i64,
     pub(super) consumed: i64,
     pub(super) commit: i64,
+    /// Position up to which the membership changes in the log are known.
+    pub(super) examined: i64,
+    // Membership.
+    pub(super) memberships: Memberships,
+    /// This node counts in the membership in effect.
+    pub(super) is_voter: bool,
+    /// Number of members that are a majority in it.
+    pub(super) quorum: usize,
+    /// Position behind the entry that removed this member.
+    pub(super) left_at: Option<i64>,
     // Election and term.
     pub(super) election: Election,
     pub(super) peers: Vec<Peer>,
@@ -205,7 +88,7 @@ pub struct Consensus {
     /// Time of the last message of the leader, or data of its log.
     pub(super) leader_heard: Nanos,
     last_input: Nanos,
-    is_stopped: bool,
+    pub(super) is_stopped: bool,
     decisions: VecDeque<Decision>,
 }
 
@@ -225,6 +108,8 @@ impl Consensus {
             terms,
             append_position,
             commit_position,
+            memberships,
+            examined_position,
         } = recovered;
         match terms.entries().last() {
             Some(last) if last.base > append_position => {
@@ -245,6 +130,17 @@ impl Consensus {
                 append_position,
             });
         }
+        let memberships = if memberships.is_empty() {
+            vec![MembershipEntry {
+                position: 0,
+                membership: config.original_membership(),
+            }]
+        } else {
+            memberships
+        };
+        let mut memberships =
+            Memberships::new(memberships).ok_or(RecoveryError::InvalidMemberships)?;
+        memberships.truncate(append_position);
         let count = config.members().len();
         let extended = now + config.timing.startup_canvass_timeout;
         let mut member = Self {
@@ -261,6 +157,11 @@ impl Consensus {
             flushed: append_position,
             consumed: commit_position,
             commit: commit_position,
+            examined: examined_position.clamp(commit_position, append_position),
+            memberships,
+            is_voter: false,
+            quorum: 0,
+            left_at: None,
             election: Election {
                 entered: now,
                 next_send: now,
@@ -275,8 +176,9 @@ impl Consensus {
                 pause_until: NEVER,
                 graceful_leader: None,
                 stale_leader: (0, NEVER),
+                examine_from: NEVER,
             },
-            peers: (0..count).map(|_| Peer::new()).collect(),
+            peers: Vec::with_capacity(count),
             leading: Leading::default(),
             following: Following::default(),
             leader_heard: NEVER,
@@ -285,6 +187,7 @@ impl Consensus {
             decisions: VecDeque::with_capacity(8 * count),
             config,
         };
+        member.recover_membership();
         member.enter_canvass(now, extended);
         Ok(member)
     }
@@ -292,29 +195,33 @@ impl Consensus {
     /// Advances time.
     pub fn tick(&mut self, now: Nanos) {
         if self.begin(now) {
+            self.forget_silent_learners(now);
             self.step(now);
         }
     }
 
-    /// Takes a message of another member. Messages of unknown senders and of this member itself are ignored.
+    /// Takes a message of another node. Those that do not introduce an unknown sender, and those of this member itself, are
+    /// ignored.
     pub fn receive(&mut self, now: Nanos, from: MemberId, message: &Message) {
         if !self.begin(now) {
             return;
         }
-        let Some(from) = self.config.index_of(from) else {
+        let Some(from) = self.sender(from, message) else {
             return;
         };
-        if from == self.me() {
-            return;
-        }
+        self.peers[from].seen = now;
         match *message {
             Message::CanvassPosition {
                 log_term,
                 position,
                 version,
+                incarnation,
                 ..
             } => {
-                self.peers[from].is_taran = version.is_taran();
+                let peer = &mut self.peers[from];
+                peer.is_taran = version.is_taran();
+                peer.is_learner = version.is_learner();
+                peer.introduce(incarnation);
                 if version.is_transfer() {
                     self.on_handed_over(now, from, log_term, position, version);
                 } else {
@@ -326,10 +233,12 @@ impl Consensus {
                 position,
                 candidate_term,
                 version,
+                voter,
             } => {
                 self.peers[from].is_taran = version.is_taran();
                 let is_transfer = version.is_transfer();
-                self.on_request_vote(now, from, (log_term, position), candidate_term, is_transfer);
+                let log = (log_term, position);
+                self.on_request_vote(now, from, log, candidate_term, is_transfer, voter);
             }
             Message::Vote {
                 candidate_term,
@@ -352,6 +261,7 @@ impl Consensus {
                 self.on_catchup_position(now, from, term, position);
             }
             Message::StopCatchup { term } => self.on_stop_catchup(from, term),
+            Message::Admit { term, incarnation } => self.on_admitted(from, term, incarnation),
         }
         self.step(now);
     }
@@ -372,7 +282,7 @@ impl Consensus {
         }
         match event {
             LogEvent::Released { position } => {
-                if self.state == State::Init {
+                if self.state == State::Init && !self.stop_if_removed() {
                     self.append = position;
                     self.flushed = position;
                     let deadline = self.leader_heard + self.config.timing.heartbeat_timeout;
@@ -387,9 +297,18 @@ impl Consensus {
                 }
                 self.append = self.append.max(position);
                 self.flushed = self.flushed.max(flushed.min(self.append));
+                if self.is_leading() {
+                    self.examined = self.append;
+                }
             }
             LogEvent::Consumed { position } => {
                 self.consumed = self.consumed.max(position.min(self.commit));
+                self.examined = self.examined.max(self.consumed);
+            }
+            LogEvent::Examined { position } => {
+                if self.state.is_ballot() {
+                    self.examined = self.examined.max(position.min(self.append));
+                }
             }
             LogEvent::Published => self.leading.is_published = true,
             LogEvent::Recording => self.leading.is_recording = true,
@@ -405,7 +324,9 @@ impl Consensus {
                 }
             }
             LogEvent::Failed => {
-                if !self.state.is_ballot() && self.state != State::Init {
+                if self.state.is_ballot() {
+                    self.election.examine_from = now + self.config.timing.status_interval;
+                } else if self.state != State::Init {
                     self.fail(now, Fault::LogFailed(self.state));
                 }
             }
@@ -429,12 +350,12 @@ impl Consensus {
         if !(self.begin(now) && self.role == Role::Leader && self.state == State::Closed) {
             return Err(TransferError::NotLeader);
         }
-        let target = to.map(|id| {
-            let index = self.config.index_of(id).filter(|index| *index != self.me());
-            index.ok_or(TransferError::NoOtherMember { id })
-        });
-        let target = target.transpose()?;
-        if self.config.members().len() == 1 {
+        if let Some(id) = to
+            && !self.members().any(|index| self.peers[index].id == id)
+        {
+            return Err(TransferError::NoOtherMember { id });
+        }
+        if self.members().next().is_none() {
             return Err(TransferError::OnlyMember);
         }
         if let Some(appointed) = self.config.appointed_leader() {
@@ -445,13 +366,15 @@ impl Consensus {
             let peer = &self.peers[*index];
             peer.heard != NEVER && !peer.is_taran
         };
-        if let (Some(_), Some(official)) = (target, self.others().find(is_official)) {
-            let id = self.config.members()[official];
+        if to.is_some()
+            && let Some(official) = self.members().find(is_official)
+        {
+            let id = self.peers[official].id;
             return Err(TransferError::OfficialMember { id });
         }
         self.leading.transfer = Some(Transfer {
             deadline: now + self.config.timing.heartbeat_timeout,
-            to: target,
+            to,
         });
         self.step(now);
         Ok(())
@@ -517,7 +440,7 @@ impl Consensus {
             let peer = &self.peers[index];
             let report = peer.report.map(|report| (report.term, report.position));
             let heard = (peer.heard != NEVER).then_some(peer.heard);
-            (self.config.members()[index], report, heard)
+            (peer.id, report, heard)
         })
     }
 
@@ -528,7 +451,6 @@ impl Consensus {
             return Some(self.config.id());
         }
         self.leader_followed()
-            .map(|leader| self.config.members()[leader])
     }
 
     /// Returns the commit position.
@@ -557,14 +479,14 @@ impl Consensus {
 
     /// Begins an input. Returns false if the member is stopped. A leader that was not run for so long that others may have
     /// elected one steps down before it acts on messages that arrived in the meantime.
-    fn begin(&mut self, now: Nanos) -> bool {
+    pub(super) fn begin(&mut self, now: Nanos) -> bool {
         let silence = now - self.last_input;
         self.last_input = self.last_input.max(now);
         if self.is_stopped {
             return false;
         }
         if self.role == Role::Leader
-            && self.config.members().len() > 1
+            && self.members().next().is_some()
             && silence > self.config.timing.heartbeat_timeout
         {
             self.enter_election(now, Some(Fault::Stalled));
@@ -573,7 +495,7 @@ impl Consensus {
     }
 
     /// Acts on all facts, until the state does not change any more.
-    fn step(&mut self, now: Nanos) {
+    pub(super) fn step(&mut self, now: Nanos) {
         // Each state leads to a later one or to INIT, CANVASS or a stop, so few rounds suffice; the bound excludes a hang.
         for _ in 0..32 {
             if self.is_stopped {
@@ -609,14 +531,14 @@ impl Consensus {
         }
     }
 
-    pub(super) const fn me(&self) -> usize {
-        self.config.me()
+    /// Returns the indices of all other nodes, members and learners.
+    pub(super) fn others(&self) -> std::ops::Range<usize> {
+        0..self.peers.len()
     }
 
     /// Returns the indices of all other members.
-    pub(super) fn others(&self) -> impl Iterator<Item = usize> + use<> {
-        let me = self.me();
-        (0..self.peers.len()).filter(move |index| *index != me)
+    pub(super) fn members(&self) -> impl Iterator<Item = usize> {
+        self.others().filter(|index| self.peers[*index].is_member())
     }
 
     pub(super) fn decide(&mut self, decision: Decision) {
@@ -628,7 +550,11 @@ impl Consensus {
     }
 
     pub(super) fn send(&mut self, to: usize, message: Message) {
-        let to = self.config.members()[to];
+        let to = self.peers[to].id;
+        self.send_to(to, message);
+    }
+
+    pub(super) fn send_to(&mut self, to: MemberId, message: Message) {
         self.decide(Decision::Send { to, message });
     }
 
@@ -693,7 +619,7 @@ impl Consensus {
             self.decide(Decision::Stop(StopReason::CommittedEntryLost {
                 commit: self.commit,
                 truncation: position,
-                leader: self.config.members()[self.following.leader],
+                leader: self.following.leader,
                 term: self.following.term,
             }));
             return false;
@@ -701,6 +627,7 @@ impl Consensus {
         self.append = self.append.min(position);
         self.flushed = self.flushed.min(position);
         self.terms.truncate(position, from_term);
+        self.truncate_memberships(position);
         self.truncation = self.persist(Write::Truncate {
             position,
             from_term,
@@ -723,6 +650,7 @@ impl Consensus {
         if position > self.commit {
             self.commit = position;
             self.decide(Decision::Commit { position });
+            self.commit_memberships();
         }
     }
 
@@ -829,6 +757,7 @@ impl Consensus {
             &mut election.abstain_until,
             &mut election.pause_until,
             &mut election.stale_leader.1,
+            &mut election.examine_from,
             &mut self.leading.next_commit,
             &mut self.following.progress,
             &mut self.leader_heard,
@@ -838,6 +767,7 @@ impl Consensus {
         }
         for peer in &mut self.peers {
             shift(&mut peer.heard);
+            shift(&mut peer.seen);
         }
         if let Some(transfer) = &mut self.leading.transfer {
             shift(&mut transfer.deadline);

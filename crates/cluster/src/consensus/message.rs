@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages between members (`docs/spec/cluster.md` §4.1), reduced to the fields that decide.
 
-use super::{NULL_POSITION, NULL_TERM};
+use super::{Incarnation, NULL_POSITION, NULL_TERM};
 
 /// Version of the protocol between members, with the capabilities of the sender in its lowest byte
 /// (`docs/spec/cluster.md` §12.2, "capability").
@@ -13,6 +13,7 @@ impl ProtocolVersion {
     const TARAN: i32 = 0x80;
     const TRANSFER: i32 = 0x40;
     const YIELD: i32 = 0x20;
+    const LEARNER: i32 = 0x10;
 
     /// Version of this implementation.
     pub const OWN: Self = Self(Self::NUMBER | Self::TARAN);
@@ -20,6 +21,9 @@ impl ProtocolVersion {
     /// [`Self::OWN`], in a RequestVote that is to be answered although a leader is heard: its leader handed leadership over, or
     /// its sender may not follow that leader. In the CanvassPosition of a leader: it has handed leadership over.
     pub const OWN_TRANSFER: Self = Self(Self::NUMBER | Self::TARAN | Self::TRANSFER);
+
+    /// [`Self::OWN`], in the CanvassPosition of a node that joined a running cluster: its log does not count by its id alone.
+    pub const OWN_LEARNER: Self = Self(Self::NUMBER | Self::TARAN | Self::LEARNER);
 
     /// [`Self::OWN_TRANSFER`], to a member that lets another one stand first.
     pub const OWN_TRANSFER_TO_OTHER: Self =
@@ -49,6 +53,12 @@ impl ProtocolVersion {
         self.is_taran() && self.0 & Self::TRANSFER != 0
     }
 
+    /// Returns true if the sender joined a running cluster.
+    #[must_use]
+    pub const fn is_learner(self) -> bool {
+        self.is_taran() && self.0 & Self::LEARNER != 0
+    }
+
     /// Returns true if leadership was handed over to another member than the receiver.
     #[must_use]
     pub const fn is_transfer_to_other(self) -> bool {
@@ -62,6 +72,7 @@ pub struct AppendFlags(u8);
 
 impl AppendFlags {
     const CATCHING_UP: u8 = 0x01;
+    const LEARNER: u8 = 0x20;
     const FLUSHED: u8 = 0x40;
     const TERM_DURABLE: u8 = 0x80;
 
@@ -87,6 +98,12 @@ impl AppendFlags {
         Self(raw)
     }
 
+    /// Returns the flags, of a node that its leader does not know to be a member.
+    #[must_use]
+    pub const fn of_learner(self) -> Self {
+        Self(self.0 | Self::LEARNER)
+    }
+
     /// Returns the flags for a message.
     #[must_use]
     pub const fn raw(self) -> u8 {
@@ -97,6 +114,12 @@ impl AppendFlags {
     #[must_use]
     pub const fn is_catching_up(self) -> bool {
         self.0 & Self::CATCHING_UP != 0
+    }
+
+    /// Returns true if the report does not count by the id of the follower alone.
+    #[must_use]
+    pub const fn is_learner(self) -> bool {
+        self.0 & Self::LEARNER != 0
     }
 
     /// Returns true if the TERM entry of the leader's term is durable at the follower.
@@ -147,6 +170,8 @@ pub enum Message {
         term: i64,
         /// Version of the sender.
         version: ProtocolVersion,
+        /// Incarnation of the sender.
+        incarnation: Incarnation,
     },
     /// Asks for a vote.
     RequestVote {
@@ -158,6 +183,8 @@ pub enum Message {
         candidate_term: i64,
         /// Version of the sender.
         version: ProtocolVersion,
+        /// Incarnation whose vote the sender counts under the id of the receiver.
+        voter: Incarnation,
     },
     /// Answers a [`Message::RequestVote`].
     Vote {
@@ -199,5 +226,12 @@ pub enum Message {
     StopCatchup {
         /// Term in the report that the message answers.
         term: i64,
+    },
+    /// Tells a node that joined a running cluster that its leader counts it from now on.
+    Admit {
+        /// Term of the leader.
+        term: i64,
+        /// Incarnation that counts.
+        incarnation: Incarnation,
     },
 }

@@ -5,7 +5,8 @@
 //! [`Consensus`] is one member, without I/O: it knows neither publications nor files, and reads no clock.
 //!
 //! **Input** is time ([`Consensus::tick`]), messages ([`Consensus::receive`]), completions of durable writes
-//! ([`Consensus::on_durable`]), events of the log ([`Consensus::on_log`]), and commands ([`Consensus::transfer_leadership`]).
+//! ([`Consensus::on_durable`]), events of the log ([`Consensus::on_log`]), and commands ([`Consensus::transfer_leadership`],
+//! [`Consensus::change_membership`]). Changes of the membership that the log has are reported ([`Consensus::on_membership`]).
 //! Time never goes back from one input to the next.
 //!
 //! **Output** is a list of [`Decision`]s. After each input the owner takes all of them ([`Consensus::poll_decision`]) and executes
@@ -28,6 +29,7 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+mod change;
 mod config;
 mod credit;
 mod deadlines;
@@ -39,19 +41,26 @@ mod exploration;
 mod follower;
 mod leader;
 mod member;
+mod membership;
 mod message;
+mod peer;
 mod reconciliation;
+mod recovery;
 #[cfg(test)]
 mod simulation;
 mod state;
 mod terms;
 
+pub use change::ChangeError;
 pub use config::{
     BallotEnd, Config, ConfigError, Durability, MAX_MEMBERS, MemberId, Nanos, Timing,
 };
 pub use decision::{Decision, Fault, LogCommand, LogEvent, StopReason, Write};
-pub use member::{Consensus, Recovered, RecoveryError, TransferError};
+pub use leader::TransferError;
+pub use member::Consensus;
+pub use membership::{Incarnation, Membership, MembershipChange, MembershipEntry, ORIGINAL, Voter};
 pub use message::{AppendFlags, Message, NewLeadershipTerm, ProtocolVersion};
+pub use recovery::{Recovered, RecoveryError};
 pub use state::{Role, State};
 pub use terms::{TermEntry, Terms};
 

@@ -57,7 +57,7 @@ impl Consensus {
             let shared = self.following.reconciliation.shared;
             let asked = shared.map_or(log_term, |shared| shared.min(log_term));
             let message = self.canvass_message(asked);
-            self.send(self.following.leader, message);
+            self.send_to(self.following.leader, message);
         }
     }
 
@@ -151,7 +151,8 @@ impl Consensus {
             announced,
             ..
         } = self.following;
-        self.peers[leader].is_taran
+        self.index_of(leader)
+            .is_some_and(|index| self.peers[index].is_taran)
             && announced.log_term == last.term
             && announced.next_term == term
             && last.base < base
@@ -161,14 +162,14 @@ impl Consensus {
     fn read(&mut self, now: Nanos, position: i64) {
         self.following.reconciliation.reading = Some(position);
         self.following.progress = now;
-        let leader = self.config.members()[self.following.leader];
+        let leader = self.following.leader;
         self.log(LogCommand::ReadTermEvent { leader, position });
     }
 
     fn replicate(&mut self, now: Nanos, to: i64) {
         self.following.reconciliation.replicating = Some(to);
         self.following.progress = now;
-        let leader = self.config.members()[self.following.leader];
+        let leader = self.following.leader;
         let from = self.append;
         self.log(LogCommand::Replicate { leader, from, to });
     }

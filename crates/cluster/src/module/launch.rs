@@ -443,6 +443,8 @@ fn prepare<S: Service>(
         terms: files.recording_log().terms()?,
         append_position: append,
         commit_position: commit,
+        memberships: Vec::new(),
+        examined_position: 0,
     };
     let mut clock = SystemClock::new();
     let now = taran::Clock::now(&mut clock);

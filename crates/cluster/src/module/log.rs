@@ -279,7 +279,11 @@ impl Log {
                 }
             }
             // The owner appends it.
-            LogCommand::AppendTermEvent { .. } => {}
+            LogCommand::AppendTermEvent { .. } | LogCommand::AppendMembership => {}
+            // No member changes the membership yet, so there is nothing to be found.
+            LogCommand::Examine { to, .. } => {
+                self.events.push_back(LogEvent::Examined { position: to });
+            }
             LogCommand::StartCatchup { to, from } => self.start_catchup(to, from)?,
             LogCommand::StopCatchup { to } => self.replays.stop(to),
             LogCommand::OpenCatchup { .. } => self.join(true)?,

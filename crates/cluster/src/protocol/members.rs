@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages between members that decide about leadership and the log (`docs/spec/cluster.md` §4.1).
 
+#![expect(
+    deprecated,
+    reason = "JoinCluster is of the dynamic join that Aeron no longer has"
+)]
+
 use taran_sbe::runtime::EncodeError;
 
 use super::MessageError;
 use crate::codecs::cluster;
-use crate::consensus::{self, AppendFlags, MemberId, NULL_POSITION, ProtocolVersion};
+use crate::consensus::{self, AppendFlags, MemberId, NULL_POSITION, ORIGINAL, ProtocolVersion};
 use taran_cluster_client::protocol::declare::{FromWire, ToWire};
 use taran_cluster_client::{stream, structs};
 
@@ -128,6 +133,14 @@ structs! {
         follower_member_id: i32,
         ;
     }
+    /// Tells a node that joined a running cluster that its leader counts it (`docs/spec/cluster.md` §12.5).
+    JoinCluster = join_cluster::{JoinClusterDecoder, JoinClusterEncoder} {
+        /// Term of the leader.
+        leadership_term_id: i64,
+        /// Incarnation of the node that counts.
+        member_id: i32,
+        ;
+    }
     /// Tells followers where to end.
     TerminationPosition = termination_position::{TerminationPositionDecoder, TerminationPositionEncoder} {
         /// Term of the leader.
@@ -159,6 +172,7 @@ stream! {
         CommitPosition,
         CatchupPosition<'a>,
         StopCatchup,
+        JoinCluster,
         TerminationPosition,
         TerminationAck,
     }
@@ -197,6 +211,7 @@ impl<'a> ConsensusMessage<'a> {
                 position,
                 term,
                 version,
+                incarnation: _,
             } => Self::CanvassPosition(CanvassPosition {
                 log_leadership_term_id: log_term,
                 log_position: position,
@@ -209,6 +224,7 @@ impl<'a> ConsensusMessage<'a> {
                 position,
                 candidate_term,
                 version,
+                voter: _,
             } => Self::RequestVote(RequestVote {
                 log_leadership_term_id: log_term,
                 log_position: position,
@@ -270,6 +286,10 @@ impl<'a> ConsensusMessage<'a> {
                 leadership_term_id: term,
                 follower_member_id: to,
             }),
+            Message::Admit { term, incarnation } => Self::JoinCluster(JoinCluster {
+                leadership_term_id: term,
+                member_id: incarnation,
+            }),
         }
     }
 
@@ -292,6 +312,7 @@ impl<'a> ConsensusMessage<'a> {
                     position: it.log_position,
                     term: it.leadership_term_id,
                     version: it.protocol_version,
+                    incarnation: ORIGINAL,
                 },
                 is_number(it.log_leadership_term_id) && is_position(it.log_position),
             ),
@@ -302,6 +323,7 @@ impl<'a> ConsensusMessage<'a> {
                     position: it.log_position,
                     candidate_term: it.candidate_term_id,
                     version: it.protocol_version,
+                    voter: ORIGINAL,
                 },
                 is_number(it.log_leadership_term_id)
                     && is_position(it.log_position)
@@ -370,6 +392,14 @@ impl<'a> ConsensusMessage<'a> {
                     term: it.leadership_term_id,
                 },
                 it.follower_member_id == me,
+            ),
+            Self::JoinCluster(it) => (
+                leader?,
+                Message::Admit {
+                    term: it.leadership_term_id,
+                    incarnation: it.member_id,
+                },
+                is_term(it.leadership_term_id) && it.member_id > ORIGINAL,
             ),
             Self::TerminationPosition(_) | Self::TerminationAck(_) => return None,
         };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
-use crate::consensus::{AppendFlags, Message, ProtocolVersion};
+use crate::consensus::{AppendFlags, Message, ORIGINAL, ProtocolVersion};
 
 const ANNOUNCED: crate::consensus::NewLeadershipTerm = crate::consensus::NewLeadershipTerm {
     log_term: 3,
@@ -13,18 +13,20 @@ const ANNOUNCED: crate::consensus::NewLeadershipTerm = crate::consensus::NewLead
     commit: 1_920,
 };
 
-const MESSAGES: [Message; 8] = [
+const MESSAGES: [Message; 9] = [
     Message::CanvassPosition {
         log_term: -1,
         position: 0,
         term: 4,
         version: ProtocolVersion::OWN,
+        incarnation: ORIGINAL,
     },
     Message::RequestVote {
         log_term: 2,
         position: 96,
         candidate_term: 4,
         version: ProtocolVersion::OWN_TRANSFER,
+        voter: ORIGINAL,
     },
     Message::Vote {
         candidate_term: 4,
@@ -33,6 +35,10 @@ const MESSAGES: [Message; 8] = [
         is_granted: true,
     },
     Message::NewLeadershipTerm(ANNOUNCED),
+    Message::Admit {
+        term: 7,
+        incarnation: 1_000_000_007,
+    },
     Message::AppendPosition {
         term: 7,
         position: 192,
@@ -110,6 +116,7 @@ fn positions_and_terms_that_make_no_sense_are_not_for_the_core() {
         position: 96,
         candidate_term: i64::MAX,
         version: ProtocolVersion::OWN,
+        voter: ORIGINAL,
     };
     let backwards = Message::NewLeadershipTerm(crate::consensus::NewLeadershipTerm {
         position: 0,

@@ -7,8 +7,8 @@ use super::super::defects::Defects;
 use super::super::simulation::checks::Violation;
 use super::super::simulation::node::{Effect, Entry, Node, Pending, Stream, Torn, index, position};
 use super::super::{
-    BallotEnd, Config, Consensus, Durability, LogEvent, Message, NULL_TERM, Nanos, Role, State,
-    Timing,
+    BallotEnd, Config, Consensus, Durability, LogEvent, MembershipChange, Message, NULL_TERM,
+    Nanos, Role, State, Timing,
 };
 
 /// Short periods, so that few situations differ in time only.
@@ -219,6 +219,7 @@ impl Cluster {
                 node.log.push(Entry {
                     term: term.unwrap_or(NULL_TERM),
                     id: self.next_id,
+                    members: 0,
                 });
                 node.flush();
                 self.appended(member);
@@ -245,8 +246,9 @@ impl Cluster {
     }
 
     fn log_event(&mut self, member: usize, event: LogEvent) {
-        if let Some(core) = &mut self.nodes[member].core {
-            core.on_log(core_now(core), event);
+        if let Some(core) = &self.nodes[member].core {
+            let now = core_now(core);
+            self.nodes[member].tell(now, event);
         }
     }
 
@@ -593,6 +595,18 @@ impl Cluster {
                 .is_some_and(|core| core.accepts_entries(0))
         );
         self.take(Action::Append(member))
+    }
+
+    /// Lets the leader change the membership.
+    pub(super) fn change(
+        &mut self,
+        member: usize,
+        change: MembershipChange,
+    ) -> Result<(), Violation> {
+        let core = self.nodes[member].core.as_mut();
+        let changed = core.map(|core| core.change_membership(core_now(core), change));
+        assert_eq!(changed, Some(Ok(())));
+        self.after(member, 0)
     }
 
     pub(super) fn serve_once(&mut self, member: usize) -> Result<(), Violation> {

@@ -5,5 +5,6 @@
 //! situation before its last steps, breadth-first search over all steps finds the loss by itself, and none with our rules.
 
 mod cluster;
+mod membership;
 mod search;
 mod stories;

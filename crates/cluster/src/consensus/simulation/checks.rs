@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::super::Membership;
 use super::node::{Entry, Node, index};
 
 /// A broken invariant.
@@ -45,6 +46,8 @@ pub(super) struct Checks {
     leaders: HashMap<i64, usize>,
     /// Committed entries, with the term of the leader that committed each.
     pub(super) committed: Vec<(Entry, i64)>,
+    /// Membership in effect at the member that committed the last entry.
+    pub(super) membership: Option<Membership>,
     /// Hash of the log up to each entry.
     prefixes: HashMap<(i64, usize), u64>,
     /// Hashes of the log of each member.
@@ -88,7 +91,11 @@ impl Checks {
             let entry = node.log.get(index).copied();
             let known = self.committed.get(index).map(|(entry, _)| *entry);
             match (entry, known) {
-                (Some(entry), None) => self.committed.push((entry, term)),
+                (Some(entry), None) => {
+                    self.committed.push((entry, term));
+                    let core = node.core.as_ref();
+                    self.membership = core.map(|core| core.membership().membership.clone());
+                }
                 (Some(entry), Some(known)) if entry == known => {}
                 _ => return Err(Violation::StateMachineSafety { member, index }),
             }
@@ -130,16 +137,20 @@ impl Checks {
 
     /// Checks that the committed entries are where they survive. `durable` restricts that to disks.
     pub(super) fn kept(&self, nodes: &[Node], durable: bool) -> Result<(), Violation> {
-        let quorum = (nodes.len() >> 1) + 1;
+        let Some(membership) = &self.membership else {
+            return Ok(());
+        };
         let Some(at) = self.committed.len().checked_sub(1) else {
             return Ok(());
         };
         // An entry is where all before it are, so the last one stands for all.
-        let holders = nodes.iter().filter(|node| {
+        // A node whose disk is gone, and that came back as another one, does not take part any more.
+        let holders = membership.voters().iter().filter(|voter| {
+            let node = &nodes[voter.id as usize];
             let log = if durable { &node.disk_log } else { &node.log };
-            log.get(at) == Some(&self.committed[at].0)
+            node.incarnation() != voter.incarnation || log.get(at) == Some(&self.committed[at].0)
         });
-        if holders.count() < quorum {
+        if holders.count() < membership.quorum() {
             return Err(Violation::CommittedLost { index: at });
         }
         Ok(())

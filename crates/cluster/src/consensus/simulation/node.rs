@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use super::super::defects::Defects;
 use super::super::{
-    Config, Consensus, Decision, LogCommand, LogEvent, MemberId, Message, NULL_TERM, Nanos,
-    Recovered, StopReason, Terms, Write,
+    Config, Consensus, Decision, Incarnation, LogCommand, LogEvent, MemberId, Membership,
+    MembershipEntry, Message, NULL_TERM, Nanos, Recovered, StopReason, Terms, Voter, Write,
 };
 
 /// Length of each entry; that of a NewLeadershipTermEvent.
@@ -17,6 +17,33 @@ pub(in super::super) const LENGTH: i64 = 96;
 pub(in super::super) struct Entry {
     pub(in super::super) term: i64,
     pub(in super::super) id: u32,
+    /// Membership that the entry brings ([`pack`]); 0 if it brings none.
+    pub(in super::super) members: u64,
+}
+
+/// Ids of entries that bring memberships.
+const MEMBERSHIP_ID: u32 = 1 << 31;
+
+/// Bits of each id in a packed membership: none, or the incarnation plus one.
+const PACKED_BITS: u32 = 4;
+
+/// Returns a membership of ids below 16 with incarnations below 15 as a number.
+fn pack(membership: &Membership) -> u64 {
+    let bits = |voter: &Voter| {
+        let incarnation = u64::try_from(voter.incarnation + 1).expect("a small incarnation");
+        incarnation << (voter.id as u32 * PACKED_BITS)
+    };
+    membership.voters().iter().map(bits).sum()
+}
+
+fn unpack(members: u64) -> Membership {
+    let ids = 0..(u64::BITS / PACKED_BITS) as MemberId;
+    let voters = ids.filter_map(|id| {
+        let bits = members >> (id as u32 * PACKED_BITS) & 0xf;
+        let incarnation = Incarnation::try_from(bits).ok()? - 1;
+        (incarnation >= 0).then_some(Voter { id, incarnation })
+    });
+    Membership::new(voters.collect()).expect("a packed membership")
 }
 
 /// Role of the member's log.
@@ -64,6 +91,12 @@ pub(in super::super) enum Torn {
     Half(usize),
 }
 
+const fn count_of(torn: Torn) -> usize {
+    match torn {
+        Torn::Whole(count) | Torn::Half(count) => count,
+    }
+}
+
 /// Consequence of an input for the world: to be done, or to be checked.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum Effect {
@@ -94,6 +127,8 @@ pub(in super::super) struct Node {
     pub(in super::super) replays: u32,
     /// Entries seen committed in this run.
     pub(in super::super) commit: i64,
+    /// Memberships that the run before knew, and how far it had examined its log.
+    hint: (Vec<MembershipEntry>, i64),
 }
 
 impl Node {
@@ -110,7 +145,12 @@ impl Node {
             stream: Stream::Idle,
             replays: 0,
             commit: 0,
+            hint: (Vec::new(), 0),
         }
+    }
+
+    pub(in super::super) const fn incarnation(&self) -> Incarnation {
+        self.config.voter().incarnation
     }
 
     pub(in super::super) fn start(&mut self, now: Nanos, seed: u64) {
@@ -119,6 +159,8 @@ impl Node {
             terms: self.disk_terms.clone(),
             append_position: position(self.log.len()),
             commit_position: 0,
+            memberships: self.hint.0.clone(),
+            examined_position: self.hint.1,
         };
         let core = Consensus::new(self.config.clone(), recovered, seed, now);
         let mut core = core.expect("the disk of a member is consistent");
@@ -135,7 +177,12 @@ impl Node {
 
     /// Ends the process; a power cut loses what is not flushed.
     pub(in super::super) fn crash(&mut self, is_power_cut: bool, torn: Torn) {
-        self.core = None;
+        // Now and then the file with the hint is an old one.
+        if let Some(core) = self.core.take()
+            && !(is_power_cut && count_of(torn) == 1)
+        {
+            self.hint = (core.memberships().to_vec(), core.examined_position());
+        }
         let (count, has_half) = match torn {
             Torn::Whole(count) => (count, false),
             Torn::Half(count) => (count, true),
@@ -219,6 +266,31 @@ impl Node {
         }
     }
 
+    /// Ends a process that the log has removed from the cluster.
+    pub(in super::super) fn end_removed(&mut self) {
+        self.core = None;
+    }
+
+    /// Gives an event of the log to the core, after the memberships that it is about.
+    pub(in super::super) fn tell(&mut self, now: Nanos, event: LogEvent) {
+        let Some(core) = self.core.as_mut() else {
+            return;
+        };
+        if let LogEvent::Examined { position: end } | LogEvent::Consumed { position: end } = event {
+            let count = index(end).min(self.log.len());
+            for (at, entry) in self.log[..count].iter().enumerate() {
+                if entry.members != 0 {
+                    let entry = MembershipEntry {
+                        position: position(at + 1),
+                        membership: unpack(entry.members),
+                    };
+                    core.on_membership(now, &entry);
+                }
+            }
+        }
+        core.on_log(now, event);
+    }
+
     /// Takes all decisions of the core.
     pub(in super::super) fn execute(&mut self, effects: &mut Vec<Effect>) {
         while let Some(decision) = self.core.as_mut().and_then(Consensus::poll_decision) {
@@ -236,7 +308,10 @@ impl Node {
                     self.commit = position;
                     effects.push(Effect::Committed { position });
                 }
-                Decision::Role(_) | Decision::State(_) | Decision::Fault(_) => {}
+                Decision::Role(_)
+                | Decision::State(_)
+                | Decision::Fault(_)
+                | Decision::Membership => {}
                 Decision::Stop(reason) => effects.push(Effect::Stopped(reason)),
             }
         }
@@ -268,11 +343,19 @@ impl Node {
             LogCommand::Record { .. } => effects.push(local(LogEvent::Recording)),
             LogCommand::AppendTermEvent { term, base } => {
                 assert_eq!(self.end(), base, "the term event is appended at the base");
-                self.log.push(Entry { term, id: 0 });
+                self.log.push(Entry {
+                    term,
+                    id: 0,
+                    members: 0,
+                });
                 effects.push(local(LogEvent::Appended {
                     position: self.end(),
                     flushed: self.flushed(),
                 }));
+            }
+            LogCommand::AppendMembership => self.append_membership(term, effects),
+            LogCommand::Examine { to, .. } => {
+                effects.push(local(LogEvent::Examined { position: to }));
             }
             LogCommand::StartCatchup { to, .. } => self.replays |= 1 << to,
             LogCommand::StopCatchup { to } => self.replays &= !(1 << to),
@@ -302,6 +385,31 @@ impl Node {
                 }
             }
         }
+    }
+}
+
+impl Node {
+    fn append_membership(&mut self, term: i64, effects: &mut Vec<Effect>) {
+        let Some(core) = self.core.as_mut() else {
+            return;
+        };
+        // A leader that has stepped down meanwhile appends nothing.
+        let Some(membership) = core.next_membership().cloned() else {
+            return;
+        };
+        let id = MEMBERSHIP_ID | self.log.len() as u32;
+        let members = pack(&membership);
+        self.log.push(Entry { term, id, members });
+        let entry = MembershipEntry {
+            position: position(self.log.len()),
+            membership,
+        };
+        let now = core.last_input();
+        core.on_membership(now, &entry);
+        effects.push(local(LogEvent::Appended {
+            position: self.end(),
+            flushed: self.flushed(),
+        }));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 
-use super::super::{BallotEnd, Config, Durability, MemberId, Nanos, Timing};
+use super::super::{BallotEnd, Config, Durability, Incarnation, MemberId, Nanos, Timing};
 
 pub(super) const MILLISECOND: Nanos = 1_000_000;
 
@@ -51,12 +51,27 @@ pub(super) enum Fault {
     FailLog {
         member: usize,
     },
+    /// A node that was not there, or was removed, joins and is to become a member.
+    Join {
+        member: usize,
+    },
+    /// The member is to leave.
+    Leave {
+        member: usize,
+    },
+    /// The member loses its disk for ever, and a new node takes its id.
+    Replace {
+        member: usize,
+    },
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     pub(super) seed: u64,
+    /// Members that the cluster starts with.
     pub(super) members: usize,
+    /// Nodes that may join.
+    pub(super) spares: usize,
     pub(super) durability: Durability,
     pub(super) timing: Timing,
     /// Messages of a thousand that are lost.
@@ -93,6 +108,7 @@ impl Schedule {
         let mut schedule = Self {
             seed,
             members,
+            spares: 0,
             durability,
             timing,
             loss: *random
@@ -124,6 +140,9 @@ impl Schedule {
                 let healed = at + random.i64(0..800 * MILLISECOND);
                 schedule.faults.push((healed, Fault::Heal));
             }
+        }
+        if random.u8(..3) == 0 {
+            schedule.add_membership_changes(&mut random);
         }
         schedule.faults.retain(|(at, _)| *at < end);
         schedule.faults.sort_by_key(|(at, _)| *at);
@@ -162,8 +181,85 @@ impl Schedule {
         }
     }
 
+    fn add_membership_changes(&mut self, random: &mut Rng) {
+        self.spares = random.usize(0..3);
+        if self.timing.ballot_end == BallotEnd::Timeout {
+            // A member without its disk never votes, so ballots last their whole time, after which voters still have to count as heard.
+            self.timing.election_timeout = self.timing.heartbeat_timeout / 2;
+        }
+        let count = self.nodes();
+        for _ in self.members..count {
+            self.clocks.push(random.i64(900..1_100));
+        }
+        for _ in 0..random.usize(1..6) {
+            let at = random.i64(0..self.end);
+            let member = random.usize(..count);
+            match random.u8(..4) {
+                0 => self.lose_disk(random, at, member),
+                1 => self.faults.push((at, Fault::Leave { member })),
+                2 => self.change_apart(random, at),
+                _ if self.spares > 0 => {
+                    let member = self.members + random.usize(..self.spares);
+                    self.faults.push((at, Fault::Join { member }));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A member loses its disk, while another one lags behind and a third one dies.
+    fn lose_disk(&mut self, random: &mut Rng, at: Nanos, member: usize) {
+        let mut soon = || at + random.i64(0..60 * MILLISECOND);
+        let times = [soon(), soon(), soon()];
+        self.faults.push((times[1], Fault::Replace { member }));
+        if random.bool() {
+            let from = random.usize(..self.members);
+            let to = random.u32(..1 << self.nodes());
+            self.faults.push((times[0], Fault::Block { from, to }));
+            self.faults
+                .push((times[1] + times[2] - at, Fault::Kill { member: from }));
+            let again = times[2] + random.i64(0..800 * MILLISECOND);
+            self.faults.push((again, Fault::Heal));
+            self.faults.push((again, Fault::Restart { member: from }));
+        }
+    }
+
+    /// Several members leave at a time when not all hear each other.
+    fn change_apart(&mut self, random: &mut Rng, at: Nanos) {
+        let side = random.u32(..1 << self.nodes());
+        self.faults.push((at, Fault::Split { side }));
+        for _ in 0..random.usize(1..4) {
+            let member = random.usize(..self.nodes());
+            let at = at + random.i64(-40 * MILLISECOND..100 * MILLISECOND);
+            self.faults.push((at.max(0), Fault::Leave { member }));
+        }
+        let healed = at + random.i64(0..900 * MILLISECOND);
+        self.faults.push((healed, Fault::Heal));
+    }
+
+    /// Number of nodes that are there at some time.
+    pub(super) const fn nodes(&self) -> usize {
+        self.members + self.spares
+    }
+
+    /// Settings of a member that the cluster starts with.
     pub(super) fn config(&self, member: usize) -> Config {
-        let ids: Vec<i32> = (0..).take(self.members).collect();
+        let ids: Vec<MemberId> = (0..).take(self.members).collect();
         Config::new(ids[member], &ids, self.timing, self.durability).expect("a valid cluster")
+    }
+
+    /// Settings of a node that joins these members.
+    pub(super) fn joining(
+        &self,
+        member: usize,
+        members: &[MemberId],
+        incarnation: Incarnation,
+    ) -> Config {
+        let id = MemberId::try_from(member).expect("a small number");
+        let others = members.iter().copied().filter(|other| *other != id);
+        let ids: Vec<MemberId> = others.chain([id]).collect();
+        let config = Config::new(id, &ids, self.timing, self.durability);
+        let config = config.and_then(|config| config.joining(incarnation));
+        config.expect("a valid cluster")
     }
 }

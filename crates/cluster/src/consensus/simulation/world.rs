@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Members, network, disks and clocks in virtual time.
 
+mod operator;
+
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use fastrand::Rng;
 
 use super::super::defects::Defects;
-use super::super::{Durability, LogEvent, Message, Nanos, State, StopReason};
+use super::super::{
+    Durability, Incarnation, LogEvent, MemberId, MembershipChange, Message, Nanos, State,
+    StopReason,
+};
 use super::checks::{Checks, Violation};
 use super::node::{Effect, Entry, LENGTH, Node, Pending, Stream, Torn, position};
 use super::schedule::{Fault, MILLISECOND, Schedule};
@@ -56,6 +61,7 @@ enum Event {
         command: u32,
     },
     Client,
+    Operator,
     Fault {
         index: usize,
     },
@@ -102,10 +108,13 @@ struct Process {
     disk_factor: i64,
     disk_free: Nanos,
     is_flushing: bool,
+    /// The node takes part: it is there, and was not removed.
+    is_present: bool,
 }
 
 pub(super) struct World<'a> {
     schedule: &'a Schedule,
+    defects: Defects,
     random: Rng,
     now: Nanos,
     order: u64,
@@ -116,6 +125,9 @@ pub(super) struct World<'a> {
     links: Vec<u32>,
     ended_terms: Vec<i64>,
     next_id: u32,
+    /// Changes of the members that are to be made, in order.
+    wishes: VecDeque<MembershipChange>,
+    next_incarnation: Vec<Incarnation>,
     is_whole: bool,
     committed_when_whole: usize,
     effects: Vec<Effect>,
@@ -126,9 +138,17 @@ pub(super) struct World<'a> {
 
 impl<'a> World<'a> {
     pub(super) fn new(schedule: &'a Schedule, defects: Defects) -> Self {
-        let count = schedule.members;
+        let count = schedule.nodes();
+        let originals: Vec<MemberId> = (0..).take(schedule.members).collect();
+        let config = |member| {
+            if member < schedule.members {
+                schedule.config(member)
+            } else {
+                schedule.joining(member, &originals, 1)
+            }
+        };
         let process = |member| Process {
-            node: Node::new(schedule.config(member), defects),
+            node: Node::new(config(member), defects),
             run: 0,
             command: 0,
             tick_at: Nanos::MAX,
@@ -137,6 +157,7 @@ impl<'a> World<'a> {
             disk_factor: 1,
             disk_free: 0,
             is_flushing: false,
+            is_present: member < schedule.members,
         };
         let mut world = Self {
             schedule,
@@ -149,6 +170,9 @@ impl<'a> World<'a> {
             links: vec![u32::MAX; count],
             ended_terms: Vec::new(),
             next_id: 0,
+            wishes: VecDeque::new(),
+            next_incarnation: vec![1; count],
+            defects,
             is_whole: false,
             committed_when_whole: 0,
             effects: Vec::new(),
@@ -165,6 +189,7 @@ impl<'a> World<'a> {
         }
         world.at(schedule.end, Event::Whole);
         world.at(0, Event::Client);
+        world.at(0, Event::Operator);
         world
     }
 
@@ -191,7 +216,7 @@ impl<'a> World<'a> {
     fn has_recovered(&self) -> bool {
         let all = self.checks.committed.len();
         all >= self.committed_when_whole + LAST_ENTRIES
-            && self.processes.iter().all(|process| {
+            && self.living_members().all(|process| {
                 process.node.commit >= position(self.committed_when_whole + LAST_ENTRIES)
             })
     }
@@ -214,7 +239,7 @@ impl<'a> World<'a> {
         let now = self.clock(member);
         let seed = self.random.u64(..);
         let process = &mut self.processes[member];
-        if process.node.is_up() {
+        if process.node.is_up() || !process.is_present {
             return;
         }
         process.run += 1;
@@ -278,6 +303,7 @@ impl<'a> World<'a> {
                 Ok(())
             }
             Event::Client => self.append_of_clients(),
+            Event::Operator => self.operate(),
             Event::Fault { index } => self.fault(self.schedule.faults[index].1),
             Event::Resume { member } => {
                 if self.now < self.processes[member].stalled_until {
@@ -353,7 +379,11 @@ impl<'a> World<'a> {
             Event::Local { event, .. } => self.local(member, event),
             Event::Pending { pending, .. } => self.pending(member, pending),
             Event::Pump { .. } => self.pump(member),
-            Event::Client | Event::Fault { .. } | Event::Resume { .. } | Event::Whole => {}
+            Event::Client
+            | Event::Operator
+            | Event::Fault { .. }
+            | Event::Resume { .. }
+            | Event::Whole => {}
         }
         self.after(member)
     }
@@ -385,9 +415,7 @@ impl<'a> World<'a> {
         } else {
             event
         };
-        if let Some(core) = node.core.as_mut() {
-            core.on_log(now, event);
-        }
+        node.tell(now, event);
     }
 
     /// Returns true if the leader still leads the term, and both hear each other.
@@ -664,6 +692,14 @@ impl<'a> World<'a> {
                 self.ended_terms.push(term);
                 Ok(())
             }
+            Effect::Stopped(StopReason::Removed { .. }) => {
+                let process = &mut self.processes[member];
+                process.node.end_removed();
+                process.is_present = false;
+                process.run += 1;
+                process.command += 1;
+                Ok(())
+            }
             Effect::Stopped(StopReason::CommittedEntryLost { commit, .. }) => {
                 Err(Violation::CommittedLost {
                     index: super::node::index(commit),
@@ -698,6 +734,7 @@ impl<'a> World<'a> {
             node.log.push(Entry {
                 term,
                 id: self.next_id,
+                members: 0,
             });
             let appended = LogEvent::Appended {
                 position: position(node.log.len()),
@@ -755,6 +792,9 @@ impl<'a> World<'a> {
                     let _ = core.transfer_leadership(now, to);
                     return self.after(member);
                 }
+            }
+            Fault::Join { .. } | Fault::Leave { .. } | Fault::Replace { .. } => {
+                self.wish(fault);
             }
             Fault::FailLog { member } => {
                 let command = self.processes[member].command;

@@ -31,6 +31,8 @@ impl<S: Service> ModuleAgent<S> {
                 Decision::Send { to, message } => self.send(to, &message),
                 Decision::Persist { sequence, write } => self.writes.push_back((sequence, write)),
                 Decision::Log(command) => self.change_log(command),
+                // No member changes the membership yet.
+                Decision::Membership => {}
                 Decision::Commit { position } => self.on_commit(position),
                 Decision::State(state) => self.on_state(state)?,
                 Decision::Role(role) => {

@@ -91,6 +91,10 @@ impl<S: Service> ModuleAgent<S> {
                 let Some((from, received)) = message.consensus(me, core.leader()) else {
                     return;
                 };
+                // The endpoints of other nodes are not known: they cannot join yet.
+                if config.members.get(from).is_none() {
+                    return;
+                }
                 core.receive(now, from, &received);
                 let is_leader = core.role() == Role::Follower && core.leader() == Some(from);
                 match message {
