@@ -315,6 +315,9 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
     let _ = errors.set(error_handler.clone());
 
     let now_ms = clock.now().epoch_millis;
+    if let Some(unsaved) = mark.unsaved_errors() {
+        error_handler.on_error(now_ms, 0, &unsaved.to_string());
+    }
     let files = beside(
         || OpenedFiles::open(&disk, &config, now_ms),
         || {

@@ -188,6 +188,9 @@ impl ArchiveStart {
         } = self;
         let error_counter = error_counter.next();
         let errors = ErrorHandler::or_stderr(mark.error_log(), shared(&client, &error_counter));
+        if let Some(unsaved) = mark.unsaved_errors() {
+            errors.on_error(now.epoch_millis, 0, &unsaved.to_string());
+        }
         for finding in files.findings {
             errors.on_error(now.epoch_millis, 0, &finding);
         }

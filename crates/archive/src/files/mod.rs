@@ -40,6 +40,7 @@ pub use layout::{InvalidLayout, RecordingLayout, SEGMENT_LENGTH_MAX};
 pub use mark::{
     ClaimError, ERROR_LOG_LENGTH_MIN, HEADER_LENGTH as MARK_HEADER_LENGTH, LINK_FILE,
     LIVENESS_TIMEOUT_MS, MARK_FILE, MarkFile, MarkFileError, MarkFileInfo, MarkSettings,
+    UnsavedErrors,
 };
 pub use recovery::{RecoveredRecording, RecoveryError, RecoveryReport, recover};
 pub(crate) use segments::FrameChecker;

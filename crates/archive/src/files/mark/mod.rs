@@ -13,6 +13,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use chrono::{DateTime, Local};
 use taran_archive_client::codecs::mark::mark_file_header::MarkFileHeaderEncoder;
 use taran_core::error_log::{ErrorLog, ErrorObservation};
 use taran_core::memory::{CreateOptions, MemoryError, Region, Storage};
@@ -186,14 +187,14 @@ pub struct MarkFile {
     region: Region,
     path: PathBuf,
     error_log_length: usize,
-    previous_errors: Vec<ErrorObservation>,
+    unsaved: Option<UnsavedErrors>,
     _lock: DiskLock,
 }
 
 impl MarkFile {
     /// Claims the mark file of an archive, or creates it. Nothing is written before the lock of the archive's directory is
-    /// held and no official archive is active. The error log is emptied;
-    /// [`previous_errors`](Self::previous_errors) has what it held.
+    /// held and no official archive is active. Errors of the archive before are saved to `archive-<time>-error.log` beside the
+    /// mark file, then the error log is emptied.
     ///
     /// The archive is marked as starting until [`set_ready`](Self::set_ready).
     ///
@@ -226,12 +227,12 @@ impl MarkFile {
         let path = mark_directory.join(MARK_FILE);
         let page = settings.page_size.max(4096).next_power_of_two();
         let len = (HEADER_LENGTH + settings.error_log_length).next_multiple_of(page) as u64;
-        let mut previous_errors = Vec::new();
-        let mut claimed = Self {
+        let mut unsaved = None;
+        let claimed = Self {
             region: match storage.open(&path) {
                 Ok(region) => {
                     let old = take_over(&region, &path, now_ms)?;
-                    previous_errors = old.errors;
+                    unsaved = save(storage, &path, &old.errors, now_ms).err();
                     if !old.is_old_layout && region.len() as u64 >= len {
                         // The claim is ours now: an error must release it.
                         let guard = Release(&region);
@@ -252,10 +253,9 @@ impl MarkFile {
             },
             path,
             error_log_length: settings.error_log_length,
-            previous_errors: Vec::new(),
+            unsaved,
             _lock: lock,
         };
-        claimed.previous_errors = previous_errors;
         claimed.fill(&header);
         link(storage, archive_directory, mark_directory)?;
         Ok(claimed)
@@ -280,40 +280,10 @@ impl MarkFile {
         &self.path
     }
 
-    /// Returns the errors that the log of the archive before held.
+    /// Returns the errors of the archive before, if they could not be saved, and the reason.
     #[must_use]
-    pub fn previous_errors(&self) -> &[ErrorObservation] {
-        &self.previous_errors
-    }
-
-    /// Saves the errors of the archive before to `archive-<time>-error.log` beside the mark file, if there are any. `time` is
-    /// formatted as `yyyy-MM-dd-HH-mm-ss-SSSZ`. Returns the path.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
-    pub fn save_previous_errors(
-        &self,
-        storage: &dyn Storage,
-        time: &str,
-    ) -> io::Result<Option<PathBuf>> {
-        if self.previous_errors.is_empty() {
-            return Ok(None);
-        }
-        let mut text = String::new();
-        for error in &self.previous_errors {
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                text,
-                "{} observations from {} to {} (epoch ms):\n{}",
-                error.count, error.first_ms, error.last_ms, error.text
-            );
-        }
-        let path = self
-            .path
-            .with_file_name(format!("archive-{time}-error.log"));
-        storage.write_file(&path, text.as_bytes())?;
-        Ok(Some(path))
+    pub fn unsaved_errors(&self) -> Option<&UnsavedErrors> {
+        self.unsaved.as_ref()
     }
 
     /// Returns the error log, which is empty. Call it once: a log has one writer.
@@ -380,6 +350,47 @@ fn create(storage: &dyn Storage, path: &Path, len: u64) -> Result<Region, ClaimE
 struct Previous {
     errors: Vec<ErrorObservation>,
     is_old_layout: bool,
+}
+
+/// Errors of an earlier archive that are nowhere but here.
+#[derive(Debug, Error)]
+#[error("the errors of the archive before cannot be saved in {}: {error}. They were:\n{text}", path.display())]
+pub struct UnsavedErrors {
+    path: PathBuf,
+    error: io::Error,
+    text: String,
+}
+
+/// Saves errors to a file beside the mark file, if there are any.
+fn save(
+    storage: &dyn Storage,
+    mark_file: &Path,
+    errors: &[ErrorObservation],
+    now_ms: i64,
+) -> Result<(), UnsavedErrors> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let mut text = String::new();
+    for error in errors {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{} observations from {} to {} (epoch ms):\n{}",
+            error.count, error.first_ms, error.last_ms, error.text
+        );
+    }
+    let time = DateTime::from_timestamp_millis(now_ms).map_or_else(
+        || now_ms.to_string(),
+        |utc| {
+            let local = utc.with_timezone(&Local);
+            local.format("%Y-%m-%d-%H-%M-%S-%3f%z").to_string()
+        },
+    );
+    let path = mark_file.with_file_name(format!("archive-{time}-error.log"));
+    storage
+        .write_file(&path, text.as_bytes())
+        .map_err(|error| UnsavedErrors { path, error, text })
 }
 
 /// Claims an existing mark file, unless it has the old layout.

@@ -229,22 +229,73 @@ fn failed_claim_leaves_no_claim() {
     );
 }
 
+/// Returns the names and contents of files with saved errors.
+fn saved_errors(host: &Host) -> Vec<(String, String)> {
+    let directory = Path::new(DIRECTORY);
+    let names = host.storage.list(directory).unwrap();
+    let names = names.into_iter().filter_map(|name| name.into_string().ok());
+    names
+        .filter(|name| name.ends_with("-error.log"))
+        .map(|name| {
+            let bytes = host.storage.plain_file(&directory.join(&name)).unwrap();
+            (name, String::from_utf8(bytes).unwrap())
+        })
+        .collect()
+}
+
 #[test]
-fn errors_of_the_archive_before_are_saved_and_removed() {
+fn errors_of_the_archive_before_are_saved_once() {
     let host = Host::new();
     let mark = host.claim(NOW).unwrap();
     mark.error_log().record(NOW, 3, "the disk is full").unwrap();
     drop(mark);
+    assert_eq!(saved_errors(&host), []);
     let mark = host.claim(NOW + 1).unwrap();
-    assert_eq!("the disk is full", mark.previous_errors()[0].text);
-    let path = mark
-        .save_previous_errors(&host.storage, "2026-11-25-00-00-00-000+0000")
-        .unwrap()
-        .unwrap();
-    assert!(host.storage.exists(&path));
+    assert!(mark.unsaved_errors().is_none());
+    assert_eq!(
+        MarkFileInfo::parse(&host.bytes())
+            .unwrap()
+            .errors(&host.bytes()),
+        []
+    );
     drop(mark);
-    let mark = host.claim(NOW + 2).unwrap();
-    assert_eq!(None, mark.save_previous_errors(&host.storage, "x").unwrap());
+    let saved = saved_errors(&host);
+    let [(name, text)] = &saved[..] else {
+        panic!("{saved:?}")
+    };
+    assert!(
+        text.contains("1 observations from 1700000000000 ") && text.contains("the disk is full"),
+        "{text}"
+    );
+    let shape: String = name
+        .chars()
+        .map(|c| if c.is_ascii_digit() { '0' } else { c })
+        .collect();
+    assert_eq!(
+        shape.replace('+', "-"),
+        "archive-0000-00-00-00-00-00-000-0000-error.log"
+    );
+    drop(host.claim(NOW + 2).unwrap());
+    assert_eq!(saved_errors(&host), saved);
+}
+
+#[test]
+fn errors_of_the_archive_before_that_cannot_be_saved_are_told() {
+    let host = Host::new();
+    let mark = host.claim(NOW).unwrap();
+    mark.error_log().record(NOW, 3, "the disk is full").unwrap();
+    drop(mark);
+    let errors = {
+        let info = MarkFileInfo::parse(&host.bytes()).unwrap();
+        info.errors(&host.bytes())
+    };
+    let missing = Path::new("/no/such/directory").join(MARK_FILE);
+    let unsaved = save(&host.storage, &missing, &errors, NOW).unwrap_err();
+    let text = unsaved.to_string();
+    assert!(
+        text.contains("/no/such/directory/archive-") && text.contains("the disk is full"),
+        "{text}"
+    );
 }
 
 #[test]
