@@ -14,16 +14,19 @@ use taran::{
 use taran_core::agent::DutyCycleTracker;
 use taran_core::clock::Clock;
 use taran_core::error_log::ErrorHandler;
+use taran_core::memory::Storage;
 use taran_core::queue::spsc;
 use taran_protocol::uri::value::format_duration_ns;
-use taran_storage::Disk;
+use taran_storage::{Disk, DiskLock};
 
 use crate::conductor::{CatalogStore, Conductor, ConductorCounters, ConductorParts, ImageEvent};
 use crate::config::{ArchiveConfig, StreamConfig};
 use crate::counters::{CounterSpec, type_id};
 use crate::disk_io::DiskIo;
 use crate::event_log::EventLog;
-use crate::files::{Catalog, CatalogFile, CatalogOptions, MarkFile, MarkSettings, recover};
+use crate::files::{
+    Catalog, CatalogFile, CatalogOptions, FoundCatalog, MarkFile, MarkSettings, recover,
+};
 use crate::launch::ArchiveError;
 use crate::mark::KeptMarkFile;
 use crate::recorder::{
@@ -81,6 +84,28 @@ pub(crate) fn mark_settings(
     }
 }
 
+/// Claims the directory of an archive whose lock is held, and reads its catalog. Nothing is written before all that is there
+/// was found to be usable.
+pub(crate) fn claim(
+    lock: DiskLock,
+    disk: &Arc<dyn Disk>,
+    storage: &dyn Storage,
+    config: &ArchiveConfig,
+    settings: &MarkSettings,
+    now_ms: i64,
+) -> Result<(MarkFile, FoundCatalog), ArchiveError> {
+    let (dir, mark_dir) = (&config.dir, &config.mark_file_dir);
+    MarkFile::check_inactive(&**disk, storage, dir, mark_dir, now_ms)?;
+    let options = CatalogOptions {
+        capacity: config.catalog_capacity as u64,
+        checksum: config.record_checksum,
+        sync: config.catalog_sync_level,
+    };
+    let catalog = CatalogFile::find(disk, dir, options)?;
+    let mark = MarkFile::claim(lock, storage, dir, mark_dir, settings, now_ms)?;
+    Ok((mark, catalog))
+}
+
 /// Checks that the driver has no archive with this id.
 pub(crate) fn check_id(client: &Client, archive_id: i64) -> Result<(), ArchiveError> {
     let key = archive_id.to_le_bytes();
@@ -103,18 +128,14 @@ pub(crate) struct OpenedFiles {
 }
 
 impl OpenedFiles {
-    /// Opens the catalog, and recovers the recordings that were active.
+    /// Opens the catalog that was found, and recovers the recordings that were active.
     pub(crate) fn open(
+        found: FoundCatalog,
         disk: &Arc<dyn Disk>,
         config: &ArchiveConfig,
         now_ms: i64,
     ) -> Result<Self, ArchiveError> {
-        let options = CatalogOptions {
-            capacity: config.catalog_capacity as u64,
-            checksum: config.record_checksum,
-            sync: config.catalog_sync_level,
-        };
-        let (mut file, mut catalog, opened) = CatalogFile::open(disk, &config.dir, options)?;
+        let (mut file, mut catalog, opened) = found.open()?;
         let level = config.file_sync_level;
         let report = recover(&**disk, &config.dir, &mut catalog, &mut file, level, now_ms)?;
         let findings = opened.findings().into_iter().chain(report.findings());

@@ -19,7 +19,7 @@ use taran_storage::{Disk, DiskError, OsDisk, ThreadedQueue, ThreadedQueueOptions
 use thiserror::Error;
 
 use crate::assembly::{
-    Agents, Assembly, Commands, DriverRequests, Limits, OpenedFiles, TimedAgent, check_id,
+    Agents, Assembly, Commands, DriverRequests, Limits, OpenedFiles, TimedAgent, check_id, claim,
     mark_settings, shared,
 };
 use crate::conductor::{Conductor, ThreadedCatalogStore};
@@ -272,7 +272,7 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
     } = builder;
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let mut clock = SystemClock::new();
-    prepare_directories(&mut config)?;
+    create_directories(&mut config)?;
     let event_log = EventWriter::start(&EventWriterSpec {
         enabled: config.events,
         path: config.event_log_file.as_deref(),
@@ -294,9 +294,13 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
         driver.aeron_dir().display().to_string(),
         driver.file_page_size(),
     );
-    let (dir, mark_dir) = (&config.dir, &config.mark_file_dir);
+    let lock = MarkFile::lock(&*disk, &config.dir)?;
     let now_ms = clock.now().epoch_millis;
-    let mark = MarkFile::claim(&*disk, &FileStorage, dir, mark_dir, &settings, now_ms)?;
+    if config.delete_dir_on_start {
+        delete_files(&config, now_ms)?;
+        create_directories(&mut config)?;
+    }
+    let (mark, found) = claim(lock, &disk, &FileStorage, &config, &settings, now_ms)?;
     let errors = Arc::new(OnceLock::new());
     let client = connect(&config, archive_id, &errors, driver_invoker)?;
     check_id(&client, archive_id)?;
@@ -319,7 +323,7 @@ fn launch(builder: ArchiveBuilder) -> Result<Archive, ArchiveError> {
         error_handler.on_error(now_ms, 0, &unsaved.to_string());
     }
     let files = beside(
-        || OpenedFiles::open(&disk, &config, now_ms),
+        || OpenedFiles::open(found, &disk, &config, now_ms),
         || {
             client.run_invoked();
         },
@@ -473,21 +477,34 @@ fn end(fate: &Fate, hook: &Hook, text: &str) {
     }
 }
 
-fn prepare_directories(config: &mut ArchiveConfig) -> Result<(), ArchiveError> {
-    let failed = |path: &Path| {
-        let path = path.to_path_buf();
-        move |source| ArchiveError::Directory { path, source }
-    };
-    let disk = OsDisk;
-    if config.delete_dir_on_start && config.dir.exists() {
-        // The lock says that no archive of ours uses the directory.
-        let lock = disk.try_lock(&config.dir)?;
-        std::fs::remove_dir_all(&config.dir).map_err(failed(&config.dir))?;
-        drop(lock);
-    }
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> ArchiveError + use<> {
+    let path = path.to_path_buf();
+    move |source| ArchiveError::Directory { path, source }
+}
+
+fn create_directories(config: &mut ArchiveConfig) -> Result<(), ArchiveError> {
     for directory in [&mut config.dir, &mut config.mark_file_dir] {
-        create_directory(&disk, directory)?;
+        create_directory(&OsDisk, directory)?;
         *directory = directory.canonicalize().map_err(failed(directory))?;
+    }
+    Ok(())
+}
+
+/// Deletes all that is in the archive's directory, whose lock the caller holds, unless an official archive, which takes no lock,
+/// is active there.
+fn delete_files(config: &ArchiveConfig, now_ms: i64) -> Result<(), ArchiveError> {
+    let (dir, mark_dir) = (&config.dir, &config.mark_file_dir);
+    MarkFile::check_inactive(&OsDisk, &FileStorage, dir, mark_dir, now_ms)?;
+    for entry in std::fs::read_dir(dir).map_err(failed(dir))? {
+        let entry = entry.map_err(failed(dir))?;
+        let path = entry.path();
+        let is_directory = entry.file_type().map_err(failed(&path))?.is_dir();
+        let removed = if is_directory {
+            std::fs::remove_dir_all(&path)
+        } else {
+            std::fs::remove_file(&path)
+        };
+        removed.map_err(failed(&path))?;
     }
     Ok(())
 }

@@ -11,15 +11,15 @@ use taran_core::memory::Storage;
 use taran_storage::{Disk, DiskQueue};
 
 use crate::assembly::{
-    Agents, Assembly, Commands, DriverRequests, Limits, OpenedFiles, check_id, mark_settings,
-    shared,
+    Agents, Assembly, Commands, DriverRequests, Limits, OpenedFiles, check_id, claim,
+    mark_settings, shared,
 };
 use crate::conductor::{Conductor, SteppedStore, StoreState};
 use crate::config::ArchiveConfig;
 use crate::counters::CounterSpec;
 use crate::disk_io::DiskIo;
 use crate::event_log::EventLog;
-use crate::files::{MarkFile, create_directory};
+use crate::files::{FoundCatalog, MarkFile, create_directory};
 use crate::launch::ArchiveError;
 use crate::recorder::Recorder;
 use crate::replayer::Replayer;
@@ -58,6 +58,8 @@ pub struct ArchiveStart {
     archive_id: i64,
     environment: ArchiveEnvironment,
     mark: MarkFile,
+    /// Taken by [`finish`](Self::finish).
+    catalog: Option<FoundCatalog>,
     error_counter: Commands<Counter>,
     requests: DriverRequests,
 }
@@ -117,11 +119,11 @@ impl ArchiveStart {
             .archive_id
             .unwrap_or_else(|| client.next_correlation_id());
         let aeron_directory = environment.aeron_directory.clone();
-        let mark = MarkFile::claim(
-            disk,
+        let (mark, catalog) = claim(
+            MarkFile::lock(disk, &config.dir)?,
+            &environment.disk,
             &*environment.storage,
-            &config.dir,
-            &config.mark_file_dir,
+            &config,
             &mark_settings(&config, archive_id, 1, aeron_directory, PAGE_SIZE),
             now.epoch_millis,
         )?;
@@ -136,6 +138,7 @@ impl ArchiveStart {
             archive_id,
             environment,
             mark,
+            catalog: Some(catalog),
             error_counter,
             requests,
         })
@@ -162,9 +165,11 @@ impl ArchiveStart {
     ///
     /// # Panics
     /// If [`poll`](Self::poll) has not returned true.
-    pub fn finish(self, now: Now) -> Result<ArchiveParts, ArchiveError> {
+    pub fn finish(mut self, now: Now) -> Result<ArchiveParts, ArchiveError> {
+        let found = self.catalog.take();
+        let found = found.expect("only this method, which takes the start, takes the catalog");
         let disk = &self.environment.disk;
-        let files = OpenedFiles::open(disk, &self.config, now.epoch_millis)?;
+        let files = OpenedFiles::open(found, disk, &self.config, now.epoch_millis)?;
         self.assemble(files, now)
     }
 

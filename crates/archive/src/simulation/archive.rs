@@ -21,6 +21,7 @@ use crate::files::{
     CATALOG_FILE, CatalogError, CatalogFile, CatalogOptions, Checksum, EntryState, SyncLevel,
     recover,
 };
+use crate::launch::ArchiveError;
 use crate::parts::{ArchiveEnvironment, ArchiveParts, ArchiveStart};
 
 /// Directory of the archive on the disk of its host.
@@ -157,22 +158,22 @@ impl ArchiveProcess {
         }
     }
 
-    fn connect(&mut self, context: &mut CycleContext<'_>) -> usize {
+    fn connect(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
         let now = context.now();
         let State::Connecting {
             connecting,
             retry_at_ns,
         } = &mut self.state
         else {
-            return 0;
+            return Ok(0);
         };
         if now.nanos < *retry_at_ns {
-            return 0;
+            return Ok(0);
         }
-        match connecting.poll(now) {
+        Ok(match connecting.poll(now) {
             Ok(Progress::Connected(client)) => {
                 let settings = self.settings;
-                self.state = match begin(client, settings, context) {
+                self.state = match begin(client, settings, context)? {
                     Ok(adding) => State::Adding(Box::new(adding)),
                     Err(text) => State::Ended(text),
                 };
@@ -186,7 +187,7 @@ impl ArchiveProcess {
                 self.state = State::Ended(error.to_string());
                 1
             }
-        }
+        })
     }
 
     fn add(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
@@ -272,7 +273,7 @@ fn begin(
     client: Client,
     settings: Settings,
     context: &mut CycleContext<'_>,
-) -> Result<ArchiveStart, String> {
+) -> Result<Result<ArchiveStart, String>, Violation> {
     let now = context.now();
     let journal = context.shared::<Journal>();
     let endpoint = journal.archive_endpoint();
@@ -298,8 +299,12 @@ fn begin(
         random: Box::new(move || Some(random.i64(..))),
     };
     let config = configure(settings, &endpoint);
-    let start = ArchiveStart::begin(client, config, environment, now);
-    start.map_err(|error| error.to_string())
+    let start = ArchiveStart::begin(client, config.clone(), environment, now);
+    if let Err(ArchiveError::Catalog(error @ CatalogError::Contents { .. })) = &start {
+        let sim_disk: ProcessDisk = context.env().disk();
+        lose_catalog(&sim_disk, &config, error, context.shared::<Journal>())?;
+    }
+    Ok(start.map_err(|error| error.to_string()))
 }
 
 /// Recovers the files, checks them against what is known, and makes the agents.
@@ -325,12 +330,7 @@ fn run(
     let opened = CatalogFile::open(&disk, &config.dir, options);
     let (mut file, mut catalog, opened) = match opened {
         Ok(opened) => opened,
-        Err(error) => {
-            if matches!(error, CatalogError::Contents { .. }) {
-                lose_catalog(&sim_disk, config, &error, context.shared::<Journal>())?;
-            }
-            return Ok(Err(error.to_string()));
-        }
+        Err(error) => return Ok(Err(error.to_string())),
     };
     let recovered = recover(
         &*disk,
@@ -495,7 +495,7 @@ impl ArchiveProcess {
     fn cycle(&mut self, context: &mut CycleContext<'_>) -> Result<usize, Violation> {
         let now = context.now();
         let running = match &mut self.state {
-            State::Connecting { .. } => return Ok(self.connect(context)),
+            State::Connecting { .. } => return self.connect(context),
             State::Adding(_) => return self.add(context),
             State::Ended(_) => return Ok(0),
             State::Running(running) => running,

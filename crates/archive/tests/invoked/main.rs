@@ -7,6 +7,7 @@ mod filesystems;
 mod fixture;
 #[path = "../../../cli/tests/shared/own_namespaces.rs"]
 mod own_namespaces;
+mod starts;
 
 use taran::ChannelUriBuilder;
 use taran_archive_client::ReplayParams;

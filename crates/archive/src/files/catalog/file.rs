@@ -75,6 +75,43 @@ impl CatalogReport {
     }
 }
 
+/// The catalog of an archive, whose file is as it was found, or does not exist. The caller keeps the lock of the archive.
+#[derive(Debug)]
+pub struct FoundCatalog {
+    disk: Arc<dyn Disk>,
+    directory: PathBuf,
+    options: CatalogOptions,
+    found: Option<(Box<dyn DiskFile>, Catalog, ParseReport)>,
+}
+
+impl FoundCatalog {
+    /// Repairs the file, or creates it: see [`CatalogFile::open`].
+    ///
+    /// # Errors
+    ///
+    /// The disk failed.
+    pub fn open(self) -> Result<(CatalogFile, Catalog, CatalogReport), CatalogError> {
+        let Some((file, catalog, contents)) = self.found else {
+            return CatalogFile::create(&self.disk, &self.directory, self.options);
+        };
+        let mut opened = CatalogFile {
+            path: self.directory.join(CATALOG_FILE),
+            disk: self.disk,
+            directory: self.directory,
+            file,
+            options: self.options,
+            failure: None,
+        };
+        let tail_file = opened.repair(&catalog, &contents)?;
+        let report = CatalogReport {
+            is_new: false,
+            contents,
+            tail_file,
+        };
+        Ok((opened, catalog, report))
+    }
+}
+
 /// The file of a [`Catalog`], which applies its changes. Calls block for as long as the disk does.
 ///
 /// The caller holds the lock of the archive: see [`MarkFile`](super::super::MarkFile).
@@ -100,30 +137,33 @@ impl CatalogFile {
         directory: &Path,
         options: CatalogOptions,
     ) -> Result<(Self, Catalog, CatalogReport), CatalogError> {
-        let path = directory.join(CATALOG_FILE);
-        let found = disk.open(&path, OpenOptions::write());
-        let file = match found {
-            Ok(file) => file,
-            Err(error) if error.is_not_found() => return Self::create(disk, directory, options),
+        Self::find(disk, directory, options)?.open()
+    }
+
+    /// Reads the catalog of an archive that is to be opened, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn find(
+        disk: &Arc<dyn Disk>,
+        directory: &Path,
+        options: CatalogOptions,
+    ) -> Result<FoundCatalog, CatalogError> {
+        let found = match disk.open(&directory.join(CATALOG_FILE), OpenOptions::write()) {
+            Ok(file) => {
+                let (catalog, report, _) = read(&**disk, directory, &*file, options)?;
+                Some((file, catalog, report))
+            }
+            Err(error) if error.is_not_found() => None,
             Err(error) => return Err(error.into()),
         };
-        let (catalog, contents, names) = read(&**disk, directory, &*file, options)?;
-        let mut opened = Self {
+        Ok(FoundCatalog {
             disk: Arc::clone(disk),
             directory: directory.to_path_buf(),
-            path,
-            file,
             options,
-            failure: None,
-        };
-        drop(names);
-        let tail_file = opened.repair(&catalog, &contents)?;
-        let report = CatalogReport {
-            is_new: false,
-            contents,
-            tail_file,
-        };
-        Ok((opened, catalog, report))
+            found,
+        })
     }
 
     /// Reads the catalog of an archive without changing its file.

@@ -29,7 +29,7 @@ use index::{StreamIndex, Texts};
 pub use change::{Change, Piece, Step};
 pub use entry::{Entry, EntryState, MalformedEntry};
 pub use error::{AddError, CatalogError, UpdateError};
-pub use file::{CatalogFile, CatalogReport};
+pub use file::{CatalogFile, CatalogReport, FoundCatalog};
 pub use parse::{CatalogContents, ParseError, ParseReport};
 
 /// Name of the catalog in the directory of an archive.

@@ -192,9 +192,58 @@ pub struct MarkFile {
 }
 
 impl MarkFile {
-    /// Claims the mark file of an archive, or creates it. Nothing is written before the lock of the archive's directory is
-    /// held and no official archive is active. Errors of the archive before are saved to `archive-<time>-error.log` beside the
-    /// mark file, then the error log is emptied.
+    /// Takes the lock of an archive's directory, which archives of ours hold.
+    ///
+    /// # Errors
+    ///
+    /// One holds it, or the directory cannot be locked.
+    pub fn lock(disk: &dyn Disk, archive_directory: &Path) -> Result<DiskLock, ClaimError> {
+        disk.try_lock(archive_directory).map_err(|error| {
+            if error.is_locked() {
+                ClaimError::Locked {
+                    directory: archive_directory.to_path_buf(),
+                }
+            } else {
+                error.into()
+            }
+        })
+    }
+
+    /// Checks that no official archive is active, and writes nothing. The caller holds the [lock](Self::lock).
+    ///
+    /// # Errors
+    ///
+    /// One is active by the mark file in `mark_directory` or where the link file leads, or there is no telling.
+    pub fn check_inactive(
+        disk: &dyn Disk,
+        storage: &dyn Storage,
+        archive_directory: &Path,
+        mark_directory: &Path,
+        now_ms: i64,
+    ) -> Result<(), ClaimError> {
+        let linked =
+            info::mark_directory(disk, archive_directory).map_err(|error| match error {
+                MarkFileError::Disk(error) => error.into(),
+                error => ClaimError::Contents {
+                    path: archive_directory.join(LINK_FILE),
+                    reason: error.to_string(),
+                },
+            })?;
+        for directory in [mark_directory, &linked] {
+            let path = directory.join(MARK_FILE);
+            match storage.open(&path) {
+                Ok(region) => {
+                    examine(&region, &path, now_ms)?;
+                }
+                Err(MemoryError::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Claims the mark file of an archive, or creates it. Nothing is written if an official archive is active. Errors of the
+    /// archive before are saved to `archive-<time>-error.log` beside the mark file, then the error log is emptied.
     ///
     /// The archive is marked as starting until [`set_ready`](Self::set_ready).
     ///
@@ -202,7 +251,7 @@ impl MarkFile {
     ///
     /// Another archive runs, or the file cannot be created. No claim is left.
     pub fn claim(
-        disk: &dyn Disk,
+        lock: DiskLock,
         storage: &dyn Storage,
         archive_directory: &Path,
         mark_directory: &Path,
@@ -215,15 +264,6 @@ impl MarkFile {
             });
         }
         let header = encode(settings, now_ms)?;
-        let lock = disk.try_lock(archive_directory).map_err(|error| {
-            if error.is_locked() {
-                ClaimError::Locked {
-                    directory: archive_directory.to_path_buf(),
-                }
-            } else {
-                error.into()
-            }
-        })?;
         let path = mark_directory.join(MARK_FILE);
         let page = settings.page_size.max(4096).next_power_of_two();
         let len = (HEADER_LENGTH + settings.error_log_length).next_multiple_of(page) as u64;
@@ -346,20 +386,22 @@ fn create(storage: &dyn Storage, path: &Path, len: u64) -> Result<Region, ClaimE
 }
 
 /// Contents of an existing mark file.
-#[derive(Default)]
 struct Previous {
+    activity_timestamp: i64,
     errors: Vec<ErrorObservation>,
     is_old_layout: bool,
 }
 
 /// Errors of an earlier archive that are nowhere but here.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[error("the errors of the archive before cannot be saved in {}: {error}. They were:\n{text}", path.display())]
 pub struct UnsavedErrors {
     path: PathBuf,
     error: io::Error,
     text: String,
 }
+
+taran_core::debug_is_display!(UnsavedErrors);
 
 /// Saves errors to a file beside the mark file, if there are any.
 fn save(
@@ -388,13 +430,23 @@ fn save(
         },
     );
     let path = mark_file.with_file_name(format!("archive-{time}-error.log"));
-    storage
-        .write_file(&path, text.as_bytes())
-        .map_err(|error| UnsavedErrors { path, error, text })
+    match storage.write_file(&path, text.as_bytes()) {
+        Ok(()) => Ok(()),
+        Err(error) => Err(UnsavedErrors { path, error, text }),
+    }
 }
 
 /// Claims an existing mark file, unless it has the old layout.
 fn take_over(region: &Region, path: &Path, now_ms: i64) -> Result<Previous, ClaimError> {
+    let previous = examine(region, path, now_ms)?;
+    if !previous.is_old_layout {
+        claim_value(region, path, previous.activity_timestamp)?;
+    }
+    Ok(previous)
+}
+
+/// Reads an existing mark file, and checks that its archive has ended.
+fn examine(region: &Region, path: &Path, now_ms: i64) -> Result<Previous, ClaimError> {
     let contents = |reason: String| ClaimError::Contents {
         path: path.to_path_buf(),
         reason,
@@ -409,7 +461,11 @@ fn take_over(region: &Region, path: &Path, now_ms: i64) -> Result<Previous, Clai
     region.copy_racing_out(0, &mut bytes);
     if bytes.iter().all(|byte| *byte == 0) {
         // Its creator ended before it wrote anything.
-        return claim_value(region, path, 0).map(|()| Previous::default());
+        return Ok(Previous {
+            activity_timestamp: 0,
+            errors: Vec::new(),
+            is_old_layout: false,
+        });
     }
     let info = MarkFileInfo::parse(&bytes).map_err(contents)?;
     let (major, activity) = (info.version >> 16, info.activity_timestamp);
@@ -435,10 +491,8 @@ fn take_over(region: &Region, path: &Path, now_ms: i64) -> Result<Previous, Clai
             age_ms,
         });
     }
-    if !info.is_old_layout {
-        claim_value(region, path, activity)?;
-    }
     Ok(Previous {
+        activity_timestamp: activity,
         errors: info.errors(&bytes),
         is_old_layout: info.is_old_layout,
     })

@@ -40,7 +40,7 @@ impl Host {
     fn claim_in(&self, mark_directory: &Path, now_ms: i64) -> Result<MarkFile, ClaimError> {
         let directory = Path::new(DIRECTORY);
         MarkFile::claim(
-            &*self.disk,
+            MarkFile::lock(&*self.disk, directory)?,
             &self.storage,
             directory,
             mark_directory,
@@ -190,7 +190,8 @@ fn failed_claim_leaves_no_claim() {
     storage.create_dir_all(elsewhere).unwrap();
     let directory = Path::new("/not-in-storage");
     host.disk.create_directory(directory).unwrap();
-    let error = MarkFile::claim(&*host.disk, storage, directory, elsewhere, &settings(), NOW);
+    let lock = MarkFile::lock(&*host.disk, directory).unwrap();
+    let error = MarkFile::claim(lock, storage, directory, elsewhere, &settings(), NOW);
     assert!(matches!(error, Err(ClaimError::Io { .. })), "{error:?}");
     let region = storage.open(&elsewhere.join(MARK_FILE)).unwrap();
     assert_eq!(
@@ -214,8 +215,8 @@ fn failed_claim_leaves_no_claim() {
     let mut long = settings();
     long.control_channel = "x".repeat(HEADER_LENGTH);
     let directory = Path::new(DIRECTORY);
-    let error =
-        MarkFile::claim(&*host.disk, storage, directory, directory, &long, NOW).unwrap_err();
+    let lock = MarkFile::lock(&*host.disk, directory).unwrap();
+    let error = MarkFile::claim(lock, storage, directory, directory, &long, NOW).unwrap_err();
     assert!(matches!(error, ClaimError::TooLong { .. }), "{error}");
     host.region().zero(0, 8);
     host.region().write(100, &[0xff; 200]);
