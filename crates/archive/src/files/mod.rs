@@ -31,7 +31,8 @@ pub mod tools;
 pub use catalog::{
     AddError, CATALOG_CAPACITY_DEFAULT, CATALOG_FILE, CATALOG_LENGTH_MAX, Catalog, CatalogContents,
     CatalogError, CatalogFile, CatalogOptions, CatalogReport, Change, Entry, EntryState,
-    FILES_VERSION, FoundCatalog, MalformedEntry, ParseError, ParseReport, Piece, Step, UpdateError,
+    FILES_VERSION, FoundCatalog, Gap, MalformedEntry, ParseError, ParseReport, Piece, Step,
+    UpdateError,
 };
 pub use checksum::{Checksum, ChecksumDigest, UnknownChecksum};
 pub use descriptor::{Descriptor, InvalidDescriptor, NULL_VALUE, NewRecording, RecordingTexts};

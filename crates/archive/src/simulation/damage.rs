@@ -64,6 +64,47 @@ fn archive_with_a_damaged_catalog_entry_starts_without_that_recording() {
 }
 
 #[test]
+fn archive_with_a_catalog_entry_of_a_damaged_length_starts_without_that_recording() {
+    let mut fixture = Fixture::new(&[]);
+    for label in 0..3 {
+        record(&mut fixture, label);
+    }
+    let known = fixture.world.shared_mut::<Journal>().recording(1);
+    (known.may_be_gone, known.was_damaged) = (true, true);
+    let files = fixture.bases(1);
+    let mut offset = 0;
+    fixture.kill_and_change(|fixture| {
+        offset = {
+            let disk = disk(fixture);
+            let options = CatalogOptions::default();
+            let (catalog, _) = CatalogFile::read(&disk, DIRECTORY.as_ref(), options).unwrap();
+            catalog.entries()[1].offset()
+        };
+        // The length of the entry.
+        fixture.flip(CATALOG_FILE, offset);
+    });
+    let errors = fixture.errors();
+    let expected = [
+        format!("the catalog was damaged from byte {offset} to "),
+        format!("archive.catalog.cut-{offset}"),
+    ];
+    for expected in &expected {
+        assert!(
+            errors.iter().any(|error| error.contains(expected)),
+            "no {expected} in {errors:?}"
+        );
+    }
+    assert_eq!(ids(&mut fixture), [0, 2]);
+    fixture.replay_all(0, 0);
+    fixture.replay_all(2, 0);
+    // Nothing of it is deleted, and its id is not used again.
+    assert_eq!(fixture.bases(1), files);
+    fixture.user(|user, _| user.close_all_tracks());
+    record(&mut fixture, 3);
+    assert_eq!(ids(&mut fixture), [0, 2, 3]);
+}
+
+#[test]
 fn archive_with_foreign_and_misplaced_segment_files_starts_and_keeps_them() {
     let mut fixture = Fixture::new(&[]);
     record(&mut fixture, 0);

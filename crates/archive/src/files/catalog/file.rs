@@ -11,6 +11,7 @@ use super::super::rewrite::rewrite;
 use super::super::segments::SegmentDirectory;
 use super::super::side_file;
 use super::change::{Change, Piece, Step};
+use super::gap::Gap;
 use super::parse::{CatalogContents, ParseReport};
 use super::{CATALOG_FILE, CATALOG_LENGTH_MAX, Catalog, CatalogError, CatalogOptions};
 
@@ -29,6 +30,8 @@ pub struct CatalogReport {
     pub contents: ParseReport,
     /// The file that keeps the bytes cut off behind the last entry.
     pub tail_file: Option<PathBuf>,
+    /// The files that keep damaged bytes between entries, in the order of those that were not zero only.
+    pub gap_files: Vec<PathBuf>,
 }
 
 impl CatalogReport {
@@ -40,12 +43,29 @@ impl CatalogReport {
             impossible_stops,
             unusable,
             wrong_checksums,
+            gaps,
             ..
         } = &self.contents;
         let mut findings = Vec::new();
         if let Some(path) = &self.tail_file {
             findings.push(format!(
                 "the catalog had bytes behind its last entry, which are in {} now",
+                path.display()
+            ));
+        }
+        for gap in gaps {
+            let reason = gap.reason.as_ref();
+            let reason =
+                reason.map_or_else(|| "its length is zero".to_owned(), ToString::to_string);
+            findings.push(format!(
+                "the catalog was damaged from byte {} to {}, before the entry of recording {} ({reason}): the recordings that were \
+                 there are gone from it, and their files stay",
+                gap.offset, gap.end, gap.next_id
+            ));
+        }
+        for path in &self.gap_files {
+            findings.push(format!(
+                "damaged bytes of the catalog are in {} now",
                 path.display()
             ));
         }
@@ -102,11 +122,12 @@ impl FoundCatalog {
             options: self.options,
             failure: None,
         };
-        let tail_file = opened.repair(&catalog, &contents)?;
+        let (tail_file, gap_files) = opened.repair(&catalog, &contents)?;
         let report = CatalogReport {
             is_new: false,
             contents,
             tail_file,
+            gap_files,
         };
         Ok((opened, catalog, report))
     }
@@ -221,7 +242,7 @@ impl CatalogFile {
         &mut self,
         catalog: &Catalog,
         report: &ParseReport,
-    ) -> Result<Option<PathBuf>, CatalogError> {
+    ) -> Result<(Option<PathBuf>, Vec<PathBuf>), CatalogError> {
         if catalog.capacity > self.file.len()? {
             grow(&*self.file, catalog.capacity)?;
         }
@@ -240,6 +261,10 @@ impl CatalogFile {
             self.sync()?;
             zero(&*self.file, tail.offset, tail.bytes.len() as u64)?;
         }
+        let mut gap_files = Vec::new();
+        for gap in &report.gaps {
+            gap_files.extend(self.fill(catalog, gap)?);
+        }
         let stops = report.impossible_stops.iter().map(|(id, _)| *id);
         for id in stops.chain(report.missing_checksums.iter().copied()) {
             if let Some(entry) = catalog.entry(id) {
@@ -257,7 +282,36 @@ impl CatalogFile {
             rewrite(&*self.file, 0..catalog.end)?;
             self.sync()?;
         }
-        Ok(tail_file)
+        Ok((tail_file, gap_files))
+    }
+
+    /// Keeps damaged bytes in a side file, unless all are zero, and replaces them by the entry that the catalog has there, or by
+    /// zeros at the end of the entry before. A crash in between leaves a gap again.
+    fn fill(&self, catalog: &Catalog, gap: &Gap) -> Result<Option<PathBuf>, DiskError> {
+        let range = gap.offset..gap.end;
+        let side_file = match side_file::last_nonzero(&*self.file, range.clone())? {
+            Some(_) => {
+                let kept = side_file::keep(&*self.disk, &self.path, &*self.file, range.clone());
+                Some(kept?)
+            }
+            None => None,
+        };
+        let Some(entry) = catalog.entry(gap.recording_id) else {
+            debug_assert!(false, "the catalog has an entry for each gap");
+            return Ok(side_file);
+        };
+        self.file.write_at(&ZEROS[..4], gap.offset)?;
+        self.sync()?;
+        zero(&*self.file, gap.offset, gap.end - gap.offset)?;
+        let bytes = entry.encode();
+        let (length, rest) = bytes.split_at(4);
+        if entry.offset == gap.offset {
+            self.file.write_at(rest, gap.offset + 4)?;
+        }
+        self.sync()?;
+        self.file.write_at(length, entry.offset)?;
+        self.sync()?;
+        Ok(side_file)
     }
 
     /// Makes changes durable if the sync level asks for that. Without, a sync that fails would take what is in the page cache.

@@ -11,6 +11,7 @@ mod change;
 mod entry;
 mod error;
 mod file;
+mod gap;
 mod index;
 mod parse;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use change::{Change, Piece, Step};
 pub use entry::{Entry, EntryState, MalformedEntry};
 pub use error::{AddError, CatalogError, UpdateError};
 pub use file::{CatalogFile, CatalogReport, FoundCatalog};
+pub use gap::Gap;
 pub use parse::{CatalogContents, ParseError, ParseReport};
 
 /// Name of the catalog in the directory of an archive.

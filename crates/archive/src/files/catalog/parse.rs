@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::super::descriptor::{InvalidDescriptor, NULL_VALUE};
 use super::entry::{self, Entry, EntryState, MalformedEntry};
+use super::gap::{self, Gap};
 use super::{Catalog, CatalogOptions, FILES_VERSION, HEADER, aligned_capacity, is_usable};
 
 /// Highest alignment of entries that is taken for one.
@@ -60,28 +61,13 @@ pub enum ParseError {
         /// The version.
         version: i32,
     },
-    /// An entry is malformed, and others follow it.
+    /// Damaged bytes are followed by entries, and no entry can take their place.
     #[error(
-        "the entry at byte {offset} is damaged: {reason}. Recordings follow it (next: {next_id} at byte {next}), so it \
-         was not cut off; restore the catalog from a backup"
+        "bytes {offset} to {next} are damaged, and no entry can take their place before that of recording {next_id}; restore the \
+         catalog from a backup"
     )]
-    Entry {
-        /// Offset of the entry.
-        offset: u64,
-        /// The reason.
-        reason: MalformedEntry,
-        /// Id of the next entry.
-        next_id: i64,
-        /// Offset of the next entry.
-        next: u64,
-    },
-    /// The entries end, and others follow.
-    #[error(
-        "its entries end at byte {offset}, but recordings follow (next: {next_id} at byte {next}): a part of the file \
-         was lost; restore the catalog from a backup"
-    )]
-    Hole {
-        /// Offset of the end.
+    Gap {
+        /// Offset of the first damaged byte.
         offset: u64,
         /// Id of the next entry.
         next_id: i64,
@@ -116,6 +102,8 @@ fn remedy(version: i32) -> &'static str {
 pub struct ParseReport {
     /// Bytes behind the last entry that are not zero: of an entry that was being added, or of purged recordings.
     pub tail: Option<Tail>,
+    /// Damaged bytes before an entry, in the order of the file.
+    pub gaps: Vec<Gap>,
     /// The next recording id of the header was lower than that of an entry.
     pub next_id: Option<NextIdTooLow>,
     /// Recordings whose stop position was impossible; they are active now, and recovery finds their ends.
@@ -155,7 +143,7 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// The bytes are no catalog, or it is damaged in a way that no crash causes.
+    /// The bytes are no catalog, or damage leaves its entries unclear. Damaged bytes between entries are reported as gaps.
     pub fn parse(
         contents: CatalogContents<'_>,
         options: CatalogOptions,
@@ -173,44 +161,60 @@ impl Catalog {
         catalog.alignment = alignment;
         let mut report = ParseReport::default();
 
-        let mut reason = None;
+        let mut budget = (bytes.len() as u64 * SEARCH_FACTOR).max(SEARCH_MIN);
         let mut offset = HEADER;
         let mut previous = None;
-        loop {
+        // Examined when it is known what follows it.
+        let mut last: Option<Entry> = None;
+        let reason = loop {
             let texts = &mut catalog.texts;
             let shared = |text: &str| texts.shared(text);
-            match read_entry((bytes, len), offset, alignment, previous, shared) {
-                Ok(None) => break,
-                Ok(Some(mut entry)) => {
+            let reason = match read_entry((bytes, len), offset, alignment, previous, shared) {
+                Ok(Some(entry)) => {
                     offset += entry.length;
                     previous = Some(entry.descriptor.recording_id);
-                    examine(&mut entry, options, &mut report);
-                    catalog.push_parsed(entry);
+                    if let Some(done) = last.replace(entry) {
+                        catalog.take_parsed(done, &mut report);
+                    }
+                    continue;
                 }
-                Err(malformed) => {
-                    reason = Some(malformed);
-                    break;
-                }
-            }
-        }
-        match find_entry((bytes, len), offset, alignment, previous) {
-            Following::Nothing => (),
-            Following::Entry { next, next_id } => {
-                return Err(match reason {
-                    Some(reason) => ParseError::Entry {
+                Ok(None) => None,
+                Err(malformed) => Some(malformed),
+            };
+            match find_entry((bytes, len), offset, alignment, previous, &mut budget) {
+                Following::Nothing => break reason,
+                Following::Unclear => return Err(ParseError::Unclear { offset }),
+                Following::Entry { next, next_id } => {
+                    let damaged = bytes.get(offset as usize..next as usize);
+                    let damaged = damaged.unwrap_or_default();
+                    if let Some(entry) = gap::entry_in(damaged, offset, (previous, next_id)) {
+                        previous = Some(entry.descriptor.recording_id);
+                        if let Some(done) = last.replace(entry) {
+                            catalog.take_parsed(done, &mut report);
+                        }
+                    } else if let Some(entry) = &mut last {
+                        entry.length += next - offset;
+                    } else {
+                        return Err(ParseError::Gap {
+                            offset,
+                            next_id,
+                            next,
+                        });
+                    }
+                    report.gaps.push(Gap {
                         offset,
+                        end: next,
+                        // An entry was there, or was put there.
+                        recording_id: previous.unwrap_or(NULL_VALUE),
+                        next_id,
                         reason,
-                        next_id,
-                        next,
-                    },
-                    None => ParseError::Hole {
-                        offset,
-                        next_id,
-                        next,
-                    },
-                });
+                    });
+                    offset = next;
+                }
             }
-            Following::Unclear => return Err(ParseError::Unclear { offset }),
+        };
+        if let Some(done) = last {
+            catalog.take_parsed(done, &mut report);
         }
         if let Some(last) = rposition_nonzero(bytes, offset) {
             report.tail = Some(Tail {
@@ -234,6 +238,11 @@ impl Catalog {
             len,
         );
         Ok((catalog, report))
+    }
+
+    fn take_parsed(&mut self, mut entry: Entry, report: &mut ParseReport) {
+        examine(&mut entry, self.options, report);
+        self.push_parsed(entry);
     }
 }
 
@@ -308,16 +317,16 @@ enum Following {
     Unclear,
 }
 
-/// Looks for the first complete entry of a recording behind an offset that has none. Decodes a number of bytes in proportion
-/// to the file, whatever it contains.
+/// Looks for the first complete entry of a recording behind an offset that has none. `budget` is the number of bytes that it may
+/// still decode.
 fn find_entry(
     (bytes, len): (&[u8], u64),
     from: u64,
     alignment: u64,
     previous: Option<i64>,
+    budget: &mut u64,
 ) -> Following {
     let none: Arc<str> = "".into();
-    let mut budget = (bytes.len() as u64 * SEARCH_FACTOR).max(SEARCH_MIN);
     let mut offset = from + alignment;
     while offset < bytes.len() as u64 {
         // Less than the length of the bytes.
@@ -326,7 +335,7 @@ fn find_entry(
             let Some(left) = budget.checked_sub(length) else {
                 return Following::Unclear;
             };
-            budget = left;
+            *budget = left;
             if let Ok(Some(entry)) = read_entry((bytes, len), offset, alignment, previous, |_| {
                 Arc::clone(&none)
             }) && entry.state != EntryState::Deleted

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -318,74 +318,171 @@ fn overwrite(disk: &Arc<dyn Disk>, offset: u64, bytes: &[u8]) {
     file.write_at(bytes, offset).unwrap();
 }
 
+/// Returns the lengths and states of the entries in the file, read as `docs/spec/archive.md` §3.2 has them and as each reader goes
+/// through them: from one length to the next.
+fn walk(bytes: &[u8]) -> Vec<(u64, i32, i64)> {
+    let mut entries = Vec::new();
+    let mut offset = 32;
+    while offset + 32 < bytes.len() {
+        let int = |at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let length = int(offset);
+        if length == 0 {
+            break;
+        }
+        assert!(length > 0, "{length} at {offset}");
+        let id = i64::from_le_bytes(bytes[offset + 48..offset + 56].try_into().unwrap());
+        entries.push((offset as u64, int(offset + 4), id));
+        offset += 32 + length as usize;
+    }
+    entries
+}
+
 #[test]
-fn damage_before_other_recordings_is_refused_and_nothing_is_cut() {
-    let (_, disk, mut opened) = new_catalog(options(SyncLevel::None));
+fn damaged_entry_before_others_becomes_a_deleted_one_and_its_bytes_are_kept() {
+    let (_, disk, mut opened) = new_catalog(options(SyncLevel::Data));
     for _ in 0..3 {
         opened.add(&recording(1, "aeron:ipc"));
     }
-    let second = opened.catalog.entries()[1].offset();
+    let [second, third] = [1, 2].map(|at| opened.catalog.entries()[at].offset());
     let good = contents(&*disk, CATALOG_FILE);
-    type Damage<'a> = (u64, &'a [u8], fn(&ParseError) -> bool);
+    type Damage<'a> = (u64, &'a [u8], fn(Option<&MalformedEntry>) -> bool);
     let cases: [Damage<'_>; 7] = [
-        (second, &[0; 4], |e| {
-            matches!(e, ParseError::Hole { next_id: 2, .. })
+        (second, &[0; 4], |reason| reason.is_none()),
+        (second, &[0xff; 4], |reason| {
+            matches!(reason, Some(MalformedEntry::Length(-1)))
         }),
-        (second, &[0xff; 4], |e| {
-            matches!(
-                e,
-                ParseError::Entry {
-                    reason: MalformedEntry::Length(-1),
-                    next_id: 2,
-                    ..
-                }
-            )
+        (second, &[0x21, 0, 0, 0], |reason| {
+            matches!(reason, Some(MalformedEntry::Length(0x21)))
         }),
-        (second, &[0x21, 0, 0, 0], |e| {
-            matches!(e, ParseError::Entry { .. })
+        (second + 4, &[9], |reason| {
+            matches!(reason, Some(MalformedEntry::State(9)))
         }),
-        (second + 4, &[9], |e| {
-            matches!(
-                e,
-                ParseError::Entry {
-                    reason: MalformedEntry::State(9),
-                    ..
-                }
-            )
+        (second + 48, &[0], |reason| {
+            matches!(reason, Some(MalformedEntry::Order { id: 0, previous: 0 }))
         }),
-        (second + 48, &[0], |e| {
-            matches!(
-                e,
-                ParseError::Entry {
-                    reason: MalformedEntry::Order { id: 0, previous: 0 },
-                    ..
-                }
-            )
+        (second + 112, &[0xff; 4], |reason| {
+            matches!(reason, Some(MalformedEntry::Decode(_)))
         }),
-        (second + 112, &[0xff; 4], |e| {
-            matches!(
-                e,
-                ParseError::Entry {
-                    reason: MalformedEntry::Decode(_),
-                    ..
-                }
-            )
-        }),
-        (second + 112, &[0; 1], |e| {
-            matches!(e, ParseError::Entry { .. })
-        }),
+        (second + 112, &[0; 1], |reason| reason.is_some()),
     ];
-    for (offset, bytes, expected) in cases {
+    for (at, (offset, bytes, expected)) in cases.into_iter().enumerate() {
         overwrite(&disk, 0, &good);
         overwrite(&disk, offset, bytes);
         let damaged = contents(&*disk, CATALOG_FILE);
-        let error = open(&disk, options(SyncLevel::None)).err().unwrap();
-        let CatalogError::Contents { reason, .. } = &error else {
-            panic!("{error}")
+        let mut again = open(&disk, options(SyncLevel::Data)).unwrap();
+        let [gap] = &again.report.contents.gaps[..] else {
+            panic!("{:?}", again.report)
         };
-        assert!(expected(reason), "{error}");
-        assert!(error.to_string().contains("archive.catalog"), "{error}");
-        assert_eq!(damaged, contents(&*disk, CATALOG_FILE));
+        assert_eq!(
+            (second, third, 1, 2),
+            (gap.offset, gap.end, gap.recording_id, gap.next_id)
+        );
+        assert!(expected(gap.reason.as_ref()), "{gap:?}");
+        let [side] = &again.report.gap_files[..] else {
+            panic!("{:?}", again.report)
+        };
+        let name = side.file_name().unwrap().to_str().unwrap();
+        assert!(
+            name.starts_with(&format!("archive.catalog.cut-{second}")),
+            "{name}"
+        );
+        assert_eq!(
+            damaged[second as usize..third as usize],
+            contents(&*disk, name)
+        );
+        let findings = again.report.findings();
+        assert!(
+            findings
+                .iter()
+                .any(|text| text.contains(&format!("damaged from byte {second} to {third}")))
+                && findings.iter().any(|text| text.contains(name)),
+            "{findings:?}"
+        );
+        // Each reader finds the others, and the entry of a deleted recording between them.
+        assert_eq!(
+            vec![(32, 1, 0), (second, 2, 1), (third, 1, 2)],
+            walk(&contents(&*disk, CATALOG_FILE)),
+            "case {at}"
+        );
+        let ids = |catalog: &Catalog| {
+            catalog
+                .recordings(0)
+                .map(|d| d.recording_id)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(vec![0, 2], ids(&again.catalog));
+        assert_eq!(3, again.add(&recording(1, "aeron:ipc")));
+        let third_time = open(&disk, options(SyncLevel::Data)).unwrap();
+        assert_eq!(CatalogReport::default(), third_time.report, "case {at}");
+        assert_eq!(vec![0, 2, 3], ids(&third_time.catalog));
+    }
+}
+
+#[test]
+fn entry_that_a_damaged_length_ends_too_early_gets_its_length_back() {
+    let (_, disk, mut opened) = new_catalog(options(SyncLevel::Data));
+    let long = "x".repeat(200);
+    opened.add(&recording(1, &long));
+    opened.add(&recording(1, "aeron:ipc"));
+    // The texts become shorter, and the entry keeps its length, as entries of official archives do.
+    let first = opened.catalog.entries()[0].clone();
+    let bytes = contents(&*disk, CATALOG_FILE);
+    let donor = opened.catalog.entries()[1].clone();
+    let texts =
+        |entry: &Entry| (entry.offset() + 112) as usize..(entry.offset() + entry.length()) as usize;
+    let mut short = bytes[texts(&donor)].to_vec();
+    short.resize(texts(&first).len(), 0);
+    overwrite(&disk, first.offset() + 112, &short);
+    let kept = contents(&*disk, CATALOG_FILE);
+    let length = donor.length() as i32 - 32;
+    overwrite(&disk, first.offset(), &length.to_le_bytes());
+    let again = open(&disk, options(SyncLevel::Data)).unwrap();
+    assert_eq!(1, again.report.contents.gaps.len());
+    assert_eq!(Vec::<PathBuf>::new(), again.report.gap_files);
+    assert_eq!(kept, contents(&*disk, CATALOG_FILE));
+    assert_eq!(2, again.catalog.len());
+}
+
+#[test]
+fn power_cut_at_any_operation_of_a_repair_leaves_a_catalog_that_opens() {
+    for seed in 0..8 {
+        for cut in 0.. {
+            let crashing = CrashingDisk::new(seed, true);
+            let disk = crashing.disk();
+            let mut opened = open(&disk, options(SyncLevel::Data)).unwrap();
+            for _ in 0..3 {
+                opened.add(&recording(1, "aeron:ipc"));
+            }
+            let second = opened.catalog.entries()[1].offset();
+            overwrite(&disk, second + 1, &[0x10]);
+            let file = disk
+                .open(&path(CATALOG_FILE), OpenOptions::write())
+                .unwrap();
+            file.sync(taran_storage::SyncKind::All).unwrap();
+            drop((file, opened));
+            crashing.crash_before(cut);
+            let is_cut = open(&crashing.disk(), options(SyncLevel::Data)).is_err();
+            let again = crashing.restart();
+            let reopened = open(&again.disk(), options(SyncLevel::Data));
+            let reopened =
+                reopened.unwrap_or_else(|error| panic!("seed={seed} cut={cut}: {error}"));
+            let ids: Vec<i64> = reopened
+                .catalog
+                .recordings(0)
+                .map(|d| d.recording_id)
+                .collect();
+            assert_eq!(vec![0, 2], ids, "seed={seed} cut={cut}");
+            let third = open(&again.disk(), options(SyncLevel::Data)).unwrap();
+            assert_eq!(
+                CatalogReport::default(),
+                third.report,
+                "seed={seed} cut={cut}"
+            );
+            if !is_cut {
+                assert!(cut > 5, "{cut} operations");
+                break;
+            }
+        }
     }
 }
 
