@@ -18,6 +18,16 @@ const NO_REQUESTER: Requester = Requester {
     correlation_id: NULL_VALUE,
 };
 
+/// Time for which a consumer may be missing before the error log says so, in nanoseconds: it may start later than the archive.
+const CONSUMER_PATIENCE_NS: i64 = 60_000_000_000;
+
+/// A consumer that was not seen since the archive started.
+#[derive(Clone, Copy, Debug)]
+struct MissingConsumer {
+    since_ns: i64,
+    is_logged: bool,
+}
+
 /// Progress of retention over the recordings, one per duty cycle.
 #[derive(Debug, Default)]
 pub(super) struct Retention {
@@ -29,6 +39,8 @@ pub(super) struct Retention {
     is_looking: bool,
     /// Positions of consumers seen last, by recording and name.
     consumers: HashMap<(i64, String), i64>,
+    /// Consumers that a recording misses, by name.
+    missing: HashMap<String, MissingConsumer>,
 }
 
 impl ConductorCore {
@@ -170,10 +182,31 @@ impl ConductorCore {
                 positions.insert((recording_id, name.to_owned()), position);
             }
         });
-        let of_consumer = |name: &String| {
-            let key = (recording_id, name.clone());
-            positions.get(&key).copied().unwrap_or(0)
-        };
-        rule.consumers().iter().map(of_consumer).min()
+        let (mut lowest, mut missing) = (None, Vec::new());
+        for name in rule.consumers() {
+            let position = positions.get(&(recording_id, name.clone())).copied();
+            if position.is_none() {
+                let since = MissingConsumer {
+                    since_ns: self.now.nanos,
+                    is_logged: false,
+                };
+                let found = self.retention.missing.entry(name.clone()).or_insert(since);
+                let waited_ns = self.now.nanos.saturating_sub(found.since_ns);
+                if !found.is_logged && waited_ns >= CONSUMER_PATIENCE_NS {
+                    found.is_logged = true;
+                    missing.push(name);
+                }
+            }
+            let position = position.unwrap_or(0);
+            lowest = Some(lowest.map_or(position, |lowest: i64| lowest.min(position)));
+        }
+        for name in missing {
+            let text = format!(
+                "retention of recording {recording_id}: the consumer {name} was not seen since the archive started, and nothing \
+                 is purged before it was"
+            );
+            self.log(ErrorCode::Generic, &text);
+        }
+        lowest
     }
 }

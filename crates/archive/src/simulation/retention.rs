@@ -154,6 +154,15 @@ fn retention_waits_for_a_named_consumer() {
     fixture.publish(0, 600);
     fixture.run_for(3_000);
     assert_eq!(fixture.bases(0).first(), Some(&0));
+    let is_named = |fixture: &Fixture| {
+        let errors = fixture.errors();
+        errors
+            .iter()
+            .any(|error| error.contains("the consumer risk was not seen"))
+    };
+    assert!(!is_named(&fixture));
+    fixture.run_for(65_000);
+    assert!(is_named(&fixture), "{:?}", fixture.errors());
     let mut key = 0_i64.to_le_bytes().to_vec();
     key.extend_from_slice(b"risk");
     fixture.user(|user, _| user.add_counter(type_id::CONSUMER_POSITION, &key, 2 * SEGMENT + 64));
