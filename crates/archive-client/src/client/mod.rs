@@ -25,5 +25,6 @@ pub use context::ArchiveContext;
 pub use error::{ArchiveEvent, ConnectError};
 pub use events::RecordingEvents;
 pub use params::{ReplayParams, ReplaySession, ReplicationParams};
+pub(crate) use params::{TIME_MIN_MS, position_of_time};
 pub use reconnect::ReconnectingArchive;
 pub use response_replay::ResponseReplay;

@@ -27,6 +27,14 @@ impl Default for ReplayParams {
     }
 }
 
+/// Lowest time that archives take for one.
+pub(crate) const TIME_MIN_MS: i64 = 1 << 31;
+
+/// Returns the position that stands for a time on the wire (`docs/archive.md`).
+pub(crate) fn position_of_time(time_ms: i64) -> i64 {
+    time_ms.saturating_mul(-32)
+}
+
 impl ReplayParams {
     /// Length of a replay that ends at the position that the recording has now.
     const ALL_AND_STOP: i64 = -2;
@@ -56,7 +64,7 @@ impl ReplayParams {
     /// [`INVALID_POSITION`](crate::protocol::ErrorCode::InvalidPosition).
     #[must_use]
     pub fn from_time_ms(mut self, time_ms: i64) -> Self {
-        self.position = time_ms.saturating_mul(-32);
+        self.position = position_of_time(time_ms);
         self
     }
 

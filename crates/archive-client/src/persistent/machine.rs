@@ -2,7 +2,7 @@
 use std::collections::VecDeque;
 
 use super::{PersistentError, PersistentEvent, StartPosition};
-use crate::client::ReplaySession;
+use crate::client::{ReplaySession, position_of_time};
 use crate::protocol::ErrorCode;
 use crate::session::{Recording, RequestError};
 
@@ -165,7 +165,7 @@ impl Machine {
             state: PersistentState::AwaitArchive,
             position: match options.start {
                 StartPosition::At(position) => Some(position),
-                StartPosition::Start | StartPosition::Live => None,
+                StartPosition::Start | StartPosition::Live | StartPosition::Time(_) => None,
             },
             options,
             highest_live: None,
@@ -235,7 +235,7 @@ impl Machine {
                 self.enter(PersistentState::AwaitListRecording);
             }
             PersistentState::SendReplay if self.may_try() => {
-                let position = self.position.unwrap_or(0);
+                let position = self.replayed_position();
                 self.actions.push_back(Action::StartReplay { position });
                 self.enter(PersistentState::AwaitReplay);
             }
@@ -274,6 +274,8 @@ impl Machine {
             return;
         };
         self.waiting_since_ns = None;
+        // After a start at a time, the replay tells the position.
+        self.position.get_or_insert(replay.position);
         if replay.is_closed {
             self.set_up_again();
             return;
@@ -401,7 +403,14 @@ impl Machine {
         }
         self.was_active = recording.stop_position.is_none();
         let is_first_live = self.options.start == StartPosition::Live && self.position.is_none();
-        if self.options.start == StartPosition::Start {
+        let is_empty = recording.stop_position == Some(recording.start_position);
+        let is_start = match self.options.start {
+            StartPosition::Start => true,
+            // An archive replays nothing of an empty recording.
+            StartPosition::Time(_) => is_empty,
+            StartPosition::Live | StartPosition::At(_) => false,
+        };
+        if is_start {
             self.position.get_or_insert(recording.start_position);
         }
         if let Some(position) = self.position {
@@ -424,6 +433,14 @@ impl Machine {
         Ok(())
     }
 
+    /// Returns the position for a replay request: a time, if the position is not known yet.
+    fn replayed_position(&self) -> i64 {
+        self.position.unwrap_or(match self.options.start {
+            StartPosition::Time(time_ms) => position_of_time(time_ms),
+            StartPosition::Start | StartPosition::Live | StartPosition::At(_) => 0,
+        })
+    }
+
     pub(crate) fn on_replay_subscription(&mut self, outcome: Result<(), taran::CommandError>) {
         if self.state != PersistentState::AwaitReplaySubscription {
             return;
@@ -433,7 +450,7 @@ impl Machine {
                 ReplayKind::Fixed => self.begin_reading(),
                 ReplayKind::AnyPort => self.enter(PersistentState::AwaitReplayEndpoint),
                 ReplayKind::Response => {
-                    let position = self.position.unwrap_or(0);
+                    let position = self.replayed_position();
                     self.actions
                         .push_back(Action::StartResponseReplay { position });
                     self.enter(PersistentState::AwaitResponseReplay);
@@ -474,6 +491,13 @@ impl Machine {
                 recording_id: self.options.recording_id,
             }),
             Some(ErrorCode::InvalidPosition) if !may_lag => {
+                if let (StartPosition::Time(time_ms), None) = (self.options.start, self.position) {
+                    return self.fail(PersistentError::StartTimeRefused {
+                        recording_id: self.options.recording_id,
+                        time_ms,
+                        error,
+                    });
+                }
                 self.fail(PersistentError::Request(error));
             }
             Some(ErrorCode::MaxReplays | ErrorCode::InvalidPosition) | None => {

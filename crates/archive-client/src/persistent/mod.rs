@@ -24,6 +24,11 @@ pub enum StartPosition {
     Live,
     /// At this position, the start of a frame.
     At(i64),
+    /// Where the recording was at this time, in milliseconds since 1970 UTC: see [`ReplayParams::from_time_ms`]. Archives of Aeron
+    /// refuse it: [`PersistentError::StartTimeRefused`].
+    ///
+    /// [`ReplayParams::from_time_ms`]: crate::ReplayParams::from_time_ms
+    Time(i64),
 }
 
 /// An event of a persistent subscription.
@@ -72,6 +77,19 @@ pub enum PersistentError {
         start: i64,
         /// Stop position of the recording; `None` while it is active.
         stop: Option<i64>,
+    },
+    /// The archive does not replay from a time. Archives of Aeron do not.
+    #[error(
+        "the archive does not replay recording {recording_id} from the time {time_ms} ms since 1970; archives of Aeron do not know \
+         times: {error}"
+    )]
+    StartTimeRefused {
+        /// Id of the recording.
+        recording_id: i64,
+        /// The time in milliseconds since 1970 UTC.
+        time_ms: i64,
+        /// The archive's answer.
+        error: RequestError,
     },
     /// A request to the archive failed.
     #[error(transparent)]

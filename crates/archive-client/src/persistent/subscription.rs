@@ -11,7 +11,7 @@ use super::machine::{Action, Facts, ImageFacts, Machine, MachineOptions, ReplayK
 use super::{PersistentError, PersistentEvent, PersistentState, StartPosition};
 use crate::client::{
     ArchiveContext, ArchiveEvent, Call, ReconnectingArchive, ReplayParams, ReplaySession,
-    ResponseReplay,
+    ResponseReplay, TIME_MIN_MS,
 };
 use crate::session::{Recording, RequestError};
 
@@ -192,6 +192,9 @@ impl PersistentSubscription {
         }
         if matches!(options.start, StartPosition::At(position) if position < 0) {
             return Err(invalid("start", &"must be at least 0"));
+        }
+        if matches!(options.start, StartPosition::Time(time_ms) if time_ms < TIME_MIN_MS) {
+            return Err(invalid("start", &"must be milliseconds since 1970"));
         }
         replay.as_str().clone_into(&mut options.replay_channel);
         let timeout = context.message_timeout_in_force().as_nanos();

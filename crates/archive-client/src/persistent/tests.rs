@@ -193,6 +193,80 @@ fn start_with_live_reads_no_replay() {
     assert_eq!(world.machine.position(), Some(4096));
 }
 
+const TIME_MS: i64 = 1_700_000_000_000;
+
+#[test]
+fn start_at_a_time_replays_from_it_and_goes_on_from_the_position_of_the_replay() {
+    let mut world = World::new(StartPosition::Time(TIME_MS), ReplayKind::Fixed);
+    world.step();
+    world.machine.on_recording(Ok(Some(recording(1024, None))));
+    let position = -32 * TIME_MS;
+    assert_eq!(world.step(), [Action::StartReplay { position }]);
+    assert_eq!(world.machine.position(), None);
+    world.on_replay();
+    world.step();
+    world.machine.on_replay_subscription(Ok(()));
+    world.facts.replay = image(8192);
+    assert_eq!(world.step(), [Action::RequestMaxPosition]);
+    assert_eq!(world.machine.position(), Some(8192));
+    // Another replay begins where this one has got to.
+    world.consume(12_288);
+    world.facts.replay = Some(ImageFacts {
+        is_closed: true,
+        ..image(12_288).unwrap()
+    });
+    assert_eq!(world.step(), []);
+    assert_eq!(world.wait(LATER), [Action::ListRecording]);
+    world.machine.on_recording(Ok(Some(recording(1024, None))));
+    assert_eq!(world.step(), [Action::StartReplay { position: 12_288 }]);
+}
+
+#[test]
+fn start_at_a_time_over_a_response_channel_requests_it_with_a_token() {
+    let mut world = World::new(StartPosition::Time(TIME_MS), ReplayKind::Response);
+    world.step();
+    world.machine.on_recording(Ok(Some(recording(0, None))));
+    world.step();
+    world.machine.on_replay_subscription(Ok(()));
+    let position = -32 * TIME_MS;
+    assert_eq!(world.step(), [Action::StartResponseReplay { position }]);
+}
+
+#[test]
+fn start_at_a_time_fails_with_an_archive_that_knows_none() {
+    let mut world = World::new(StartPosition::Time(TIME_MS), ReplayKind::Fixed);
+    world.step();
+    world.machine.on_recording(Ok(Some(recording(0, None))));
+    world.step();
+    world
+        .machine
+        .on_replay(Err(refused(ErrorCode::InvalidPosition)));
+    assert_eq!(world.machine.state(), PersistentState::Failed);
+    let Some(PersistentEvent::Failed(error)) = world.events().pop() else {
+        panic!("it fails")
+    };
+    let is_expected = matches!(
+        error,
+        PersistentError::StartTimeRefused {
+            recording_id: 3,
+            time_ms: TIME_MS,
+            ..
+        }
+    );
+    assert!(is_expected, "{error}");
+}
+
+#[test]
+fn start_at_a_time_of_an_empty_recording_awaits_the_live_stream() {
+    let mut world = World::new(StartPosition::Time(TIME_MS), ReplayKind::Fixed);
+    world.step();
+    world
+        .machine
+        .on_recording(Ok(Some(recording(64, Some(64)))));
+    assert_eq!(world.step(), [Action::AddLiveSubscription]);
+    assert_eq!(world.machine.position(), Some(64));
+}
+
 #[test]
 fn any_port_subscribes_before_it_requests() {
     let mut world = World::new(StartPosition::Start, ReplayKind::AnyPort);
