@@ -490,11 +490,21 @@ fn create_directories(config: &mut ArchiveConfig) -> Result<(), ArchiveError> {
     Ok(())
 }
 
+/// Returns true if there is a process of this id, of any user.
+fn is_process(pid: i64) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
 /// Deletes all that is in the archive's directory, whose lock the caller holds, unless an official archive, which takes no lock,
 /// is active there.
 fn delete_files(config: &ArchiveConfig, now_ms: i64) -> Result<(), ArchiveError> {
     let (dir, mark_dir) = (&config.dir, &config.mark_file_dir);
-    MarkFile::check_inactive(&OsDisk, &FileStorage, dir, mark_dir, now_ms)?;
+    match MarkFile::check_inactive(&OsDisk, &FileStorage, dir, mark_dir, now_ms) {
+        // A directory that no archive can use otherwise: to delete it is what the option is for.
+        Ok(()) | Err(ClaimError::Contents { .. } | ClaimError::Version { .. }) => {}
+        Err(ClaimError::ClaimedForever { pid, .. }) if !is_process(pid) => {}
+        Err(error) => return Err(error.into()),
+    }
     for entry in std::fs::read_dir(dir).map_err(failed(dir))? {
         let entry = entry.map_err(failed(dir))?;
         let path = entry.path();

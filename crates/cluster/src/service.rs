@@ -149,8 +149,8 @@ impl SnapshotWriter {
     /// owns it, or shares it with a service that copies what it changes (`Arc::make_mut`). Each frame must be made without
     /// waiting, and in much less time than messages may be delayed for.
     ///
-    /// The time of a state that is large is spent by [`write`](Self::write) in one call, for which the member stands still. A leader
-    /// that stands still for the heartbeat timeout loses its leadership.
+    /// [`write`](Self::write) copies its frames within the call. With a large state the member stands still for that time, and a
+    /// leader that stands still for the heartbeat timeout loses its leadership.
     pub fn write_later(
         &mut self,
         frames: impl IntoIterator<Item = Vec<u8>, IntoIter: Send + 'static>,

@@ -264,7 +264,8 @@ impl ConductorCore {
             && let Ok(found) = self.known(fields.recording_id)
         {
             let end = self.recorded_position(fields.recording_id);
-            let position = end.unwrap_or(found.stop_position);
+            // Nothing can be replayed from the end of a stopped recording: an entry that is there is not found.
+            let position = end.unwrap_or(found.stop_position - 1);
             let replay = TimedReplay {
                 time_ms,
                 request: fields.waiting(to, image),

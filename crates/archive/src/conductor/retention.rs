@@ -40,7 +40,7 @@ pub(super) struct Retention {
     /// Positions of consumers seen last, by recording and name.
     consumers: HashMap<(i64, String), i64>,
     /// Consumers that a recording misses, by name.
-    missing: HashMap<String, MissingConsumer>,
+    missing: HashMap<(i64, String), MissingConsumer>,
 }
 
 impl ConductorCore {
@@ -190,7 +190,8 @@ impl ConductorCore {
                     since_ns: self.now.nanos,
                     is_logged: false,
                 };
-                let found = self.retention.missing.entry(name.clone()).or_insert(since);
+                let key = (recording_id, name.clone());
+                let found = self.retention.missing.entry(key).or_insert(since);
                 let waited_ns = self.now.nanos.saturating_sub(found.since_ns);
                 if !found.is_logged && waited_ns >= CONSUMER_PATIENCE_NS {
                     found.is_logged = true;
@@ -203,7 +204,7 @@ impl ConductorCore {
         for name in missing {
             let text = format!(
                 "retention of recording {recording_id}: the consumer {name} was not seen since the archive started, and nothing \
-                 is purged before it was"
+                 is purged before it is"
             );
             self.log(ErrorCode::Generic, &text);
         }

@@ -42,6 +42,21 @@ fn replay_from_a_time_begins_at_the_last_entry_before_it() {
 }
 
 #[test]
+fn replay_from_a_time_behind_a_stopped_recording_begins_at_its_last_entry_before_the_end() {
+    let mut fixture = Fixture::new(&[("taran.archive.time.index.interval", "1s")]);
+    fixture.user(|user, journal| user.publish((0, Media::Ipc), (1, 100), journal));
+    fixture.record(0);
+    fixture.run_for(3_000);
+    fixture.publish(0, 20);
+    fixture.run_for(3_000);
+    let end = fixture.floor(0);
+    fixture.stop();
+    fixture.run_for(3_000);
+    let (first, last) = fixture.replay_from(0, fixture.now_ms()).unwrap();
+    assert!(first < end && last == end, "{first} {last} {end}");
+}
+
+#[test]
 fn time_index_of_extended_recording_forgets_what_was_truncated() {
     let mut fixture = Fixture::new(&[]);
     fixture.user(|user, journal| user.publish((0, Media::Ipc), (10, 100), journal));

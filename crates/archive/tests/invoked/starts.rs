@@ -50,7 +50,7 @@ impl Files {
         entries.map(read).collect()
     }
 
-    fn change(&self, name: &str, change: impl FnOnce(&mut [u8])) {
+    fn change(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let path = self.0.join(name);
         let mut bytes = fs::read(&path).expect("there is a file");
         change(&mut bytes);
@@ -138,10 +138,20 @@ fn start_with_a_catalog_that_cannot_be_used_changes_nothing() {
 fn deletion_at_the_start_is_refused_while_an_official_archive_is_active() {
     let files = Files::of_an_archive("official");
     let delete = [("aeron.archive.dir.delete.on.start", "true")];
-    files.set_official_heartbeat(0);
+    // Of the future, so that the test may take any time.
+    files.set_official_heartbeat(-3_600_000);
     files.assert_refused(&delete, "shows an active archive");
     assert!(files.contents().contains_key("0-0.rec"));
     files.set_official_heartbeat(60_000);
+    drop(files.launch(&delete).expect("the archive starts"));
+    assert!(!files.contents().contains_key("0-0.rec"));
+}
+
+#[test]
+fn deletion_at_the_start_clears_a_directory_whose_mark_file_is_damaged() {
+    let files = Files::of_an_archive("damaged-mark");
+    files.change(MARK_FILE, |bytes| bytes.truncate(100));
+    let delete = [("aeron.archive.dir.delete.on.start", "true")];
     drop(files.launch(&delete).expect("the archive starts"));
     assert!(!files.contents().contains_key("0-0.rec"));
 }

@@ -24,6 +24,10 @@ const BYTES_PER_POLL: usize = 32 * 1024;
 const MAX_UNRECORDED: i64 = 256 * 1024;
 /// Duty cycles are without writing for this multiple of the time that one with writing took.
 const REST: Nanos = 3;
+/// Longest time without writing, also if the process stood still meanwhile.
+const LONGEST_REST: Nanos = 100_000_000;
+/// Bytes of a frame in the log beside its payload.
+const FRAME_HEADER: usize = 32;
 
 /// A snapshot that is being recorded: the parts one after the other.
 pub(crate) struct SnapshotRecorder {
@@ -47,7 +51,8 @@ impl Pace {
     /// Begins a duty cycle. Returns true if it may write.
     fn begin(&mut self, now: Nanos) -> bool {
         if let Some(begun) = self.begun.take() {
-            self.rests_until = now.saturating_add((now - begun).saturating_mul(REST));
+            let rest = (now - begun).saturating_mul(REST).min(LONGEST_REST);
+            self.rests_until = now.saturating_add(rest);
         }
         now >= self.rests_until
     }
@@ -166,8 +171,16 @@ impl SnapshotRecorder {
                     *counter = find_session(client, publication.session_id());
                 }
                 let counters = client.counters();
-                let Some((counter, recorded)) =
-                    counter.and_then(|counter| Some((counter, counters.value(counter)?)))
+                // Ids of counters are used again: that of an aborted recording may be of another one.
+                let session = publication.session_id().to_le_bytes();
+                let is_own = |counter: &i32| {
+                    counters
+                        .key(*counter)
+                        .is_some_and(|key| key[8..12] == session)
+                };
+                let Some((counter, recorded)) = counter
+                    .filter(is_own)
+                    .and_then(|counter| Some((counter, counters.value(counter)?)))
                 else {
                     return Ok(SnapshotProgress::Pending(0));
                 };
@@ -218,7 +231,7 @@ impl Part {
             match publication.offer(&frame) {
                 Ok(_) => {
                     frames += 1;
-                    bytes += frame.len();
+                    bytes += (FRAME_HEADER + frame.len()).next_multiple_of(FRAME_HEADER);
                 }
                 Err(error) if error.is_retryable() => {
                     self.next = Some(frame);
@@ -259,5 +272,9 @@ mod tests {
             // A duty cycle without writing has no rest behind it.
             now += 1_000_000;
         }
+        // The process stood still.
+        pace.on_written(now);
+        assert!(!pace.begin(now + 60_000_000_000));
+        assert!(pace.begin(now + 60_000_000_000 + LONGEST_REST));
     }
 }

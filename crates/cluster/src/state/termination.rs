@@ -130,6 +130,14 @@ impl Termination {
         self.ending.is_some()
     }
 
+    /// Returns true if this member has asked all to end, as the leader of `term`. A leader that inherits the request of another
+    /// one has no part in it: that request ends nothing unless its log reaches the position.
+    #[must_use]
+    pub fn is_begun_in(&self, term: Option<i64>) -> bool {
+        let ending = self.ending.as_ref();
+        ending.is_some_and(|ending| ending.is_leader && Some(ending.term) == term)
+    }
+
     /// Returns the next step, if there is one now.
     pub fn step(&mut self, input: &TerminationInput) -> Option<TerminationStep> {
         let ending = self.ending.as_mut()?;
@@ -170,6 +178,18 @@ mod tests {
             is_taking_snapshot: false,
             has_ended_services: true,
         }
+    }
+
+    #[test]
+    fn request_of_another_leader_is_not_begun_by_this_one() {
+        let mut inherited = Termination::new(1_000);
+        inherited.request(3, 960);
+        assert!(inherited.is_requested());
+        assert!(!inherited.is_begun_in(Some(3)) && !inherited.is_begun_in(Some(4)));
+        let mut own = Termination::new(1_000);
+        own.begin(3, 960, [1, 2].into_iter());
+        assert!(own.is_begun_in(Some(3)));
+        assert!(!own.is_begun_in(Some(4)), "a later term");
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub(crate) struct Scribe {
     waiting: Vec<i64>,
     /// While it is set, snapshots go on.
     holds_snapshots: Arc<AtomicBool>,
+    /// Set once frames of a snapshot are asked for.
+    records_snapshot: Arc<AtomicBool>,
 }
 
 /// A frame of snapshots that go on. It is no state.
@@ -108,7 +110,9 @@ impl Service for Scribe {
             snapshot.write(text.as_bytes());
         }
         let holds = Arc::clone(&self.holds_snapshots);
+        let records = Arc::clone(&self.records_snapshot);
         snapshot.write_later(std::iter::from_fn(move || {
+            records.store(true, Ordering::Release);
             holds.load(Ordering::Acquire).then(|| FILLER.to_vec())
         }));
     }
@@ -141,6 +145,8 @@ pub(crate) struct Node {
     pub(crate) journal: Arc<Mutex<Vec<String>>>,
     /// While it is set, snapshots of the service go on.
     pub(crate) holds_snapshots: Arc<AtomicBool>,
+    /// Set once frames of a snapshot of the service are asked for.
+    pub(crate) records_snapshot: Arc<AtomicBool>,
 }
 
 /// Returns members with free ports; the port to which leaders replay their log is chosen when it is used.
@@ -209,6 +215,7 @@ impl Node {
             properties: Vec::new(),
             journal: Arc::default(),
             holds_snapshots: Arc::default(),
+            records_snapshot: Arc::default(),
         };
         node.launch();
         node
@@ -245,6 +252,7 @@ impl Node {
             dir: root.join(format!("taran-test-cluster-{name}-{}", std::process::id())),
             journal: Arc::default(),
             holds_snapshots: Arc::default(),
+            records_snapshot: Arc::default(),
         };
         node.launch_driver();
         node

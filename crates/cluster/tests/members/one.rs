@@ -67,6 +67,9 @@ fn member_goes_on_while_its_snapshot_is_recorded() {
     echo(&mut session, b"before");
     node.holds_snapshots.store(true, Ordering::Release);
     let toggle = Node::begin_action(&client, 4);
+    await_true("the recording of the snapshot", || {
+        node.records_snapshot.load(Ordering::Acquire)
+    });
     // The snapshot ends only when the test says so.
     for _ in 0..20 {
         echo(&mut session, b"during");
@@ -79,7 +82,6 @@ fn member_goes_on_while_its_snapshot_is_recorded() {
     node.stop();
     node.journal.lock().unwrap().clear();
 
-    // Some may have come before the snapshot.
     node.launch();
     await_true("all messages, from the snapshot and the log", || {
         let journal = node.journal();

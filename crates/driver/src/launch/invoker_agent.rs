@@ -61,7 +61,7 @@ impl<C: SkippableAgent, N: Agent> Agent for InvokerAgent<C, N> {
             return self.network.do_work(now);
         }
         let work = self.conductor.do_work(now)?;
-        // Also after work: what is left to do is a request.
+        // Also after work: what is left to do is a request, or can wait.
         self.backoff.on_poll(now.nanos, false);
         Ok(work + self.network.do_work(now)?)
     }

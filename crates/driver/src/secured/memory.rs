@@ -36,9 +36,11 @@ impl Default for SealedMemory {
 /// Passes the memory of the calling thread to `act`.
 #[inline]
 pub(super) fn with_memory<R>(act: impl FnOnce(&mut SealedMemory) -> R) -> R {
-    let mut memory = MEMORY.take().unwrap_or_default();
+    // While the thread ends, there is none to be kept.
+    let kept = MEMORY.try_with(Cell::take).ok().flatten();
+    let mut memory = kept.unwrap_or_default();
     let result = act(&mut memory);
-    MEMORY.set(Some(memory));
+    let _ = MEMORY.try_with(|kept| kept.set(Some(memory)));
     result
 }
 

@@ -179,6 +179,14 @@ pub enum MalformedEntry {
         /// The id of the entry before.
         previous: i64,
     },
+    /// The id is not below those of the entries behind.
+    #[error("its recording id {id} is not below {next}, which follows")]
+    IdTooHigh {
+        /// The recording id.
+        id: i64,
+        /// The id of the entry behind.
+        next: i64,
+    },
 }
 
 taran_core::debug_is_display!(MalformedEntry);

@@ -163,7 +163,8 @@ impl Catalog {
 
         let mut budget = (bytes.len() as u64 * SEARCH_FACTOR).max(SEARCH_MIN);
         let mut offset = HEADER;
-        let mut previous = None;
+        // Ids of the entry before, and of the one before that.
+        let (mut previous, mut second_previous) = (None, None);
         // Examined when it is known what follows it.
         let mut last: Option<Entry> = None;
         let reason = loop {
@@ -172,14 +173,40 @@ impl Catalog {
             let reason = match read_entry((bytes, len), offset, alignment, previous, shared) {
                 Ok(Some(entry)) => {
                     offset += entry.length;
-                    previous = Some(entry.descriptor.recording_id);
+                    second_previous = previous.replace(entry.descriptor.recording_id);
                     if let Some(done) = last.replace(entry) {
                         catalog.take_parsed(done, &mut report);
                     }
                     continue;
                 }
                 Ok(None) => None,
-                Err(malformed) => Some(malformed),
+                Err(malformed) => {
+                    let next =
+                        behind_wrong_id((bytes, len), offset, alignment, last.as_ref(), next_id);
+                    if let Some(next) = next
+                        && let Some(wrong) = &mut last
+                        && let Some(deleted) = gap::entry_in(
+                            &bytes[wrong.offset as usize..offset as usize],
+                            wrong.offset,
+                            (second_previous, next),
+                        )
+                    {
+                        report.gaps.push(Gap {
+                            offset: wrong.offset,
+                            end: offset,
+                            recording_id: deleted.descriptor.recording_id,
+                            next_id: next,
+                            reason: Some(MalformedEntry::IdTooHigh {
+                                id: wrong.descriptor.recording_id,
+                                next,
+                            }),
+                        });
+                        previous = Some(deleted.descriptor.recording_id);
+                        *wrong = deleted;
+                        continue;
+                    }
+                    Some(malformed)
+                }
             };
             match find_entry((bytes, len), offset, alignment, previous, &mut budget) {
                 Following::Nothing => break reason,
@@ -188,7 +215,7 @@ impl Catalog {
                     let damaged = bytes.get(offset as usize..next as usize);
                     let damaged = damaged.unwrap_or_default();
                     if let Some(entry) = gap::entry_in(damaged, offset, (previous, next_id)) {
-                        previous = Some(entry.descriptor.recording_id);
+                        second_previous = previous.replace(entry.descriptor.recording_id);
                         if let Some(done) = last.replace(entry) {
                             catalog.take_parsed(done, &mut report);
                         }
@@ -294,6 +321,31 @@ fn read_entry(
         entry::decode(&padded, offset, previous, shared)?
     };
     Ok(Some(entry))
+}
+
+/// Returns the id of the entry at an offset if it is that of the entry before, `last`, that is wrong: too high. Either is
+/// possible where ids do not ascend. It is taken for wrong if the header does not know it yet, or if two entries behind it have
+/// lower ids.
+fn behind_wrong_id(
+    contents: (&[u8], u64),
+    offset: u64,
+    alignment: u64,
+    last: Option<&Entry>,
+    header_next_id: i64,
+) -> Option<i64> {
+    let last_id = last?.descriptor.recording_id;
+    let none: Arc<str> = "".into();
+    let entry_at = |offset, previous| {
+        let entry = read_entry(contents, offset, alignment, previous, |_| Arc::clone(&none));
+        entry.ok().flatten()
+    };
+    let next = entry_at(offset, None)?;
+    let next_id = next.descriptor.recording_id;
+    let is_unknown = header_next_id != 0 && last_id >= header_next_id;
+    let is_below = |entry: Entry| entry.descriptor.recording_id <= last_id;
+    let is_wrong = next_id <= last_id
+        && (is_unknown || entry_at(next.offset + next.length, Some(next_id)).is_some_and(is_below));
+    is_wrong.then_some(next_id)
 }
 
 /// Returns the first four bytes; zeros follow the end.

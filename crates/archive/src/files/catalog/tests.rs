@@ -887,3 +887,37 @@ proptest! {
         prop_assert_eq!(snapshot(&opened.catalog), snapshot(&again.catalog));
     }
 }
+
+#[test]
+fn entry_with_a_too_high_recording_id_costs_no_entry_behind_it() {
+    let (_, disk, mut opened) = new_catalog(options(SyncLevel::Data));
+    for _ in 0..4 {
+        opened.add(&recording(1, "aeron:ipc"));
+    }
+    let offsets: Vec<u64> = opened.catalog.entries().iter().map(Entry::offset).collect();
+    let good = contents(&*disk, CATALOG_FILE);
+    for (damaged, id) in [(0, 1 << 40), (2, 1 << 40), (0, 2), (1, 3)] {
+        overwrite(&disk, 0, &good);
+        overwrite(&disk, offsets[damaged] + 48, &i64::to_le_bytes(id));
+        let mut again = open(&disk, options(SyncLevel::Data)).unwrap();
+        let [gap] = &again.report.contents.gaps[..] else {
+            panic!("{damaged} {id}: {:?}", again.report)
+        };
+        assert_eq!(gap.offset, offsets[damaged]);
+        assert!(
+            matches!(gap.reason, Some(MalformedEntry::IdTooHigh { id: found, .. }) if found == id),
+            "{gap:?}"
+        );
+        let ids = |catalog: &Catalog| {
+            let recordings = catalog.recordings(0);
+            recordings.map(|d| d.recording_id).collect::<Vec<_>>()
+        };
+        let mut expected: Vec<i64> = (0..4).filter(|id| *id != damaged as i64).collect();
+        assert_eq!(ids(&again.catalog), expected, "{damaged} {id}");
+        assert_eq!(again.add(&recording(1, "aeron:ipc")), 4);
+        expected.push(4);
+        let third = open(&disk, options(SyncLevel::Data)).unwrap();
+        assert_eq!(third.report, CatalogReport::default(), "{damaged} {id}");
+        assert_eq!(ids(&third.catalog), expected);
+    }
+}

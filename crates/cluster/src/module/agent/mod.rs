@@ -336,7 +336,7 @@ impl<S: Service> ModuleAgent<S> {
     /// Returns true if the leader takes entries of clients, timers and services.
     fn takes_entries(&self) -> bool {
         self.replicated.state == ModuleState::Active
-            && !self.termination.is_requested()
+            && !self.termination.is_begun_in(self.core.term())
             && self.core.accepts_entries(self.now.nanos)
     }
 
