@@ -62,7 +62,7 @@ impl Sender {
                 destination,
             } => {
                 if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.add_destination(destination, now);
+                    endpoint.transport().add_destination(destination, now);
                 }
             }
             SenderCommand::RemoveDestination {

@@ -57,7 +57,7 @@ fn on_status(
     let mut has_changed = false;
     if let Some((publication, mut publication_context)) = target {
         if message.asks_for_setup() {
-            publication.on_setup_request(status.group_tag(), source, now_ns);
+            publication.on_setup_request(status.group_tag(), source);
         } else {
             let report = StatusReport {
                 receiver_id: message.receiver_id.get(),

@@ -16,14 +16,8 @@ const RETRANSMIT_WINDOW_MAX: i64 = 131_072;
 
 impl SenderPublication {
     /// Handles a request for a SETUP.
-    pub(super) fn on_setup_request(
-        &mut self,
-        group_tag: Option<i64>,
-        source: SocketAddr,
-        now_ns: i64,
-    ) {
+    pub(super) fn on_setup_request(&mut self, group_tag: Option<i64>, source: SocketAddr) {
         if !self.spec.shared.is_end_of_stream() {
-            self.setups.on_request(now_ns);
             self.peer = Some(source);
             self.is_setup_elicited = true;
             self.needs_setup = true;

@@ -12,9 +12,7 @@ use super::publication::{CoalesceContext, PublicationContext, SenderPublication}
 use super::send_transport::SendTransport;
 use super::setup_heartbeat::send_control_batch;
 use super::{CONTROL_BATCH, CONTROL_BATCHES, SendContext};
-use crate::boundary::{
-    ConductorEvent, EndpointId, PublicationId, SendDestination, SendEndpointSpec,
-};
+use crate::boundary::{ConductorEvent, EndpointId, PublicationId, SendEndpointSpec};
 use crate::control_batch::ControlFrameBatch;
 use crate::ids::{IdHash, IdMap};
 use crate::poll_schedule::{Activity, AgentLoad, PollSchedule, Slot};
@@ -284,14 +282,6 @@ impl SendEndpoint {
         }
         self.transport
             .on_status(receiver_id, source, context.now, context.reporter);
-    }
-
-    /// Adds a destination. Publications without receivers send it a SETUP soon.
-    pub(super) fn add_destination(&mut self, destination: SendDestination, now: Now) {
-        self.transport.add_destination(destination, now);
-        for publication in self.publications.iter_mut() {
-            publication.setups.restart();
-        }
     }
 
     pub(super) fn add(&mut self, mut publication: Box<SenderPublication>, now: Now) {

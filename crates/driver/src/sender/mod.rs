@@ -24,7 +24,6 @@ mod retransmit;
 mod send_plan;
 mod send_transport;
 mod setup_heartbeat;
-mod setup_schedule;
 mod stream_log;
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,6 @@ use super::retransmit::RetransmitHandler;
 use super::send_plan::{Bounds, MAX_RUNS, SegmentRun, SendPlan};
 use super::send_transport::SendTransport;
 use super::setup_heartbeat::send_control_batch;
-use super::setup_schedule::SetupSchedule;
 use crate::boundary::{
     EndpointId, PublicationId, SenderCounters, SenderFlowControlSpec, SenderPublicationSpec,
 };
@@ -31,8 +30,8 @@ use crate::poll_schedule::{IdleUntil, Pollable, Slot};
 use crate::timestamps::SendTimestamp;
 use crate::token_bucket::{TokenBucket, rtt_replies};
 
-/// Interval of heartbeats.
-pub(super) const HEARTBEAT_INTERVAL_NS: i64 = 100_000_000;
+/// Interval of SETUPs, and of heartbeats.
+pub(super) const SETUP_HEARTBEAT_INTERVAL_NS: i64 = 100_000_000;
 
 /// The sender's half of a network publication: built by the conductor, owned by the sender.
 #[derive(Debug)]
@@ -62,7 +61,7 @@ pub(crate) struct SenderPublication {
     /// [`take_news`](Self::take_news).
     has_news: bool,
     // Used a few times per second.
-    pub(super) setups: SetupSchedule,
+    pub(super) setup_sent_ns: i64,
     /// Batch of the last heartbeat, if that was queued.
     pub(super) queued_heartbeat: Option<BatchId>,
     pub(super) is_setup_elicited: bool,
@@ -187,7 +186,7 @@ impl SenderPublication {
             is_flow_controlled: false,
             has_new_limit: false,
             has_news: false,
-            setups: SetupSchedule::new(),
+            setup_sent_ns: 0,
             queued_heartbeat: None,
             is_setup_elicited: false,
             has_receivers: false,
@@ -221,7 +220,8 @@ impl SenderPublication {
 
     /// Called when the sender takes the publication over. The first poll sends the first SETUP.
     pub(super) fn start(&mut self, now: Now) {
-        self.sent_ns = now.nanos - HEARTBEAT_INTERVAL_NS - 1;
+        self.setup_sent_ns = now.nanos - SETUP_HEARTBEAT_INTERVAL_NS - 1;
+        self.sent_ns = now.nanos - SETUP_HEARTBEAT_INTERVAL_NS - 1;
     }
 
     /// Does the work of one duty cycle. Returns the bytes of data sent (docs/spec/wire.md §3.2).
@@ -365,7 +365,9 @@ impl SenderPublication {
     }
 
     fn on_idle(&mut self, context: &mut PublicationContext<'_>) {
-        if self.has_initial_connection && context.now.nanos - self.sent_ns > HEARTBEAT_INTERVAL_NS {
+        if self.has_initial_connection
+            && context.now.nanos - self.sent_ns > SETUP_HEARTBEAT_INTERVAL_NS
+        {
             self.send_heartbeat(context);
         }
         if !self.spies.is_empty() && self.spec.spies_simulate_connection && !self.has_receivers {
@@ -453,7 +455,7 @@ impl Pollable for SenderPublication {
             && !self.is_pending()
             && self.spies.is_empty()
             && !self.is_flow_control_due(now_ns);
-        let deadline_ns = (self.sent_ns.saturating_add(HEARTBEAT_INTERVAL_NS))
+        let deadline_ns = (self.sent_ns.saturating_add(SETUP_HEARTBEAT_INTERVAL_NS))
             .min(self.receivers.unchanged_until_ns())
             .min(self.flow_control.next_deadline_ns());
         let wake = is_quiet.then(|| self.spec.log.snapshot_if_drained(self.position))?;
@@ -467,13 +469,14 @@ impl Pollable for SenderPublication {
         if self.had_short_send || self.has_new_limit {
             return i64::MIN;
         }
+        let after = |sent_ns: i64| sent_ns.saturating_add(SETUP_HEARTBEAT_INTERVAL_NS + 1);
         let setup_ns = if self.needs_setup {
-            self.setups.deadline_ns()
+            after(self.setup_sent_ns)
         } else {
             i64::MAX
         };
         let heartbeat_ns = if self.has_initial_connection {
-            self.sent_ns.saturating_add(HEARTBEAT_INTERVAL_NS + 1)
+            after(self.sent_ns)
         } else {
             i64::MAX
         };

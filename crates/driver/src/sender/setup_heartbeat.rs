@@ -4,15 +4,15 @@
 use taran_net::Transmit;
 use taran_protocol::frame::{DataHeader, I32, IntoBytes, Setup};
 
-use super::publication::{PublicationContext, SenderPublication};
+use super::publication::{PublicationContext, SETUP_HEARTBEAT_INTERVAL_NS, SenderPublication};
 
 impl SenderPublication {
     /// Sends a SETUP with the sender's position, unless one was sent within the interval (docs/spec/wire.md §3.3).
     pub(super) fn send_setup(&mut self, context: &mut PublicationContext<'_>) {
-        if !self.setups.is_due(context.now.nanos) {
+        if context.now.nanos - self.setup_sent_ns <= SETUP_HEARTBEAT_INTERVAL_NS {
             return;
         }
-        self.setups.on_sent(context.now.nanos);
+        self.setup_sent_ns = context.now.nanos;
         if self.is_setup_elicited {
             self.flow_control
                 .on_requested_setup(self.limit, context.now.nanos);

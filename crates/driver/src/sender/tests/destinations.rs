@@ -420,23 +420,3 @@ fn error_frame_reports_its_destination() {
         fixture.add(11, Some(a), false);
     }
 }
-
-#[test]
-fn new_destination_of_a_publication_without_receivers_gets_setups_at_short_intervals() {
-    let (mut fixture, _) = fixture(Destination::Manual);
-    fixture.add(1, Some(address(1, 1)), false);
-    for _ in 0..20 {
-        fixture.cycle_after(100 * MS + 1);
-    }
-    let second = address(2, 2);
-    fixture.add(2, Some(second), false);
-    let mut times = Vec::new();
-    for time in 1..20 {
-        fixture.socket.sent();
-        fixture.cycle_after(MS + 1);
-        if fixture.socket.destinations().contains(&Some(second)) {
-            times.push(time);
-        }
-    }
-    assert_eq!(times, [1, 2, 4, 8, 16]);
-}
