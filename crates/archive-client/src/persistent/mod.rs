@@ -24,7 +24,7 @@ pub enum StartPosition {
     Live,
     /// At this position, the start of a frame.
     At(i64),
-    /// Where the recording was at this time, in milliseconds since 1970 UTC: see [`ReplayParams::from_time_ms`]. Archives of Aeron
+    /// The position that the recording had at this time, in milliseconds since 1970 UTC: see [`ReplayParams::from_time_ms`]. Archives of Aeron
     /// refuse it: [`PersistentError::StartTimeRefused`].
     ///
     /// [`ReplayParams::from_time_ms`]: crate::ReplayParams::from_time_ms

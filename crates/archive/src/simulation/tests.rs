@@ -7,7 +7,7 @@ use super::journal::Counts;
 use super::*;
 
 /// Number of worlds among which each kind of event is expected.
-const COVERING: u64 = 120;
+const COVERING: u64 = 40;
 
 /// Events of some worlds, counted.
 #[derive(Debug, Default)]

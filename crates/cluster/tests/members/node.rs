@@ -336,6 +336,7 @@ impl Node {
             state: Vec::new(),
             waiting: Vec::new(),
             holds_snapshots: Arc::clone(&self.holds_snapshots),
+            records_snapshot: Arc::clone(&self.records_snapshot),
         }
     }
 
