@@ -119,10 +119,19 @@ pub(crate) fn deb(arguments: &[String]) -> TaskResult {
     )?;
     let package = Path::new(package.trim());
     check_contents(package)?;
-    lint(package)?;
-    try_out(package)?;
+    let left_out: Vec<_> = [lint(package)?, try_out(package)?]
+        .into_iter()
+        .flatten()
+        .collect();
     println!("{}", package.display());
-    Ok(Completion::Ran)
+    Ok(if left_out.is_empty() {
+        Completion::Ran
+    } else {
+        Completion::Skipped(format!(
+            "the package is built, but {}",
+            left_out.join(", and ")
+        ))
+    })
 }
 
 /// Returns the program cargo-deb, which is installed below `target` if this machine has none.
@@ -196,11 +205,10 @@ fn check_contents(package: &Path) -> Result<(), String> {
     }
 }
 
-/// Checks the package against the policy of Debian, where lintian is.
-fn lint(package: &Path) -> Result<(), String> {
+/// Checks the package against the policy of Debian. Returns what was left out, and why.
+fn lint(package: &Path) -> Result<Option<&'static str>, String> {
     if !runs("lintian", &["--version"]) {
-        println!("not checked: lintian is not on this machine");
-        return Ok(());
+        return Ok(Some("not checked: lintian is not on this machine"));
     }
     super::run(
         Command::new("lintian")
@@ -215,11 +223,12 @@ fn lint(package: &Path) -> Result<(), String> {
                 "0",
             ])
             .arg(package),
-    )
+    )?;
+    Ok(None)
 }
 
-/// Installs, runs and removes the package in a copy of this system; left out, and said so, where that is not possible.
-fn try_out(package: &Path) -> Result<(), String> {
+/// Installs, runs and removes the package in a copy of this system. Returns what was left out, and why.
+fn try_out(package: &Path) -> Result<Option<&'static str>, String> {
     let namespaces = ["--mount", "--net", "--pid", "--fork", "--kill-child"];
     let isolated = |program: &str| {
         let mut command = Command::new("unshare");
@@ -235,11 +244,13 @@ fn try_out(package: &Path) -> Result<(), String> {
         .stderr(Stdio::null())
         .status();
     if !probe.is_ok_and(|status| status.success()) {
-        println!("not installed: that needs root, namespaces, overlayfs, systemd and iproute2");
-        return Ok(());
+        return Ok(Some(
+            "not installed: that needs root, namespaces, overlayfs, systemd and iproute2",
+        ));
     }
     let package = std::path::absolute(package).map_err(|error| error.to_string())?;
-    super::run(isolated(TRIAL).arg("trial").arg(package))
+    super::run(isolated(TRIAL).arg("trial").arg(package))?;
+    Ok(None)
 }
 
 fn output_of(command: &mut Command) -> Result<String, String> {
