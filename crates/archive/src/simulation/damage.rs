@@ -28,46 +28,11 @@ fn ids(fixture: &mut Fixture) -> Vec<i64> {
     listed.into_iter().map(|found| found.recording_id).collect()
 }
 
-#[test]
-fn archive_with_a_damaged_catalog_entry_starts_without_that_recording() {
-    let mut fixture = Fixture::new(&[]);
+/// Records three streams, and flips a bit of the catalog entry of the second one, at an offset in the entry, while the archive is
+/// down. Returns the offset of the entry, and the segments of that recording.
+fn damage_second_entry(fixture: &mut Fixture, at: u64) -> (u64, Vec<i64>) {
     for label in 0..3 {
-        record(&mut fixture, label);
-    }
-    let known = fixture.world.shared_mut::<Journal>().recording(1);
-    (known.may_be_gone, known.was_damaged) = (true, true);
-    let files = fixture.bases(1);
-    fixture.kill_and_change(|fixture| {
-        let offset = {
-            let disk = disk(fixture);
-            let options = CatalogOptions::default();
-            let (catalog, _) = CatalogFile::read(&disk, DIRECTORY.as_ref(), options).unwrap();
-            catalog.entries()[1].offset()
-        };
-        // The length of segments, as `docs/spec/archive.md` §3.2 has it.
-        fixture.flip(CATALOG_FILE, offset + 96);
-    });
-    let errors = fixture.errors();
-    assert!(
-        errors.iter().any(|error| error
-            .contains("recording 1 cannot be used, because its catalog entry is damaged: ")),
-        "{errors:?}"
-    );
-    assert_eq!(ids(&mut fixture), [0, 2]);
-    fixture.replay_all(0, 0);
-    fixture.replay_all(2, 0);
-    // Nothing of it is deleted, and its id is not used again.
-    assert_eq!(fixture.bases(1), files);
-    fixture.user(|user, _| user.close_all_tracks());
-    record(&mut fixture, 3);
-    assert_eq!(ids(&mut fixture), [0, 2, 3]);
-}
-
-#[test]
-fn archive_with_a_catalog_entry_of_a_damaged_length_starts_without_that_recording() {
-    let mut fixture = Fixture::new(&[]);
-    for label in 0..3 {
-        record(&mut fixture, label);
+        record(fixture, label);
     }
     let known = fixture.world.shared_mut::<Journal>().recording(1);
     (known.may_be_gone, known.was_damaged) = (true, true);
@@ -80,9 +45,41 @@ fn archive_with_a_catalog_entry_of_a_damaged_length_starts_without_that_recordin
             let (catalog, _) = CatalogFile::read(&disk, DIRECTORY.as_ref(), options).unwrap();
             catalog.entries()[1].offset()
         };
-        // The length of the entry.
-        fixture.flip(CATALOG_FILE, offset);
+        fixture.flip(CATALOG_FILE, offset + at);
     });
+    (offset, files)
+}
+
+/// Checks that the other recordings are there, that nothing of the second one is deleted, and that its id is not used again.
+fn assert_only_second_is_lost(fixture: &mut Fixture, files: &[i64]) {
+    assert_eq!(ids(fixture), [0, 2]);
+    fixture.replay_all(0, 0);
+    fixture.replay_all(2, 0);
+    assert_eq!(fixture.bases(1), files);
+    fixture.user(|user, _| user.close_all_tracks());
+    record(fixture, 3);
+    assert_eq!(ids(fixture), [0, 2, 3]);
+}
+
+#[test]
+fn archive_with_a_damaged_catalog_entry_starts_without_that_recording() {
+    let mut fixture = Fixture::new(&[]);
+    // The length of segments, as `docs/spec/archive.md` §3.2 has it.
+    let (_, files) = damage_second_entry(&mut fixture, 96);
+    let errors = fixture.errors();
+    assert!(
+        errors.iter().any(|error| error
+            .contains("recording 1 cannot be used, because its catalog entry is damaged: ")),
+        "{errors:?}"
+    );
+    assert_only_second_is_lost(&mut fixture, &files);
+}
+
+#[test]
+fn archive_with_a_catalog_entry_of_a_damaged_length_starts_without_that_recording() {
+    let mut fixture = Fixture::new(&[]);
+    // The length of the entry.
+    let (offset, files) = damage_second_entry(&mut fixture, 0);
     let errors = fixture.errors();
     let expected = [
         format!("the catalog was damaged from byte {offset} to "),
@@ -94,14 +91,7 @@ fn archive_with_a_catalog_entry_of_a_damaged_length_starts_without_that_recordin
             "no {expected} in {errors:?}"
         );
     }
-    assert_eq!(ids(&mut fixture), [0, 2]);
-    fixture.replay_all(0, 0);
-    fixture.replay_all(2, 0);
-    // Nothing of it is deleted, and its id is not used again.
-    assert_eq!(fixture.bases(1), files);
-    fixture.user(|user, _| user.close_all_tracks());
-    record(&mut fixture, 3);
-    assert_eq!(ids(&mut fixture), [0, 2, 3]);
+    assert_only_second_is_lost(&mut fixture, &files);
 }
 
 #[test]
