@@ -19,7 +19,7 @@ const NO_REQUESTER: Requester = Requester {
 };
 
 /// Time for which a consumer may be missing before the error log says so, in nanoseconds: it may start later than the archive.
-const CONSUMER_PATIENCE_NS: i64 = 60_000_000_000;
+const CONSUMER_TIMEOUT_NS: i64 = 60_000_000_000;
 
 /// A consumer that was not seen since the archive started.
 #[derive(Clone, Copy, Debug)]
@@ -193,7 +193,7 @@ impl ConductorCore {
                 let key = (recording_id, name.clone());
                 let found = self.retention.missing.entry(key).or_insert(since);
                 let waited_ns = self.now.nanos.saturating_sub(found.since_ns);
-                if !found.is_logged && waited_ns >= CONSUMER_PATIENCE_NS {
+                if !found.is_logged && waited_ns >= CONSUMER_TIMEOUT_NS {
                     found.is_logged = true;
                     missing.push(name);
                 }

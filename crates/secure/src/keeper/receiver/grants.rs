@@ -174,8 +174,8 @@ impl<P: Provider> ReceiveTransport<P> {
         link.send(shared, self.port, &[Item::Got(key_id)]);
     }
 
-    /// Forgets the streams without keys on whose records nothing depends any more: a grant that was held back comes over a link
-    /// of before the key was closed, and what a later link grants is fresh.
+    /// Forgets the streams without keys whose records are not needed any more. They are needed while a link lives that is older
+    /// than the close of the key: a grant that was held back can come only over such a link.
     pub(super) fn forget_closed(&mut self, now: u64) {
         let links = &self.links;
         self.streams.retain(|_, state| {
